@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
-use acpd_tui::{Failed, Left, Opens, Start, Theme};
+use acpd_tui::{Opens, ScreenError, ScreenResult, ScreenStart, Theme};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
@@ -14,7 +14,7 @@ use crate::ui::Ui;
 use crate::{pager, terminal};
 
 /// Prepares a screen. Without a suitable terminal, `instead` is the hint.
-pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start> {
+pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
     if !is_possible() {
         let error = "this needs a terminal that can show a full screen";
         return Err(CommandError::usage(error).hint(instead));
@@ -22,7 +22,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
     let theme =
         Theme { is_coloured: ui.is_coloured(), is_unicode: acpd_sys::terminal::is_unicode() };
     let options = door.options()?;
-    Ok(Start {
+    Ok(ScreenStart {
         theme,
         home: acpd_sys::person::home(),
         cwd: utf8(&current_dir()?)?,
@@ -41,14 +41,14 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
 }
 
 /// Shows a screen until the person leaves.
-pub(crate) fn run(start: Start, ui: &mut Ui) -> Result {
-    let Left { session, unsent } = match acpd_tui::run(start) {
+pub(crate) fn run(start: ScreenStart, ui: &mut Ui) -> Result {
+    let ScreenResult { session, unsent } = match acpd_tui::run(start) {
         Ok(left) => left,
-        Err(Failed::Connect(error)) => return Err(error.into()),
-        Err(Failed::Terminal(error)) => {
+        Err(ScreenError::Connect(error)) => return Err(error.into()),
+        Err(ScreenError::Terminal(error)) => {
             return Err(CommandError::because(ExitCode::Error, &error));
         }
-        Err(Failed::NotBegun { error, unsent }) => {
+        Err(ScreenError::NotBegun { error, unsent }) => {
             tell_unsent(unsent, ui);
             return Err(CommandError::rpc(&error));
         }

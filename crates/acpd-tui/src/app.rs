@@ -1,16 +1,16 @@
 //! State of the screens, without side effects: `update` takes an event and returns effects.
 //!
 //! ```text
-//!  keys, lines of the daemon, time ──▶ update(&mut State, Event) ──▶ effects ──▶ driver
+//!  keys, lines of the daemon, time ──▶ update(&mut AppState, AppEvent) ──▶ effects ──▶ driver
 //!                                            │
 //!                                            ▼
-//!                               view(&State, &mut Cache, &mut Frame)
+//!                               view(&AppState, &mut Cache, &mut Frame)
 //! ```
 
 mod chat;
 mod help;
+mod prompt_draft;
 mod requests;
-mod said;
 #[cfg(test)]
 mod tests;
 mod today;
@@ -35,14 +35,14 @@ use serde_json::value::RawValue;
 
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
-use crate::keymap::{self, Action, Place};
-use crate::question::{Card, Drawn};
-use chat::{Chat, Editor, Files};
+use crate::keymap::{self, Action, KeyPlace};
+use crate::question::{Drawn, QuestionCard};
+use chat::{ChatScreen, Editor, Files};
 use requests::{Outbox, Purpose};
 use today::Today;
-use top::Top;
+use top::TopScreen;
 
-pub(crate) use requests::{CLIENT, Link};
+pub(crate) use requests::{CLIENT, LinkId};
 pub(crate) use view::{Cache, view};
 
 /// Milliseconds that a short message stays on the screen.
@@ -51,7 +51,7 @@ const FLASH: u64 = 4000;
 const AWAY: u64 = 1000;
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum AppEvent {
     Key(KeyEvent),
     Paste(String),
     /// Lines that the wheel was turned by; positive is down.
@@ -62,14 +62,14 @@ pub(crate) enum Event {
     Failed(Text),
     /// The terminal got or lost the focus.
     Focused(bool),
-    Line(Link, Bytes),
+    Line(LinkId, Bytes),
     /// A connection was lost and is reconnecting.
-    Lost(Link),
+    Lost(LinkId),
     /// The daemon of this connection was stopped on purpose.
-    Stopped(Link),
-    Back(Link),
+    Stopped(LinkId),
+    Back(LinkId),
     /// A connection ended for good.
-    Ended(Link, Text),
+    Ended(LinkId, Text),
     /// The files of a directory were read.
     Files {
         directory: String,
@@ -108,11 +108,11 @@ pub(crate) enum Spot {
 /// Effects for the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    Open(Link),
+    Open(LinkId),
     Start,
-    Send(Link, Bytes),
+    Send(LinkId, Bytes),
     /// End a connection for good.
-    Leave(Link),
+    Leave(LinkId),
     /// Show a text in the pager.
     Page(String),
     /// Turn mouse reports on or off.
@@ -198,7 +198,7 @@ struct Flash {
 
 /// State of the whole program.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct AppState {
     scene: Scene,
     /// Milliseconds since the epoch.
     now: u64,
@@ -206,9 +206,9 @@ pub(crate) struct State {
     presence: Presence,
     /// Requests and other effects of the current step.
     out: Outbox,
-    top: Top,
+    top: TopScreen,
     /// The open conversation, in front of the list.
-    chat: Option<Chat>,
+    chat: Option<ChatScreen>,
     /// Unsent drafts.
     drafts: HashMap<SessionRowKey, Editor>,
     /// Prompts of this run, the oldest first.
@@ -228,17 +228,17 @@ pub(crate) struct State {
     today: Today,
 }
 
-impl State {
+impl AppState {
     /// Returns an empty state, and the effects that connect it.
-    pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
+    pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (AppState, Vec<Effect>) {
         let theme = scene.theme;
-        let mut state = State {
+        let mut state = AppState {
             scene,
             now,
             fleet: Fleet::default(),
             presence: Presence::Connecting,
             out: Outbox::default(),
-            top: Top::default(),
+            top: TopScreen::default(),
             chat: None,
             drafts: HashMap::new(),
             said: Vec::new(),
@@ -256,7 +256,7 @@ impl State {
             let words = "no UTF-8 locale: marks are ASCII; acpctl chat --plain goes line by line";
             state.flash(Role::Plain, words);
         }
-        state.out.push(Effect::Open(Link::Fleet));
+        state.out.push(Effect::Open(LinkId::Fleet));
         state.watch();
         match opens {
             Opens::Top => {}
@@ -270,45 +270,45 @@ impl State {
         (state, effects)
     }
 
-    pub(crate) fn update(&mut self, now: u64, event: Event) -> Vec<Effect> {
+    pub(crate) fn update(&mut self, now: u64, event: AppEvent) -> Vec<Effect> {
         self.now = now;
         if self.flash.as_ref().is_some_and(|flash| flash.until <= now) {
             self.flash = None;
         }
         match event {
-            Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
-            Event::Key(_) | Event::Time => {}
-            Event::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
-            Event::Paste(text) => self.top.paste(&text),
-            Event::Wheel(lines) => self.wheel(lines),
-            Event::Click(y) => self.click(y),
-            Event::Failed(why) => self.flash(Role::Bad, why),
-            Event::Files { directory, paths } => {
+            AppEvent::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
+            AppEvent::Key(_) | AppEvent::Time => {}
+            AppEvent::Paste(text) if self.chat.is_some() => self.paste_into_chat(&text),
+            AppEvent::Paste(text) => self.top.paste(&text),
+            AppEvent::Wheel(lines) => self.wheel(lines),
+            AppEvent::Click(y) => self.click(y),
+            AppEvent::Failed(why) => self.flash(Role::Bad, why),
+            AppEvent::Files { directory, paths } => {
                 self.files.take(directory, paths, now);
-                self.look_up();
+                self.update_completions();
             }
-            Event::Focused(is_focused) => self.is_focused = is_focused,
-            Event::Line(link, line) => self.line(link, &line),
-            Event::Lost(Link::Fleet) => self.presence = Presence::AwaySince(now),
-            Event::Lost(link) => drop(self.on_chat(link, |chat| chat.lost(now))),
-            Event::Stopped(link) => self.stopped(link),
-            Event::Back(Link::Fleet) => {
+            AppEvent::Focused(is_focused) => self.is_focused = is_focused,
+            AppEvent::Line(link, line) => self.line(link, &line),
+            AppEvent::Lost(LinkId::Fleet) => self.presence = Presence::AwaySince(now),
+            AppEvent::Lost(link) => drop(self.on_chat(link, |chat| chat.lost(now))),
+            AppEvent::Stopped(link) => self.stopped(link),
+            AppEvent::Back(LinkId::Fleet) => {
                 self.presence = Presence::There;
                 self.watch();
             }
-            Event::Back(link) => {
-                self.on_chat(link, Chat::back);
-                self.search_goes_on();
+            AppEvent::Back(link) => {
+                self.on_chat(link, ChatScreen::back);
+                self.continue_search();
             }
-            Event::Ended(link, why) => self.ended(link, why),
-            Event::AttachedRead(of, read) => self.on_files_read(&of, read),
-            Event::Edited(edited) => self.edited(edited),
-            Event::Drawn(on_screen) => {
+            AppEvent::Ended(link, why) => self.on_ended(link, why),
+            AppEvent::AttachedRead(of, read) => self.on_files_read(&of, read),
+            AppEvent::Edited(edited) => self.on_edited(edited),
+            AppEvent::Drawn(on_screen) => {
                 if let Some(drawn) = &on_screen.question {
                     self.card().drawn(drawn);
                 }
                 self.on_screen = on_screen;
-                self.look_around();
+                self.on_drawn();
             }
         }
         self.top.settle(&self.fleet, self.now);
@@ -318,21 +318,21 @@ impl State {
         self.out.take()
     }
 
-    fn ended(&mut self, link: Link, why: Text) {
+    fn on_ended(&mut self, link: LinkId, why: Text) {
         match link {
-            Link::Fleet => self.presence = Presence::Gone(why),
-            Link::Chat(_) => {
+            LinkId::Fleet => self.presence = Presence::Gone(why),
+            LinkId::Chat(_) => {
                 self.out.forget(link);
                 self.on_chat(link, |chat| chat.over(why));
             }
-            Link::Errand(_) => {
+            LinkId::Errand(_) => {
                 let error = ErrorObject::new(code::INTERNAL, why.as_str());
-                if self.errand_failed(link, &error) {
+                if self.on_errand_failed(link, &error) {
                     return;
                 }
                 let undone = self.out.forget(link);
                 if !undone.is_empty() {
-                    self.not_done(undone, &error);
+                    self.on_errand_error(undone, &error);
                 }
             }
         }
@@ -340,22 +340,22 @@ impl State {
 
     /// Drops the requests of a connection whose daemon was stopped on purpose. It is not started
     /// again by itself.
-    fn stopped(&mut self, link: Link) {
+    fn stopped(&mut self, link: LinkId) {
         self.out.forget(link);
         match link {
-            Link::Fleet => self.presence = Presence::Stopped,
-            link => drop(self.on_chat(link, Chat::stopped)),
+            LinkId::Fleet => self.presence = Presence::Stopped,
+            link => drop(self.on_chat(link, ChatScreen::stopped)),
         }
     }
 
     /// Returns a sentence with the key that starts the daemon.
-    fn start_hint(&self, place: Place) -> Text {
+    fn start_hint(&self, place: KeyPlace) -> Text {
         text!("acpd is not running. Start it: {}", self.key_of(place, Action::Start))
     }
 
     /// Starts a stopped daemon, and opens the conversation again.
     fn start(&mut self) {
-        let reopens = self.chat.as_mut().is_some_and(Chat::reopen);
+        let reopens = self.chat.as_mut().is_some_and(ChatScreen::reopen);
         match self.presence {
             Presence::Stopped => {
                 self.flash(Role::Plain, "starting acpd");
@@ -367,7 +367,7 @@ impl State {
     }
 
     /// Returns the key of an action for a sentence.
-    pub(crate) fn key_of(&self, place: Place, action: Action) -> Text {
+    pub(crate) fn key_of(&self, place: KeyPlace, action: Action) -> Text {
         keymap::key_of(place, action, self.scene.theme.is_unicode)
     }
 
@@ -383,7 +383,7 @@ impl State {
 
     /// Returns whether the first screen has its content.
     pub(crate) fn is_filled(&self) -> bool {
-        self.fleet.is_known() && self.chat.as_ref().is_none_or(Chat::is_filled)
+        self.fleet.is_known() && self.chat.as_ref().is_none_or(ChatScreen::is_filled)
     }
 
     /// Returns the time at which the screen changes without an event.
@@ -394,7 +394,7 @@ impl State {
             _ => None,
         };
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle)
-            || self.chat.as_ref().is_some_and(Chat::is_starting);
+            || self.chat.as_ref().is_some_and(ChatScreen::is_starting);
         let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
         // Ages of an unfocused terminal need no updates each second.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
@@ -402,7 +402,7 @@ impl State {
     }
 
     fn watch(&mut self) {
-        self.out.send(Link::Fleet, method::WATCH, &Empty {}, Purpose::Watch);
+        self.out.send(LinkId::Fleet, method::WATCH, &Empty {}, Purpose::Watch);
     }
 
     /// Shows a short message.
@@ -478,15 +478,15 @@ impl State {
     }
 
     /// Returns the place that keys go to.
-    fn place(&self) -> Place {
+    fn place(&self) -> KeyPlace {
         match &self.chat {
-            _ if self.help.is_some() => Place::Help,
+            _ if self.help.is_some() => KeyPlace::Help,
             Some(chat) => chat.place(),
             None => self.top.place(),
         }
     }
 
-    fn card(&mut self) -> &mut Card {
+    fn card(&mut self) -> &mut QuestionCard {
         match &mut self.chat {
             Some(chat) => &mut chat.card,
             None => &mut self.top.card,
@@ -494,11 +494,11 @@ impl State {
     }
 
     /// Runs a step on the conversation, if this is its connection.
-    fn on_chat(&mut self, link: Link, step: impl FnOnce(&mut Chat)) -> bool {
+    fn on_chat(&mut self, link: LinkId, step: impl FnOnce(&mut ChatScreen)) -> bool {
         self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
 
-    fn line(&mut self, link: Link, line: &Bytes) {
+    fn line(&mut self, link: LinkId, line: &Bytes) {
         let Ok(message) = parse(line) else { return };
         match message {
             Message::Response { id, outcome } => {
@@ -511,19 +511,19 @@ impl State {
                 }
             }
             Message::Notification { method, params: Some(params) }
-                if link == Link::Fleet && method == method::CHANGED =>
+                if link == LinkId::Fleet && method == method::CHANGED =>
             {
                 if let Some(changed) = read(params) {
                     self.fleet.changed(changed);
                 }
                 self.ask_usage();
                 // A new session brings its directory.
-                self.look_up();
+                self.update_completions();
             }
             Message::Notification { method, .. } => {
                 if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
-                    self.chat_line(&method, line);
-                    self.look_up();
+                    self.on_chat_notification(&method, line);
+                    self.update_completions();
                 }
             }
             // Questions are answered over the watching connection.
@@ -531,7 +531,7 @@ impl State {
         }
     }
 
-    fn result(&mut self, link: Link, purpose: Purpose, result: &RawValue) {
+    fn result(&mut self, link: LinkId, purpose: Purpose, result: &RawValue) {
         match purpose {
             Purpose::Watch => {
                 if let Some(told) = read::<Watched>(result) {
@@ -560,43 +560,43 @@ impl State {
                     },
                 );
             }
-            Purpose::New => self.begun(link, result),
-            Purpose::NextWaiting => self.say_next(),
+            Purpose::New => self.on_session_created(link, result),
+            Purpose::NextWaiting => self.send_next(),
             Purpose::Prompted | Purpose::Prompt(Some(_)) => {
                 self.flash(Role::Good, "sent");
                 self.out.leave(link);
             }
-            Purpose::Prompt(None) => self.prompt_ended(link, None),
-            Purpose::Steer(words) => self.steered(link, words, result),
+            Purpose::Prompt(None) => self.on_prompt_ended(link, None),
+            Purpose::Steer(words) => self.on_steered(link, words, result),
             Purpose::Queue(key) => self.queue(&key, result),
-            Purpose::TakeBack(words) => self.taken_back(words),
-            Purpose::Hello => self.greeted(link, result),
-            Purpose::Attach => self.attached(result),
-            Purpose::Older(key) => self.older(&key, result),
+            Purpose::TakeBack(words) => self.on_taken_back(words),
+            Purpose::Hello => self.on_hello(link, result),
+            Purpose::Attach => self.on_attached(result),
+            Purpose::Older(key) => self.on_older_page(&key, result),
             Purpose::Rename => self.flash(Role::Good, "renamed"),
             Purpose::Options(key) => self.options(link, &key, result),
             Purpose::Set(_) => drop(self.out.leave(link)),
         }
     }
 
-    fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) {
+    fn error(&mut self, link: LinkId, purpose: Purpose, error: &ErrorObject) {
         let why = Untrusted::from(error.message.as_str());
         if matches!(purpose, Purpose::NextWaiting) {
-            return self.say_next();
+            return self.send_next();
         }
-        if self.errand_failed(link, error) {
+        if self.on_errand_failed(link, error) {
             return;
         }
         match (link, purpose) {
-            (Link::Errand(_), purpose) => {
+            (LinkId::Errand(_), purpose) => {
                 let mut undone = self.out.leave(link);
                 undone.push(purpose);
-                self.not_done(undone, error);
+                self.on_errand_error(undone, error);
                 return;
             }
-            (Link::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
-            (_, Purpose::Answer(id)) => self.card().not_taken(&id),
-            (_, Purpose::Older(key)) => self.log_failed(&key),
+            (LinkId::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
+            (_, Purpose::Answer(id)) => self.card().on_answer_refused(&id),
+            (_, Purpose::Older(key)) => self.on_log_failed(&key),
             // The head of the list has no figures then.
             (_, Purpose::Usage) => return,
             _ => {}
@@ -608,14 +608,14 @@ impl State {
     fn cancel_session(&mut self, key: &SessionRowKey) {
         let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
         let params = CancelParams { session, turn_only: false, by };
-        self.out.send(Link::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
+        self.out.send(LinkId::Fleet, method::SESSION_CANCEL, &params, Purpose::Cancel);
     }
 
     fn answer(&mut self, id: Untrusted, answer: GivenAnswer) {
         let by = Some(self.scene.who.clone());
         let params = AnswerParams { id: id.raw().to_owned(), answer, by, parent: None };
         let purpose = Purpose::Answer(id);
-        self.out.send(Link::Fleet, method::INTERACTION_ANSWER, &params, purpose);
+        self.out.send(LinkId::Fleet, method::INTERACTION_ANSWER, &params, purpose);
     }
 }
 

@@ -29,7 +29,7 @@ use ratatui::Terminal;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::layout::Rect;
 
-use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
+use crate::app::{AppEvent, AppState, Cache, Effect, LinkId, Opens, Scene, view};
 use crate::canvas::Theme;
 use crate::files;
 use crate::term::{self, Screen};
@@ -53,7 +53,7 @@ pub type Door = Box<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectErro
 pub type EditText = fn(&str) -> Result<String, Text>;
 
 /// Parameters of the screens.
-pub struct Start {
+pub struct ScreenStart {
     pub theme: Theme,
     /// The person's home directory.
     pub home: Option<String>,
@@ -72,7 +72,7 @@ pub struct Start {
 
 /// Error of [`run`].
 #[derive(Debug)]
-pub enum Failed {
+pub enum ScreenError {
     Connect(ConnectError),
     Terminal(io::Error),
     NotBegun {
@@ -84,30 +84,30 @@ pub enum Failed {
 
 /// Result of [`run`].
 #[derive(Debug)]
-pub struct Left {
+pub struct ScreenResult {
     /// Handle of the conversation that was open at the end.
     pub session: Option<Untrusted>,
     /// Unsent drafts.
     pub unsent: Vec<String>,
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Terminal(error)
+impl From<io::Error> for ScreenError {
+    fn from(error: io::Error) -> ScreenError {
+        ScreenError::Terminal(error)
     }
 }
 
-enum News {
-    Event(Event),
+enum DriverEvent {
+    App(AppEvent),
     /// Events of the keyboard, which is read again after they were handled.
-    Typed(Vec<Event>),
-    Opened(Link, LinkWriter),
+    Typed(Vec<AppEvent>),
+    Opened(LinkId, LinkWriter),
     HungUp,
     Told(Told),
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum ProgramEnd {
     /// The user leaves, or the keyboard is gone.
     Left,
     /// A signal asks for it.
@@ -138,16 +138,16 @@ impl Write for Frame {
 }
 
 /// Shows the screens until the user leaves.
-pub fn run(start: Start) -> Result<Left, Failed> {
-    let Start { theme, home, cwd, place, opens, pager, editor, door } = start;
+pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
+    let ScreenStart { theme, home, cwd, place, opens, pager, editor, door } = start;
     // An error is printed before the screen is entered.
-    let first = door(true).map_err(Failed::Connect)?;
+    let first = door(true).map_err(ScreenError::Connect)?;
     let who = ClientName {
         name: crate::app::CLIENT.into(),
         title: None,
         place: place.map(Untrusted::from),
     };
-    let (state, effects) = State::new(Scene { theme, home, cwd, who }, opens, now());
+    let (state, effects) = AppState::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
     let (sender, news) = mpsc::sync_channel(QUEUE);
     let keyboard = Keyboard::listen(sender.clone())?;
@@ -171,13 +171,13 @@ pub fn run(start: Start) -> Result<Left, Failed> {
     driver.perform(effects)?;
     let ended = driver.follow(&news);
     driver.leave();
-    if let End::Asked(ask) = ended? {
+    if let ProgramEnd::Asked(ask) = ended? {
         end_by(ask);
     }
     let unsent = driver.state.unsent().collect();
     match driver.state.not_begun() {
-        Some(error) => Err(Failed::NotBegun { error: error.clone(), unsent }),
-        None => Ok(Left { session: driver.state.left().cloned(), unsent }),
+        Some(error) => Err(ScreenError::NotBegun { error: error.clone(), unsent }),
+        None => Ok(ScreenResult { session: driver.state.left().cloned(), unsent }),
     }
 }
 
@@ -188,21 +188,21 @@ struct Driver {
     terminal: Terminal<CrosstermBackend<Frame>>,
     frame: Frame,
     cache: Cache,
-    state: State,
-    connections: HashMap<Link, Connection>,
+    state: AppState,
+    connections: HashMap<LinkId, Connection>,
     /// The connection that was opened before the screen was entered.
     first: Option<(LinkReader, LinkWriter)>,
     keyboard: Keyboard,
     pager: Option<String>,
     editor: EditText,
     door: SharedDoor,
-    sender: SyncSender<News>,
+    sender: SyncSender<DriverEvent>,
     is_over: bool,
 }
 
 impl Driver {
     /// Handles events until the program ends.
-    fn follow(&mut self, news: &Receiver<News>) -> Result<End, Failed> {
+    fn follow(&mut self, news: &Receiver<DriverEvent>) -> Result<ProgramEnd, ScreenError> {
         let pace = Duration::from_secs(1) / FRAMES;
         // An empty frame would delay the first one with content.
         let mut next = Instant::now() + pace;
@@ -225,7 +225,7 @@ impl Driver {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if !is_due => {
-                    self.update(Event::Time)?;
+                    self.update(AppEvent::Time)?;
                     is_due = true;
                 }
                 Err(_) => {}
@@ -237,20 +237,20 @@ impl Driver {
                 (next, is_first, is_due) = (Instant::now() + pace, false, false);
             }
         }
-        Ok(End::Left)
+        Ok(ProgramEnd::Left)
     }
 
     /// Handles an event. Returns how the program ends, if it does.
-    fn take(&mut self, news: News) -> Result<Option<End>, Failed> {
+    fn take(&mut self, news: DriverEvent) -> Result<Option<ProgramEnd>, ScreenError> {
         match news {
-            News::Event(event) => self.update(event)?,
-            News::Typed(events) => {
+            DriverEvent::App(event) => self.update(event)?,
+            DriverEvent::Typed(events) => {
                 for event in events {
                     self.update(event)?;
                 }
-                self.keyboard.reads_on();
+                self.keyboard.read_again();
             }
-            News::Opened(link, writer) => {
+            DriverEvent::Opened(link, writer) => {
                 match self.connections.insert(link, Connection::Open(writer.clone())) {
                     Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
                         // The end of a connection is an event of its own.
@@ -259,23 +259,23 @@ impl Driver {
                     _ => self.end(link),
                 }
             }
-            News::Told(Told::Continued) => {
+            DriverEvent::Told(Told::Continued) => {
                 term::enter()?;
                 self.redraw()?;
             }
-            News::Told(Told::Resized) => {}
-            News::Told(Told::Asked(ask)) => return Ok(Some(End::Asked(ask))),
-            News::HungUp => return Ok(Some(End::Left)),
+            DriverEvent::Told(Told::Resized) => {}
+            DriverEvent::Told(Told::Asked(ask)) => return Ok(Some(ProgramEnd::Asked(ask))),
+            DriverEvent::HungUp => return Ok(Some(ProgramEnd::Left)),
         }
         Ok(None)
     }
 
-    fn update(&mut self, event: Event) -> Result<(), Failed> {
+    fn update(&mut self, event: AppEvent) -> Result<(), ScreenError> {
         let effects = self.state.update(now(), event);
         self.perform(effects)
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) -> Result<(), Failed> {
+    fn perform(&mut self, effects: Vec<Effect>) -> Result<(), ScreenError> {
         for effect in effects {
             match effect {
                 Effect::Open(link) => self.open(link)?,
@@ -283,8 +283,8 @@ impl Driver {
                     let door = self.door.clone();
                     // The watching connection reconnects by itself.
                     self.aside("start", move || match door(true) {
-                        Ok(_) => Event::Time,
-                        Err(error) => Event::Failed(Text::from(&Untrusted::of(&error))),
+                        Ok(_) => AppEvent::Time,
+                        Err(error) => AppEvent::Failed(Text::from(&Untrusted::of(&error))),
                     })?;
                 }
                 Effect::Send(link, line) => match self.connections.get_mut(&link) {
@@ -298,20 +298,20 @@ impl Driver {
                 Effect::Mouse(is_on) => term::capture_mouse(is_on)?,
                 Effect::ReadFiles(directory) => self.aside("files", move || {
                     let paths = files::of(&directory);
-                    Event::Files { directory, paths }
+                    AppEvent::Files { directory, paths }
                 })?,
                 Effect::ReadAttached(files) => self.aside("attached", move || {
                     let read = files::attached(&files);
-                    Event::AttachedRead(files, read)
+                    AppEvent::AttachedRead(files, read)
                 })?,
                 Effect::Edit(text) => {
                     let editor = self.editor;
                     let edited = self.lend(|| editor(&text))?;
-                    self.update(Event::Edited(edited))?;
+                    self.update(AppEvent::Edited(edited))?;
                 }
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend if !screen::CAN_SUSPEND => {
-                    self.update(Event::Failed(
+                    self.update(AppEvent::Failed(
                         "no program can be suspended on this system".into(),
                     ))?;
                 }
@@ -327,13 +327,13 @@ impl Driver {
         Ok(())
     }
 
-    fn open(&mut self, link: Link) -> io::Result<()> {
+    fn open(&mut self, link: LinkId) -> io::Result<()> {
         self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
             let tell = |news| sender.send(news).is_ok();
             let ended = |why: &dyn std::fmt::Display| {
-                News::Event(Event::Ended(link, Text::from(&Untrusted::of(why))))
+                DriverEvent::App(AppEvent::Ended(link, Text::from(&Untrusted::of(why))))
             };
             let (mut reader, writer) = match first.map_or_else(|| door(false), Ok) {
                 Ok(opened) => opened,
@@ -343,17 +343,17 @@ impl Driver {
                     return;
                 }
             };
-            if !tell(News::Opened(link, writer)) {
+            if !tell(DriverEvent::Opened(link, writer)) {
                 return;
             }
             loop {
                 let event = match reader.recv() {
-                    Ok(Incoming::Line(line)) => Event::Line(link, line),
-                    Ok(Incoming::Lost) => Event::Lost(link),
-                    Ok(Incoming::Back) => Event::Back(link),
-                    Ok(Incoming::Stopped) => Event::Stopped(link),
-                    Err(LinkError::Stopped) if matches!(link, Link::Chat(_)) => {
-                        tell(News::Event(Event::Stopped(link)));
+                    Ok(Incoming::Line(line)) => AppEvent::Line(link, line),
+                    Ok(Incoming::Lost) => AppEvent::Lost(link),
+                    Ok(Incoming::Back) => AppEvent::Back(link),
+                    Ok(Incoming::Stopped) => AppEvent::Stopped(link),
+                    Err(LinkError::Stopped) if matches!(link, LinkId::Chat(_)) => {
+                        tell(DriverEvent::App(AppEvent::Stopped(link)));
                         return;
                     }
                     Ok(Incoming::Closed) => {
@@ -365,7 +365,7 @@ impl Driver {
                         return;
                     }
                 };
-                if !tell(News::Event(event)) {
+                if !tell(DriverEvent::App(event)) {
                     return;
                 }
             }
@@ -374,14 +374,18 @@ impl Driver {
     }
 
     /// Runs slow work on a thread of its own; its event is handled later.
-    fn aside(&self, name: &str, work: impl FnOnce() -> Event + Send + 'static) -> io::Result<()> {
+    fn aside(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> AppEvent + Send + 'static,
+    ) -> io::Result<()> {
         let sender = self.sender.clone();
         // If this fails, the driver has ended.
-        let work = move || drop(sender.send(News::Event(work())));
+        let work = move || drop(sender.send(DriverEvent::App(work())));
         thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
 
-    fn end(&mut self, link: Link) {
+    fn end(&mut self, link: LinkId) {
         match self.connections.remove(&link) {
             Some(Connection::Open(writer)) => writer.end(),
             Some(Connection::Opening(_)) => {
@@ -403,16 +407,16 @@ impl Driver {
     }
 
     /// Runs another program with the terminal restored.
-    fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, Failed> {
+    fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, ScreenError> {
         let done = term::lend(run)?;
         self.redraw()?;
         Ok(done)
     }
 
     /// Shows a text in the pager.
-    fn page(&mut self, text: &str) -> Result<(), Failed> {
+    fn page(&mut self, text: &str) -> Result<(), ScreenError> {
         let Some(line) = self.pager.clone() else {
-            return self.update(Event::Failed("no pager: $PAGER names none".into()));
+            return self.update(AppEvent::Failed("no pager: $PAGER names none".into()));
         };
         let mut command = program::shell(&line);
         command.stdin(Stdio::piped());
@@ -432,28 +436,30 @@ impl Driver {
         })?;
         match shown {
             Ok(()) => Ok(()),
-            Err(_) => self.update(Event::Failed("the pager cannot be started: see $PAGER".into())),
+            Err(_) => {
+                self.update(AppEvent::Failed("the pager cannot be started: see $PAGER".into()))
+            }
         }
     }
 
-    fn redraw(&mut self) -> Result<(), Failed> {
+    fn redraw(&mut self) -> Result<(), ScreenError> {
         let size = self.terminal.backend().size()?;
         // `clear` would ask the terminal for the position of the cursor and wait for the answer.
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
         Ok(())
     }
 
-    fn draw(&mut self) -> Result<(), Failed> {
+    fn draw(&mut self) -> Result<(), ScreenError> {
         let (state, cache) = (&self.state, &mut self.cache);
         let mut on_screen = None;
         self.terminal.draw(|frame| on_screen = Some(view(state, cache, frame)))?;
         let frame = std::mem::take(&mut *self.frame.0.borrow_mut());
         term::show(&frame)?;
-        on_screen.map_or(Ok(()), |on_screen| self.update(Event::Drawn(on_screen)))
+        on_screen.map_or(Ok(()), |on_screen| self.update(AppEvent::Drawn(on_screen)))
     }
 }
 
-fn listen(sender: SyncSender<News>) -> io::Result<()> {
+fn listen(sender: SyncSender<DriverEvent>) -> io::Result<()> {
     let all = told()?;
     let wait = move || {
         for told in all {
@@ -464,7 +470,7 @@ fn listen(sender: SyncSender<News>) -> io::Result<()> {
                 Told::Continued | Told::Resized => None,
             };
             // A full queue has enough to draw.
-            let _ = sender.try_send(News::Told(told));
+            let _ = sender.try_send(DriverEvent::Told(told));
             if let Some(ask) = ask {
                 // The driver may be blocked by a terminal that reads nothing.
                 thread::sleep(GRACE);

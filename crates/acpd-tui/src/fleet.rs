@@ -44,7 +44,7 @@ pub(crate) enum Section {
 #[derive(Debug, Clone)]
 pub(crate) struct Row<'a> {
     pub(crate) section: Section,
-    pub(crate) what: What<'a>,
+    pub(crate) what: RowState<'a>,
     pub(crate) session: Option<&'a SessionInfo>,
     /// Since when (ms since the epoch).
     pub(crate) since: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Row<'a> {
 
 /// State of a row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum What<'a> {
+pub(crate) enum RowState<'a> {
     Question(&'a InteractionInfo),
     /// An agent needs a login; the number of its sessions that wait for it.
     Login(&'a AgentInfo, usize),
@@ -70,15 +70,15 @@ pub(crate) enum What<'a> {
 impl Row<'_> {
     pub(crate) fn key(&self) -> Option<RowKey> {
         match (self.what, self.session) {
-            (What::Question(question), _) => Some(RowKey::Question(question.id.clone())),
-            (What::Login(agent, _), _) => Some(RowKey::Login(agent.name.clone())),
+            (RowState::Question(question), _) => Some(RowKey::Question(question.id.clone())),
+            (RowState::Login(agent, _), _) => Some(RowKey::Login(agent.name.clone())),
             (_, session) => session.map(|session| RowKey::Session(session.row_key())),
         }
     }
 
     pub(crate) fn question(&self) -> Option<&InteractionInfo> {
         match self.what {
-            What::Question(question) => Some(question),
+            RowState::Question(question) => Some(question),
             _ => None,
         }
     }
@@ -149,13 +149,13 @@ impl Fleet {
         }
         rows.sort_by_key(|row| match row.what {
             // The oldest first.
-            What::Question(_) => (row.section, 0, row.since, Reverse(0)),
-            What::Interrupted | What::Blocked => (row.section, 1, row.since, Reverse(0)),
-            What::Login(..) => (row.section, 2, row.since, Reverse(0)),
+            RowState::Question(_) => (row.section, 0, row.since, Reverse(0)),
+            RowState::Interrupted | RowState::Blocked => (row.section, 1, row.since, Reverse(0)),
+            RowState::Login(..) => (row.section, 2, row.since, Reverse(0)),
             // The last started first. The order stays while turns run.
-            What::Works { silent: None } => (row.section, 0, 0, Reverse(row.since)),
-            What::Works { silent: Some(_) } => (row.section, 1, 0, Reverse(row.since)),
-            What::Rests => (row.section, 0, 0, Reverse(row.since)),
+            RowState::Works { silent: None } => (row.section, 0, 0, Reverse(row.since)),
+            RowState::Works { silent: Some(_) } => (row.section, 1, 0, Reverse(row.since)),
+            RowState::Rests => (row.section, 0, 0, Reverse(row.since)),
         });
         rows
     }
@@ -173,13 +173,13 @@ impl Fleet {
         let session = question.session_id.as_ref();
         let session =
             session.and_then(|id| self.sessions().iter().find(|s| is_of(s, &question.agent, id)));
-        let what = What::Question(question);
+        let what = RowState::Question(question);
         Row { section: Section::NeedsYou, what, session, since: question.at }
     }
 
     fn login<'a>(&'a self, agent: &'a AgentInfo) -> Row<'a> {
         let waits = |s: &&SessionInfo| s.agent == agent.name && s.state == SessionState::Blocked;
-        let what = What::Login(agent, self.sessions().iter().filter(waits).count());
+        let what = RowState::Login(agent, self.sessions().iter().filter(waits).count());
         let since = if agent.auth.since > 0 { agent.auth.since } else { agent.since };
         Row { section: Section::NeedsYou, what, session: None, since }
     }
@@ -201,17 +201,17 @@ impl Fleet {
         let (section, what, since) = if self.questions().iter().any(asks) {
             return None;
         } else if session.state == SessionState::Blocked && !is_login() {
-            (Section::NeedsYou, What::Blocked, session.updated)
+            (Section::NeedsYou, RowState::Blocked, session.updated)
         } else if is_busy {
             let last = session.last_line.unwrap_or(0).max(turn.since);
             let silent = now.saturating_sub(last);
             let is_silent = turn.state == TurnState::Working && silent >= SILENT_AFTER;
-            let what = What::Works { silent: is_silent.then_some(silent) };
+            let what = RowState::Works { silent: is_silent.then_some(silent) };
             (Section::Working, what, turn.since)
         } else if was_interrupted && now.saturating_sub(session.updated) < INTERRUPTED_FOR {
-            (Section::NeedsYou, What::Interrupted, session.updated)
+            (Section::NeedsYou, RowState::Interrupted, session.updated)
         } else {
-            (Section::Recent, What::Rests, session.updated)
+            (Section::Recent, RowState::Rests, session.updated)
         };
         Some(Row { section, what, session: Some(session), since })
     }
@@ -233,8 +233,8 @@ fn fits(row: &Row<'_>, words: &str) -> bool {
         facts.extend(session.name.iter().chain(&session.title));
     }
     match row.what {
-        What::Question(question) => facts.push(&question.agent),
-        What::Login(agent, _) => facts.push(&agent.name),
+        RowState::Question(question) => facts.push(&question.agent),
+        RowState::Login(agent, _) => facts.push(&agent.name),
         _ => {}
     }
     let facts: Vec<String> = facts.iter().map(|fact| fact.raw().to_lowercase()).collect();

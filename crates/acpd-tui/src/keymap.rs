@@ -77,7 +77,7 @@ pub(crate) enum Action {
 
 /// Place in which a key counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum KeyPlace {
     /// Everywhere, unless the place itself uses the key.
     Everywhere,
     Top,
@@ -93,7 +93,7 @@ pub(crate) enum Place {
 
 #[derive(Debug)]
 pub(crate) struct Binding {
-    pub(crate) place: Place,
+    pub(crate) place: KeyPlace,
     /// Keys, separated by spaces.
     pub(crate) keys: &'static str,
     pub(crate) action: Action,
@@ -104,7 +104,7 @@ pub(crate) struct Binding {
 }
 
 const fn key(
-    place: Place,
+    place: KeyPlace,
     keys: &'static str,
     action: Action,
     words: &'static str,
@@ -115,124 +115,136 @@ const fn key(
 
 /// All keys. Footers have the order of the rows, and omit the last ones first.
 pub(crate) const TABLE: &[Binding] = &[
-    key(Place::Top, "a tab", Action::Question, "answer the question", Some("answer")),
-    key(Place::Top, "enter right l", Action::Open, "open the session", Some("open")),
-    key(Place::Top, "p", Action::Prompt, "prompt the session", Some("prompt")),
-    key(Place::Top, "c", Action::Cancel, "cancel its turn (twice)", Some("cancel")),
-    key(Place::Top, "r", Action::Restart, "restart its agent (twice)", None),
-    key(Place::Top, "n", Action::New, "new session here", Some("new")),
-    key(Place::Top, "e", Action::Rename, "rename the session", None),
-    key(Place::Top, "/", Action::Filter, "show only what fits", Some("filter")),
-    key(Place::Top, "?", Action::Keys, "this page", Some("keys")),
-    key(Place::Top, "q ctrl-c ctrl-d", Action::Quit, "leave; nothing stops", Some("quit")),
-    key(Place::Top, "up k", Action::Up, "previous", None),
-    key(Place::Top, "down j", Action::Down, "next", None),
-    key(Place::Top, "home g", Action::First, "first", None),
-    key(Place::Top, "end G", Action::Last, "last", None),
-    key(Place::Top, "esc", Action::Back, "all sessions again", None),
-    key(Place::Line, "enter", Action::Confirm, "send, or keep the filter", Some("done")),
-    key(Place::Line, "ctrl-s", Action::Steer, "say it into the running turn", Some("steer")),
-    key(Place::Line, "tab", Action::NextAgent, "another agent (new session)", Some("agent")),
-    key(Place::Line, "esc ctrl-c", Action::Back, "back; nothing is sent", Some("back")),
-    key(Place::Question, "1-9", Action::Choose, "choose", Some("choose")),
-    key(Place::Question, "up k", Action::Up, "the choice before", None),
-    key(Place::Question, "down j", Action::Down, "the next choice", None),
-    key(Place::Question, "enter", Action::Confirm, "confirm what is chosen", Some("confirm")),
+    key(KeyPlace::Top, "a tab", Action::Question, "answer the question", Some("answer")),
+    key(KeyPlace::Top, "enter right l", Action::Open, "open the session", Some("open")),
+    key(KeyPlace::Top, "p", Action::Prompt, "prompt the session", Some("prompt")),
+    key(KeyPlace::Top, "c", Action::Cancel, "cancel its turn (twice)", Some("cancel")),
+    key(KeyPlace::Top, "r", Action::Restart, "restart its agent (twice)", None),
+    key(KeyPlace::Top, "n", Action::New, "new session here", Some("new")),
+    key(KeyPlace::Top, "e", Action::Rename, "rename the session", None),
+    key(KeyPlace::Top, "/", Action::Filter, "show only what fits", Some("filter")),
+    key(KeyPlace::Top, "?", Action::Keys, "this page", Some("keys")),
+    key(KeyPlace::Top, "q ctrl-c ctrl-d", Action::Quit, "leave; nothing stops", Some("quit")),
+    key(KeyPlace::Top, "up k", Action::Up, "previous", None),
+    key(KeyPlace::Top, "down j", Action::Down, "next", None),
+    key(KeyPlace::Top, "home g", Action::First, "first", None),
+    key(KeyPlace::Top, "end G", Action::Last, "last", None),
+    key(KeyPlace::Top, "esc", Action::Back, "all sessions again", None),
+    key(KeyPlace::Line, "enter", Action::Confirm, "send, or keep the filter", Some("done")),
+    key(KeyPlace::Line, "ctrl-s", Action::Steer, "say it into the running turn", Some("steer")),
+    key(KeyPlace::Line, "tab", Action::NextAgent, "another agent (new session)", Some("agent")),
+    key(KeyPlace::Line, "esc ctrl-c", Action::Back, "back; nothing is sent", Some("back")),
+    key(KeyPlace::Question, "1-9", Action::Choose, "choose", Some("choose")),
+    key(KeyPlace::Question, "up k", Action::Up, "the choice before", None),
+    key(KeyPlace::Question, "down j", Action::Down, "the next choice", None),
+    key(KeyPlace::Question, "enter", Action::Confirm, "confirm what is chosen", Some("confirm")),
     key(
-        Place::Question,
+        KeyPlace::Question,
         "pgdn space",
         Action::PageDown,
         "the rest of a long command",
         Some("more"),
     ),
-    key(Place::Question, "pgup", Action::PageUp, "its beginning", None),
-    key(Place::Question, "esc tab q", Action::Back, "back, unanswered", Some("back")),
-    key(Place::Prompt, "enter", Action::Confirm, "send, or queue", Some("send")),
-    key(Place::Prompt, "ctrl-s", Action::Steer, "steer the running turn", Some("steer")),
+    key(KeyPlace::Question, "pgup", Action::PageUp, "its beginning", None),
+    key(KeyPlace::Question, "esc tab q", Action::Back, "back, unanswered", Some("back")),
+    key(KeyPlace::Prompt, "enter", Action::Confirm, "send, or queue", Some("send")),
+    key(KeyPlace::Prompt, "ctrl-s", Action::Steer, "steer the running turn", Some("steer")),
     key(
-        Place::Prompt,
+        KeyPlace::Prompt,
         "ctrl-j shift-enter alt-enter",
         Action::Newline,
         "a new line",
         Some("newline"),
     ),
     key(
-        Place::Prompt,
+        KeyPlace::Prompt,
         "tab",
         Action::Blocks,
         "to the question, else to the blocks",
         Some("blocks"),
     ),
-    key(Place::Prompt, "ctrl-c", Action::Cancel, "clear; twice: cancel the turn", Some("cancel")),
-    key(Place::Prompt, "ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
-    key(Place::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
-    key(Place::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
-    key(Place::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
-    key(Place::Prompt, "ctrl-q", Action::Queue, "change what is queued", None),
-    key(Place::Prompt, "ctrl-x", Action::Edit, "edit in $EDITOR", None),
-    key(Place::Prompt, "ctrl-r", Action::SearchPrompts, "search earlier prompts", None),
-    key(Place::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
-    key(Place::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
-    key(Place::Prompt, "ctrl-end", Action::Last, "to the live end", None),
-    key(Place::List, "tab", Action::Complete, "put it in", Some("put in")),
-    key(Place::List, "enter", Action::Confirm, "put it in; send what is whole", None),
-    key(Place::List, "up ctrl-p", Action::Up, "previous", Some("previous")),
-    key(Place::List, "down ctrl-n ctrl-r", Action::Down, "next", Some("next")),
-    key(Place::List, "esc ctrl-c", Action::Back, "close; the text stays", Some("close")),
-    key(Place::Blocks, "up k", Action::Up, "previous block", Some("block")),
-    key(Place::Blocks, "down j", Action::Down, "next block", None),
-    key(Place::Blocks, "space enter", Action::Fold, "fold, unfold", Some("fold")),
-    key(Place::Blocks, "z", Action::FoldAll, "fold all", None),
-    key(Place::Blocks, "Z", Action::UnfoldAll, "unfold all", None),
-    key(Place::Blocks, "[", Action::PreviousPrompt, "previous prompt", Some("prompt")),
-    key(Place::Blocks, "]", Action::NextPrompt, "next prompt", None),
-    key(Place::Blocks, "g home", Action::First, "the beginning", None),
-    key(Place::Blocks, "G end", Action::Last, "the live end", Some("live")),
-    key(Place::Blocks, "/", Action::Search, "search upwards", Some("search")),
-    key(Place::Blocks, "n", Action::SearchOlder, "the next one upwards", None),
-    key(Place::Blocks, "N", Action::SearchNewer, "the next one downwards", None),
-    key(Place::Blocks, "y", Action::Copy, "copy the block", Some("copy")),
-    key(Place::Blocks, "Y", Action::CopyMarkdown, "copy it as Markdown", None),
-    key(Place::Blocks, "o", Action::Page, "open it in $PAGER", Some("page")),
-    key(Place::Blocks, "d", Action::Files, "files changed in its turn", Some("files")),
-    key(Place::Blocks, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
-    key(Place::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
-    key(Place::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
-    key(Place::Blocks, "q ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
-    key(Place::Blocks, "?", Action::Keys, "this page", None),
-    key(Place::Menu, "up k", Action::Up, "previous", None),
-    key(Place::Menu, "down j", Action::Down, "next", None),
-    key(Place::Menu, "enter", Action::Confirm, "choose", Some("choose")),
-    key(Place::Menu, "esc q ctrl-c ctrl-o", Action::Back, "back", Some("back")),
-    key(Place::Help, "up k", Action::Up, "up", None),
-    key(Place::Help, "down j", Action::Down, "down", None),
-    key(Place::Help, "esc q ? ctrl-g f1 ctrl-c enter", Action::Back, "back", Some("back")),
-    key(Place::Help, "ctrl-d ctrl-\\", Action::Detach, "leave the screen", None),
-    key(Place::Everywhere, "pgup", Action::PageUp, "a screen back", None),
-    key(Place::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
-    key(Place::Everywhere, "f3", Action::Mouse, "take the mouse, or give it back", None),
-    key(Place::Everywhere, "f5", Action::Top, "all sessions", None),
-    key(Place::Everywhere, "f2", Action::Start, "start acpd, if it was stopped", None),
-    key(Place::Everywhere, "ctrl-l", Action::Redraw, "draw again", None),
-    key(Place::Everywhere, "ctrl-z", Action::Suspend, "suspend", None),
-    key(Place::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
+    key(
+        KeyPlace::Prompt,
+        "ctrl-c",
+        Action::Cancel,
+        "clear; twice: cancel the turn",
+        Some("cancel"),
+    ),
+    key(KeyPlace::Prompt, "ctrl-d ctrl-\\", Action::Detach, "detach; it continues", Some("detach")),
+    key(KeyPlace::Prompt, "ctrl-o", Action::Options, "mode, model, options", Some("options")),
+    key(KeyPlace::Prompt, "ctrl-g f1", Action::Keys, "this page", Some("keys")),
+    key(KeyPlace::Prompt, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
+    key(KeyPlace::Prompt, "ctrl-q", Action::Queue, "change what is queued", None),
+    key(KeyPlace::Prompt, "ctrl-x", Action::Edit, "edit in $EDITOR", None),
+    key(KeyPlace::Prompt, "ctrl-r", Action::SearchPrompts, "search earlier prompts", None),
+    key(KeyPlace::Prompt, "up ctrl-p", Action::Up, "earlier prompts", None),
+    key(KeyPlace::Prompt, "down ctrl-n", Action::Down, "later prompts", None),
+    key(KeyPlace::Prompt, "ctrl-end", Action::Last, "to the live end", None),
+    key(KeyPlace::List, "tab", Action::Complete, "put it in", Some("put in")),
+    key(KeyPlace::List, "enter", Action::Confirm, "put it in; send what is whole", None),
+    key(KeyPlace::List, "up ctrl-p", Action::Up, "previous", Some("previous")),
+    key(KeyPlace::List, "down ctrl-n ctrl-r", Action::Down, "next", Some("next")),
+    key(KeyPlace::List, "esc ctrl-c", Action::Back, "close; the text stays", Some("close")),
+    key(KeyPlace::Blocks, "up k", Action::Up, "previous block", Some("block")),
+    key(KeyPlace::Blocks, "down j", Action::Down, "next block", None),
+    key(KeyPlace::Blocks, "space enter", Action::Fold, "fold, unfold", Some("fold")),
+    key(KeyPlace::Blocks, "z", Action::FoldAll, "fold all", None),
+    key(KeyPlace::Blocks, "Z", Action::UnfoldAll, "unfold all", None),
+    key(KeyPlace::Blocks, "[", Action::PreviousPrompt, "previous prompt", Some("prompt")),
+    key(KeyPlace::Blocks, "]", Action::NextPrompt, "next prompt", None),
+    key(KeyPlace::Blocks, "g home", Action::First, "the beginning", None),
+    key(KeyPlace::Blocks, "G end", Action::Last, "the live end", Some("live")),
+    key(KeyPlace::Blocks, "/", Action::Search, "search upwards", Some("search")),
+    key(KeyPlace::Blocks, "n", Action::SearchOlder, "the next one upwards", None),
+    key(KeyPlace::Blocks, "N", Action::SearchNewer, "the next one downwards", None),
+    key(KeyPlace::Blocks, "y", Action::Copy, "copy the block", Some("copy")),
+    key(KeyPlace::Blocks, "Y", Action::CopyMarkdown, "copy it as Markdown", None),
+    key(KeyPlace::Blocks, "o", Action::Page, "open it in $PAGER", Some("page")),
+    key(KeyPlace::Blocks, "d", Action::Files, "files changed in its turn", Some("files")),
+    key(KeyPlace::Blocks, "ctrl-t", Action::Thoughts, "show or hide thoughts", None),
+    key(KeyPlace::Blocks, "esc tab i", Action::Back, "back to the prompt", Some("prompt")),
+    key(KeyPlace::Blocks, "ctrl-c", Action::Cancel, "twice: cancel the turn", None),
+    key(
+        KeyPlace::Blocks,
+        "q ctrl-d ctrl-\\",
+        Action::Detach,
+        "detach; it continues",
+        Some("detach"),
+    ),
+    key(KeyPlace::Blocks, "?", Action::Keys, "this page", None),
+    key(KeyPlace::Menu, "up k", Action::Up, "previous", None),
+    key(KeyPlace::Menu, "down j", Action::Down, "next", None),
+    key(KeyPlace::Menu, "enter", Action::Confirm, "choose", Some("choose")),
+    key(KeyPlace::Menu, "esc q ctrl-c ctrl-o", Action::Back, "back", Some("back")),
+    key(KeyPlace::Help, "up k", Action::Up, "up", None),
+    key(KeyPlace::Help, "down j", Action::Down, "down", None),
+    key(KeyPlace::Help, "esc q ? ctrl-g f1 ctrl-c enter", Action::Back, "back", Some("back")),
+    key(KeyPlace::Help, "ctrl-d ctrl-\\", Action::Detach, "leave the screen", None),
+    key(KeyPlace::Everywhere, "pgup", Action::PageUp, "a screen back", None),
+    key(KeyPlace::Everywhere, "pgdn", Action::PageDown, "a screen on", None),
+    key(KeyPlace::Everywhere, "f3", Action::Mouse, "take the mouse, or give it back", None),
+    key(KeyPlace::Everywhere, "f5", Action::Top, "all sessions", None),
+    key(KeyPlace::Everywhere, "f2", Action::Start, "start acpd, if it was stopped", None),
+    key(KeyPlace::Everywhere, "ctrl-l", Action::Redraw, "draw again", None),
+    key(KeyPlace::Everywhere, "ctrl-z", Action::Suspend, "suspend", None),
+    key(KeyPlace::Everywhere, "ctrl-g f1", Action::Keys, "this page", None),
 ];
 
-pub(crate) fn action(place: Place, key: &KeyEvent) -> Option<Action> {
+pub(crate) fn action(place: KeyPlace, key: &KeyEvent) -> Option<Action> {
     let fits = |row: &&Binding| {
-        (row.place == place || row.place == Place::Everywhere)
+        (row.place == place || row.place == KeyPlace::Everywhere)
             && row.keys.split(' ').any(|name| is_key(name, key))
     };
     TABLE.iter().find(fits).map(|row| row.action)
 }
 
-pub(crate) fn rows(place: Place) -> impl Iterator<Item = &'static Binding> {
+pub(crate) fn rows(place: KeyPlace) -> impl Iterator<Item = &'static Binding> {
     TABLE.iter().filter(move |row| row.place == place)
 }
 
 /// Returns the first key of an action for a sentence.
-pub(crate) fn key_of(place: Place, action: Action, is_unicode: bool) -> Text {
-    let mut rows = rows(place).chain(rows(Place::Everywhere));
+pub(crate) fn key_of(place: KeyPlace, action: Action, is_unicode: bool) -> Text {
+    let mut rows = rows(place).chain(rows(KeyPlace::Everywhere));
     let row = rows.find(|row| row.action == action);
     debug_assert!(row.is_some(), "{action:?} has no key in {place:?}");
     let keys = row.map_or("", |row| row.keys);
@@ -369,7 +381,7 @@ mod tests {
         use Action::{Blocks, Choose, Confirm, Down, Question, Up};
         let leads = TABLE.iter().filter(|row| matches!(row.action, Question | Blocks));
         for key in leads.flat_map(|row| row.keys.split(' ')) {
-            let answers = rows(Place::Question)
+            let answers = rows(KeyPlace::Question)
                 .filter(|row| matches!(row.action, Choose | Up | Down | Confirm))
                 .flat_map(|row| row.keys.split(' '))
                 .any(|name| name == key || (name == "1-9" && key.parse::<u8>().is_ok()));
@@ -380,15 +392,15 @@ mod tests {
     #[test]
     fn the_place_decides_before_what_is_everywhere() {
         let page = press(KeyCode::PageDown, KeyModifiers::NONE);
-        assert_eq!(action(Place::Question, &page), Some(Action::PageDown));
+        assert_eq!(action(KeyPlace::Question, &page), Some(Action::PageDown));
         let c = press(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(action(Place::Top, &c), Some(Action::Quit));
-        assert_eq!(action(Place::Prompt, &c), Some(Action::Cancel));
+        assert_eq!(action(KeyPlace::Top, &c), Some(Action::Quit));
+        assert_eq!(action(KeyPlace::Prompt, &c), Some(Action::Cancel));
         let shift_g = press(KeyCode::Char('G'), KeyModifiers::SHIFT);
-        assert_eq!(action(Place::Top, &shift_g), Some(Action::Last));
+        assert_eq!(action(KeyPlace::Top, &shift_g), Some(Action::Last));
         let enter = press(KeyCode::Enter, KeyModifiers::SHIFT);
-        assert_eq!(action(Place::Prompt, &enter), Some(Action::Newline));
-        assert_eq!(action(Place::Question, &enter), None);
+        assert_eq!(action(KeyPlace::Prompt, &enter), Some(Action::Newline));
+        assert_eq!(action(KeyPlace::Question, &enter), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  keys ─┐
-//!  acpd ─┼─▶ driver ──events──▶ app: State::update ──effects──▶ driver
+//!  acpd ─┼─▶ driver ──events──▶ app: AppState::update ──effects──▶ driver
 //!  time ─┘      │                       │
 //!            term: modes          view ─┴▶ frames
 //! ```
@@ -24,5 +24,5 @@ mod term;
 
 pub use app::Opens;
 pub use canvas::Theme;
-pub use driver::{Door, EditText, Failed, Left, Start, run};
-pub use question::{Answer, answers, asks, rows};
+pub use driver::{Door, EditText, ScreenError, ScreenResult, ScreenStart, run};
+pub use question::{PlainAnswer, answers, asks, rows};

@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::keymap::{Action, digit};
 use form::Filled;
 
-pub use answers::{Answer, answers};
+pub use answers::{PlainAnswer, answers};
 pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, verb, view};
@@ -38,12 +38,12 @@ const VALUE: usize = 60;
 
 /// The question on the screen, and the user's progress with it.
 #[derive(Debug, Default)]
-pub(crate) struct Card {
-    asked: Option<Asked>,
+pub(crate) struct QuestionCard {
+    asked: Option<OpenQuestion>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct OpenQuestion {
     id: Untrusted,
     is_drawn: bool,
     is_end_seen: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Choice {
     pub(crate) note: Option<Text>,
     /// Set if the field has this value; none if the row is no value of a field.
     pub(crate) is_set: Option<bool>,
-    pub(crate) does: Does,
+    pub(crate) does: ChoiceEffect,
     pub(crate) is_refusal: bool,
     /// The user wants to send the agent a reason.
     pub(crate) says_why: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Choice {
 
 /// Effect of Enter on a choice.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Does {
+pub(crate) enum ChoiceEffect {
     Answer(GivenAnswer),
     /// Sets a field; null empties it.
     Put(String, Value),
@@ -95,7 +95,7 @@ pub(crate) enum Does {
 
 impl Choice {
     fn new(label: Text) -> Choice {
-        let does = Does::Refuse(Text::new());
+        let does = ChoiceEffect::Refuse(Text::new());
         Choice {
             label,
             heading: None,
@@ -108,13 +108,13 @@ impl Choice {
     }
 
     fn answer(label: Text, answer: GivenAnswer) -> Choice {
-        Choice { does: Does::Answer(answer), ..Choice::new(label) }
+        Choice { does: ChoiceEffect::Answer(answer), ..Choice::new(label) }
     }
 }
 
 /// Result of a key.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Did {
+pub(crate) enum KeyOutcome {
     Nothing,
     Left,
     Answered {
@@ -126,11 +126,11 @@ pub(crate) enum Did {
     Refused(Text),
 }
 
-impl Card {
+impl QuestionCard {
     /// Shows a question. A different one begins without the keys and with nothing chosen.
     pub(crate) fn show(&mut self, question: Option<&InteractionInfo>) {
         if self.asked.as_ref().map(|asked| &asked.id) != question.map(|question| &question.id) {
-            self.asked = question.map(|question| Asked {
+            self.asked = question.map(|question| OpenQuestion {
                 id: question.id.clone(),
                 is_drawn: false,
                 is_end_seen: false,
@@ -174,7 +174,7 @@ impl Card {
     }
 
     /// Handles a refused answer: it can be given again.
-    pub(crate) fn not_taken(&mut self, id: &Untrusted) {
+    pub(crate) fn on_answer_refused(&mut self, id: &Untrusted) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == *id) {
             asked.is_sent = false;
             asked.chosen = None;
@@ -200,29 +200,33 @@ impl Card {
         key: &KeyEvent,
         question: &InteractionInfo,
         page: usize,
-    ) -> Did {
+    ) -> KeyOutcome {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == question.id) else {
-            return Did::Nothing;
+            return KeyOutcome::Nothing;
         };
         if !asked.has_keys || !asked.is_drawn {
-            return Did::Nothing;
+            return KeyOutcome::Nothing;
         }
         if let Some((_, input)) = &mut asked.filled.typing {
             match action {
                 Some(Action::Confirm) => {
-                    return asked.filled.end(question).err().map_or(Did::Nothing, Did::Refused);
+                    return asked
+                        .filled
+                        .end(question)
+                        .err()
+                        .map_or(KeyOutcome::Nothing, KeyOutcome::Refused);
                 }
                 Some(Action::Back) => asked.filled.typing = None,
                 _ => drop(input.key(key)),
             }
-            return Did::Nothing;
+            return KeyOutcome::Nothing;
         }
         let choices = choices(question, &asked.filled);
         match action {
             Some(Action::Back) => {
                 asked.has_keys = false;
                 asked.chosen = None;
-                return Did::Left;
+                return KeyOutcome::Left;
             }
             Some(Action::Choose) => {
                 let at = digit(key).map(|digit| digit - 1).filter(|at| *at < choices.len());
@@ -243,40 +247,42 @@ impl Card {
                 let chosen = asked.chosen.and_then(|at| Some((at, choices.into_iter().nth(at)?)));
                 let Some((at, choice)) = chosen else {
                     let why = "nothing is chosen yet: a number or an arrow chooses";
-                    return Did::Refused(why.into());
+                    return KeyOutcome::Refused(why.into());
                 };
                 return asked.confirm(at, choice, has_fields);
             }
             _ => {}
         }
-        Did::Nothing
+        KeyOutcome::Nothing
     }
 }
 
-impl Asked {
-    fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> Did {
+impl OpenQuestion {
+    fn confirm(&mut self, at: usize, choice: Choice, has_fields: bool) -> KeyOutcome {
         let Choice { does, is_refusal, says_why, .. } = choice;
         match does {
-            Does::Put(field, value) => self.filled.put(field, value),
-            Does::Type(field) => self.filled.begin(field),
-            Does::Refuse(why) => return Did::Refused(why),
-            Does::Answer(_) if !is_refusal && !self.is_end_seen => {
-                return Did::Refused("see all of it first: PgDn shows the rest".into());
+            ChoiceEffect::Put(field, value) => self.filled.put(field, value),
+            ChoiceEffect::Type(field) => self.filled.begin(field),
+            ChoiceEffect::Refuse(why) => return KeyOutcome::Refused(why),
+            ChoiceEffect::Answer(_) if !is_refusal && !self.is_end_seen => {
+                return KeyOutcome::Refused("see all of it first: PgDn shows the rest".into());
             }
-            Does::Answer(_) if !is_refusal && !self.seen.contains(&at) => {
+            ChoiceEffect::Answer(_) if !is_refusal && !self.seen.contains(&at) => {
                 let why = "this answer is not whole on the screen: make the terminal larger";
-                return Did::Refused(why.into());
+                return KeyOutcome::Refused(why.into());
             }
-            Does::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
-                return Did::Refused("see all fields first: the arrows show the rest".into());
+            ChoiceEffect::Answer(_) if has_fields && !is_refusal && !self.are_all_seen => {
+                return KeyOutcome::Refused(
+                    "see all fields first: the arrows show the rest".into(),
+                );
             }
-            Does::Answer(answer) => {
+            ChoiceEffect::Answer(answer) => {
                 self.is_sent = true;
                 self.has_keys = false;
-                return Did::Answered { id: self.id.clone(), answer, says_why };
+                return KeyOutcome::Answered { id: self.id.clone(), answer, says_why };
             }
         }
-        Did::Nothing
+        KeyOutcome::Nothing
     }
 }
 
@@ -345,14 +351,14 @@ mod tests {
         Drawn { id: id.into(), is_end, most: 9, page: 4, choices: (0..4, 4) }
     }
 
-    fn on_screen(question: &InteractionInfo) -> Card {
-        let mut card = Card::default();
+    fn on_screen(question: &InteractionInfo) -> QuestionCard {
+        let mut card = QuestionCard::default();
         card.show(Some(question));
         card.drawn(&drawn(question.id.raw(), true));
         card
     }
 
-    fn press(card: &mut Card, question: &InteractionInfo, action: Action) -> Did {
+    fn press(card: &mut QuestionCard, question: &InteractionInfo, action: Action) -> KeyOutcome {
         let one = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::NONE);
         card.key(Some(action), &one, question, 4)
     }
@@ -361,15 +367,19 @@ mod tests {
     fn an_answer_takes_the_keys_a_choice_and_enter() {
         let question = question("1-1");
         let mut card = on_screen(&question);
-        assert_eq!(press(&mut card, &question, Action::Choose), Did::Nothing);
-        assert_eq!(press(&mut card, &question, Action::Confirm), Did::Nothing);
+        assert_eq!(press(&mut card, &question, Action::Choose), KeyOutcome::Nothing);
+        assert_eq!(press(&mut card, &question, Action::Confirm), KeyOutcome::Nothing);
         card.take_keys();
-        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Refused(_)));
+        assert!(matches!(press(&mut card, &question, Action::Confirm), KeyOutcome::Refused(_)));
         press(&mut card, &question, Action::Choose);
         let answer = GivenAnswer::Option { option: "allow_once".into() };
-        let given = Did::Answered { id: "1-1".into(), answer, says_why: false };
+        let given = KeyOutcome::Answered { id: "1-1".into(), answer, says_why: false };
         assert_eq!(press(&mut card, &question, Action::Confirm), given);
-        assert_eq!(press(&mut card, &question, Action::Confirm), Did::Nothing, "it is sent once");
+        assert_eq!(
+            press(&mut card, &question, Action::Confirm),
+            KeyOutcome::Nothing,
+            "it is sent once"
+        );
         card.take_keys();
         assert!(!card.has_keys(), "what is sent takes no keys");
     }
@@ -377,7 +387,7 @@ mod tests {
     #[test]
     fn a_question_that_was_not_drawn_takes_no_keys() {
         let question = question("1-1");
-        let mut card = Card::default();
+        let mut card = QuestionCard::default();
         card.show(Some(&question));
         card.take_keys();
         assert!(!card.has_keys());
@@ -391,31 +401,34 @@ mod tests {
         press(&mut card, &one, Action::Choose);
         card.show(Some(&two));
         card.drawn(&drawn("1-1", true));
-        assert_eq!(press(&mut card, &two, Action::Confirm), Did::Nothing);
+        assert_eq!(press(&mut card, &two, Action::Confirm), KeyOutcome::Nothing);
         card.drawn(&drawn("1-2", true));
         card.take_keys();
-        assert!(matches!(press(&mut card, &two, Action::Confirm), Did::Refused(_)));
+        assert!(matches!(press(&mut card, &two, Action::Confirm), KeyOutcome::Refused(_)));
     }
 
     #[test]
     fn m7_allowing_waits_until_the_end_was_on_the_screen_and_refusing_does_not() {
         let question = question("1-1");
-        let mut card = Card::default();
+        let mut card = QuestionCard::default();
         card.show(Some(&question));
         card.drawn(&drawn("1-1", false));
         card.take_keys();
         press(&mut card, &question, Action::Choose);
-        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Refused(_)));
+        assert!(matches!(press(&mut card, &question, Action::Confirm), KeyOutcome::Refused(_)));
         press(&mut card, &question, Action::PageDown);
         card.drawn(&drawn("1-1", true));
-        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Answered { .. }));
-        let mut card = Card::default();
+        assert!(matches!(
+            press(&mut card, &question, Action::Confirm),
+            KeyOutcome::Answered { .. }
+        ));
+        let mut card = QuestionCard::default();
         card.show(Some(&question));
         card.drawn(&drawn("1-1", false));
         card.take_keys();
         press(&mut card, &question, Action::Up);
         let did = press(&mut card, &question, Action::Confirm);
-        assert!(matches!(did, Did::Answered { says_why: true, .. }));
+        assert!(matches!(did, KeyOutcome::Answered { says_why: true, .. }));
     }
 
     #[test]
@@ -446,16 +459,19 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_whole_on_the_screen_allows_nothing() {
         let question = question("1-1");
-        let mut card = Card::default();
+        let mut card = QuestionCard::default();
         card.show(Some(&question));
         let cut = Drawn { choices: (0..1, 4), ..drawn("1-1", true) };
         card.drawn(&cut);
         card.take_keys();
         press(&mut card, &question, Action::Down);
         press(&mut card, &question, Action::Down);
-        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Refused(_)));
+        assert!(matches!(press(&mut card, &question, Action::Confirm), KeyOutcome::Refused(_)));
         card.drawn(&drawn("1-1", true));
-        assert!(matches!(press(&mut card, &question, Action::Confirm), Did::Answered { .. }));
+        assert!(matches!(
+            press(&mut card, &question, Action::Confirm),
+            KeyOutcome::Answered { .. }
+        ));
     }
 
     fn all(question: &InteractionInfo) -> Vec<Choice> {
@@ -472,7 +488,7 @@ mod tests {
     fn a_form_with_one_choice_is_answered_by_its_number() {
         let one = form(json!({"licence": {"type": "string", "enum": ["MIT", "ISC"]}}));
         let answer = GivenAnswer::Accept { content: Some(json!({"licence": "ISC"})) };
-        assert_eq!(all(&one).remove(1).does, Does::Answer(answer));
+        assert_eq!(all(&one).remove(1).does, ChoiceEffect::Answer(answer));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Suggestions {
     }
 
     /// Keeps the choice if the list is the same as before.
-    pub(crate) fn stays(&mut self, before: &Suggestions) {
+    pub(crate) fn keep_choice(&mut self, before: &Suggestions) {
         if self.items == before.items {
             self.at = before.at;
         }

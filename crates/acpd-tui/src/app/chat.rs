@@ -34,13 +34,13 @@ use crossterm::event::KeyEvent;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::requests::{Link, Purpose, hello};
-use super::said::Said;
-use super::{Effect, Id, Spot, State, read, with_queue};
+use super::prompt_draft::PromptDraft;
+use super::requests::{LinkId, Purpose, hello};
+use super::{AppState, Effect, Id, Spot, read, with_queue};
 use crate::fleet::Fleet;
-use crate::keymap::{self, Action, Place};
-use crate::question::{Card, Did};
-use complete::Beside;
+use crate::keymap::{self, Action, KeyPlace};
+use crate::question::{KeyOutcome, QuestionCard};
+use complete::PromptList;
 use conversation::Conversation;
 use options::Menu;
 use search::Search;
@@ -48,7 +48,7 @@ use starting::Refused;
 
 pub(super) use complete::Files;
 pub(super) use editor::Editor;
-pub(super) use layout::Layout;
+pub(super) use layout::ChatLayout;
 pub(super) use view::{useful, view, word};
 
 const FIRST: u64 = 300;
@@ -57,18 +57,18 @@ const PAGE: u64 = 1000;
 const TWICE: u64 = 3000;
 
 #[derive(Debug)]
-pub(super) struct Chat {
+pub(super) struct ChatScreen {
     /// The id is empty until the session begins.
     key: SessionRowKey,
-    link: Link,
+    link: LinkId,
     phase: Phase,
     conversation: Conversation,
     editor: Editor,
-    pub(super) card: Card,
+    pub(super) card: QuestionCard,
     in_blocks: bool,
     search: Search,
     menu: Option<Menu>,
-    beside: Option<Beside>,
+    beside: Option<PromptList>,
     /// Start of the word whose list was closed with Esc.
     closed_at: Option<(usize, usize)>,
     can: Option<AgentCapabilities>,
@@ -76,7 +76,7 @@ pub(super) struct Chat {
     prompts: Vec<Prompted>,
     reading: Option<Reading>,
     /// Prompts that wait for the session, or for the files of the one before.
-    waits: Vec<Said>,
+    waits: Vec<PromptDraft>,
     /// A draft that looks like an answer; the next Enter sends it as a prompt.
     doubted: Option<String>,
     /// The last refusal, until the draft changes.
@@ -92,7 +92,7 @@ pub(super) struct Chat {
 enum Phase {
     Starting {
         /// The connection of `session/new`.
-        link: Link,
+        link: LinkId,
         since: u64,
     },
     NotBegun,
@@ -109,31 +109,31 @@ enum Phase {
 
 #[derive(Debug)]
 struct Reading {
-    said: Said,
+    said: PromptDraft,
     is_steering: bool,
 }
 
 #[derive(Debug)]
 struct Prompted {
-    link: Link,
-    said: Said,
+    link: LinkId,
+    said: PromptDraft,
     after: Option<Id>,
 }
 
-impl Chat {
+impl ChatScreen {
     /// Returns whether the first page of history was read.
     pub(super) fn is_filled(&self) -> bool {
         !matches!(self.phase, Phase::Opening | Phase::CatchingUp)
     }
 
-    fn new(key: SessionRowKey, link: Link, is_from_top: bool) -> Chat {
-        Chat {
+    fn new(key: SessionRowKey, link: LinkId, is_from_top: bool) -> ChatScreen {
+        ChatScreen {
             conversation: Conversation::new(&key.session_id),
             key,
             link,
             phase: Phase::Opening,
             editor: Editor::default(),
-            card: Card::default(),
+            card: QuestionCard::default(),
             in_blocks: false,
             search: Search::default(),
             menu: None,
@@ -155,31 +155,31 @@ impl Chat {
         self.key.session_id.is_empty()
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> KeyPlace {
         if self.menu.is_some() {
-            Place::Menu
+            KeyPlace::Menu
         } else if self.card.is_typing() || self.search.typed().is_some() {
-            Place::Line
+            KeyPlace::Line
         } else if self.card.has_keys() {
-            Place::Question
+            KeyPlace::Question
         } else if self.in_blocks {
-            Place::Blocks
+            KeyPlace::Blocks
         } else if self.beside.is_some() {
-            Place::List
+            KeyPlace::List
         } else {
-            Place::Prompt
+            KeyPlace::Prompt
         }
     }
 
     /// Returns whether typed text goes to the prompt.
     fn takes_words(&self) -> bool {
         match &self.beside {
-            Some(beside) => self.place() == Place::List && beside.leaves_keys(),
-            None => self.place() == Place::Prompt,
+            Some(beside) => self.place() == KeyPlace::List && beside.leaves_keys(),
+            None => self.place() == KeyPlace::Prompt,
         }
     }
 
-    pub(super) fn is_on(&self, link: Link) -> bool {
+    pub(super) fn is_on(&self, link: LinkId) -> bool {
         self.link == link
     }
 
@@ -230,7 +230,7 @@ impl Chat {
     }
 
     /// Returns the draft that the next Enter sends although it looks like an answer.
-    fn doubted(&self) -> Option<&String> {
+    fn doubted_draft(&self) -> Option<&String> {
         self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
     }
 
@@ -245,7 +245,7 @@ impl Chat {
     }
 }
 
-impl State {
+impl AppState {
     /// Opens a conversation whose journal ends at `seq`.
     pub(super) fn open_chat(&mut self, key: SessionRowKey, seq: u64, is_from_top: bool) {
         self.close_chat();
@@ -256,7 +256,7 @@ impl State {
     /// Opens the conversation again after the daemon was stopped and started. It is read again from
     /// the start, because the journal may be another one.
     pub(super) fn reopen_chat(&mut self) {
-        let wants = |chat: &&Chat| chat.phase == Phase::Stopped { reopens: true };
+        let wants = |chat: &&ChatScreen| chat.phase == Phase::Stopped { reopens: true };
         let Some(chat) = self.chat.as_ref().filter(wants) else { return };
         let (key, is_from_top) = (chat.key.clone(), chat.is_from_top);
         let seq = self.fleet.session(&key).map_or(0, |session| session.seq);
@@ -264,9 +264,9 @@ impl State {
     }
 
     /// Shows an empty conversation.
-    fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut Chat {
+    fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut ChatScreen {
         let link = self.out.chat();
-        let mut chat = Chat::new(key, link, is_from_top);
+        let mut chat = ChatScreen::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor = draft;
         }
@@ -299,7 +299,7 @@ impl State {
 
     /// Closes the conversation, which continues, and keeps its draft.
     pub(super) fn close_chat(&mut self) {
-        self.unwait();
+        self.take_back_waiting();
         let Some(chat) = self.chat.take() else { return };
         // The message is about this conversation.
         self.flash = None;
@@ -314,8 +314,8 @@ impl State {
         }
     }
 
-    pub(super) fn greeted(&mut self, link: Link, result: &RawValue) {
-        let is_its = |chat: &&mut Chat| chat.is_on(link) || chat.is_starting_on(link);
+    pub(super) fn on_hello(&mut self, link: LinkId, result: &RawValue) {
+        let is_its = |chat: &&mut ChatScreen| chat.is_on(link) || chat.is_starting_on(link);
         let chat = self.chat.as_mut().filter(is_its);
         if let (Some(chat), Ok(hello)) = (chat, InitializeResult::from_raw(result)) {
             chat.can = Some(hello.capabilities);
@@ -323,20 +323,20 @@ impl State {
         }
     }
 
-    pub(super) fn attached(&mut self, result: &RawValue) {
+    pub(super) fn on_attached(&mut self, result: &RawValue) {
         if let (Some(chat), Some(attached)) = (&mut self.chat, read::<AttachResult>(result)) {
             chat.phase = Phase::CatchingUp;
-            chat.conversation.is_within(&attached.session.cwd);
+            chat.conversation.set_cwd(&attached.session.cwd);
         }
     }
 
     /// Handles a notification of the conversation.
-    pub(super) fn chat_line(&mut self, method: &str, line: &[u8]) {
+    pub(super) fn on_chat_notification(&mut self, method: &str, line: &[u8]) {
         let Some(chat) = &mut self.chat else { return };
         match method {
             method::CAUGHT_UP => {
                 chat.phase = Phase::Live;
-                self.search_goes_on();
+                self.continue_search();
             }
             method::SESSION_REMOVED => chat.phase = Phase::Over("the session was deleted".into()),
             _ => chat.conversation.fold(line, self.now),
@@ -344,28 +344,28 @@ impl State {
     }
 
     /// Handles an older page of the journal.
-    pub(super) fn older(&mut self, key: &SessionRowKey, result: &RawValue) {
+    pub(super) fn on_older_page(&mut self, key: &SessionRowKey, result: &RawValue) {
         let page = read::<LogResult>(result);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
-        match page.and_then(|page| chat.conversation.older(page)) {
+        match page.and_then(|page| chat.conversation.add_older(page)) {
             Some(after) => self.ask_log(after),
             None => {
-                self.search_goes_on();
-                self.look_up();
+                self.continue_search();
+                self.update_completions();
             }
         }
     }
 
     /// Handles a failed read of the journal.
-    pub(super) fn log_failed(&mut self, key: &SessionRowKey) {
+    pub(super) fn on_log_failed(&mut self, key: &SessionRowKey) {
         if let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) {
-            chat.conversation.gives_up();
+            chat.conversation.on_read_failed();
             chat.search.ends();
         }
     }
 
     /// After a frame: asks for lines that the screen will want next, and drops turns far above it.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn on_drawn(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if self.on_screen.is_near_beginning {
             self.ask_for_older();
@@ -381,7 +381,7 @@ impl State {
     /// Asks for lines before the first one that was read. Returns whether there are any.
     pub(super) fn ask_for_older(&mut self) -> bool {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
-        let after = chat.and_then(|chat| chat.conversation.wants_older(PAGE));
+        let after = chat.and_then(|chat| chat.conversation.begin_older(PAGE));
         if let Some(after) = after {
             self.ask_log(after);
         }
@@ -393,34 +393,36 @@ impl State {
         let limit = u32::try_from(PAGE).ok();
         let params = LogParams { session: chat.key.exactly(), after, limit };
         let purpose = Purpose::Older(chat.key.clone());
-        self.out.send(Link::Fleet, method::SESSION_LOG, &params, purpose);
+        self.out.send(LinkId::Fleet, method::SESSION_LOG, &params, purpose);
     }
 
-    pub(super) fn chat_key(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) {
+    pub(super) fn chat_key(&mut self, place: KeyPlace, action: Option<Action>, key: &KeyEvent) {
         match place {
-            Place::List if self.beside_key(action, key) => {}
-            Place::List => self.key_at(Place::Prompt, keymap::action(Place::Prompt, key), key),
+            KeyPlace::List if self.beside_key(action, key) => {}
+            KeyPlace::List => {
+                self.key_at(KeyPlace::Prompt, keymap::action(KeyPlace::Prompt, key), key);
+            }
             place => self.key_at(place, action, key),
         }
-        self.look_up();
+        self.update_completions();
     }
 
-    fn key_at(&mut self, place: Place, action: Option<Action>, key: &KeyEvent) {
+    fn key_at(&mut self, place: KeyPlace, action: Option<Action>, key: &KeyEvent) {
         let Some(chat) = &mut self.chat else { return };
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
-            (Place::Menu, action) => self.menu_key(action),
-            (Place::Line, action) if chat.search.typed().is_some() => {
+            (KeyPlace::Menu, action) => self.menu_key(action),
+            (KeyPlace::Line, action) if chat.search.typed().is_some() => {
                 self.search_key(action, key);
             }
-            (Place::Question | Place::Line, action) => self.chat_card_key(action, key),
+            (KeyPlace::Question | KeyPlace::Line, action) => self.chat_card_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
             (_, Some(Action::Cancel)) => self.cancel_turn(),
             (_, Some(Action::Options)) => self.ask_options(),
-            (Place::Blocks, Some(action)) => self.block_key(action),
-            (Place::Blocks, None) => {}
+            (KeyPlace::Blocks, Some(action)) => self.block_key(action),
+            (KeyPlace::Blocks, None) => {}
             (_, action) => {
                 let draft = chat.editor.said();
                 self.prompt_key(action, key);
@@ -457,9 +459,9 @@ impl State {
             _ if is_for_prompt => {
                 chat.refused = None;
                 self.paste_into_prompt(text);
-                self.look_up();
+                self.update_completions();
             }
-            Some(beside) if place == Place::List => beside.paste(text),
+            Some(beside) if place == KeyPlace::List => beside.paste(text),
             _ if chat.search.typed().is_some() => chat.search.paste(text),
             _ => chat.card.paste(text),
         }
@@ -471,9 +473,9 @@ impl State {
         let Some(question) = question else { return };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
         match chat.card.key(action, key, question, page) {
-            Did::Answered { id, answer, says_why } => {
+            KeyOutcome::Answered { id, answer, says_why } => {
                 if says_why {
-                    let key = self.key_of(Place::Prompt, Action::Steer);
+                    let key = self.key_of(KeyPlace::Prompt, Action::Steer);
                     self.flash(
                         Look::Plain,
                         text!("say why below; {} tells it to the running turn", key),
@@ -481,8 +483,8 @@ impl State {
                 }
                 self.answer(id, answer);
             }
-            Did::Refused(why) => self.flash(Look::Warning, why),
-            Did::Left | Did::Nothing => {}
+            KeyOutcome::Refused(why) => self.flash(Look::Warning, why),
+            KeyOutcome::Left | KeyOutcome::Nothing => {}
         }
     }
 
@@ -493,20 +495,20 @@ impl State {
         let is_running = session.is_some_and(|s| s.turn.state != TurnState::Idle);
         let queue = with_queue(session.map_or(0, |session| session.queued));
         let Some(chat) = &mut self.chat else { return };
-        if chat.place() == Place::Prompt && chat.editor.clear() {
-            let key = self.key_of(Place::Prompt, Action::Up);
+        if chat.place() == KeyPlace::Prompt && chat.editor.clear() {
+            let key = self.key_of(KeyPlace::Prompt, Action::Up);
             self.flash(Look::Plain, text!("cleared; {} brings it back", key));
             return;
         }
         if !is_running {
-            let key = self.key_of(Place::Prompt, Action::Detach);
+            let key = self.key_of(KeyPlace::Prompt, Action::Detach);
             self.flash(Look::Plain, text!("no turn runs; {} leaves", key));
             return;
         }
         let is_second = chat.cancels.take().is_some_and(|until| until >= now);
         if !is_second {
             chat.cancels = Some(now + TWICE);
-            let key = self.key_of(Place::Prompt, Action::Cancel);
+            let key = self.key_of(KeyPlace::Prompt, Action::Cancel);
             self.flash(Look::Warning, text!("{} again cancels the turn{}", key, queue));
             return;
         }
@@ -517,8 +519,8 @@ impl State {
     /// Closes the conversation, and the program if it was opened from the command line.
     pub(super) fn detach(&mut self) {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
-        if !is_from_top && self.unwait() {
-            let key = self.key_of(Place::Prompt, Action::Detach);
+        if !is_from_top && self.take_back_waiting() {
+            let key = self.key_of(KeyPlace::Prompt, Action::Detach);
             let words =
                 text!("the session is not there yet, nothing was sent; {} again leaves", key);
             self.flash(Look::Warning, words);
@@ -541,7 +543,7 @@ impl State {
     }
 
     /// Returns a sentence about questions of other sessions.
-    pub(super) fn asked_elsewhere(&self) -> Option<Text> {
+    pub(super) fn other_questions(&self) -> Option<Text> {
         let key = &self.chat.as_ref()?.key;
         let others = self.fleet.questions().iter().filter(|question| {
             question.agent != key.agent || question.session_id.as_ref() != Some(&key.session_id)

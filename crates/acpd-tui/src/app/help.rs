@@ -5,20 +5,32 @@ use acpd_view::text::{BOLD, Text};
 use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
-use super::{OnScreen, State};
+use super::{AppState, OnScreen};
 use crate::canvas::{Canvas, rule};
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{self, Action, KeyPlace};
 
 /// Parts of the page for the list of sessions.
-const OF_TOP: &[Place] = &[Place::Top, Place::Question, Place::Line, Place::Everywhere];
+const OF_TOP: &[KeyPlace] =
+    &[KeyPlace::Top, KeyPlace::Question, KeyPlace::Line, KeyPlace::Everywhere];
 /// Parts of the page for a conversation.
-const OF_CHAT: &[Place] =
-    &[Place::Prompt, Place::List, Place::Blocks, Place::Question, Place::Menu, Place::Everywhere];
+const OF_CHAT: &[KeyPlace] = &[
+    KeyPlace::Prompt,
+    KeyPlace::List,
+    KeyPlace::Blocks,
+    KeyPlace::Question,
+    KeyPlace::Menu,
+    KeyPlace::Everywhere,
+];
 const KEYS: usize = 14;
 /// Minimum columns of an entry; there are two columns of entries if both fit.
 const ENTRY: usize = 40;
 
-pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScreen {
+pub(super) fn view(
+    state: &AppState,
+    scroll: usize,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+) -> OnScreen {
     let theme = canvas.theme();
     let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
     let column = (usize::from(area.width) / columns).min(60);
@@ -50,7 +62,7 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
     canvas.line(0, 0, area.width, &Text::of(BOLD, " KEYS"));
     let below = lines.len().saturating_sub(scroll + page);
     let more = (below > 0).then(|| text!("↓ {} more lines · ", below));
-    let words = text!("{}{} back", more, state.key_of(Place::Help, Action::Back));
+    let words = text!("{}{} back", more, state.key_of(KeyPlace::Help, Action::Back));
     canvas.right(0, 0, area.width.saturating_sub(1), &Text::of(Role::Dim, words));
     let ruled = rule(usize::from(area.width.saturating_sub(2)));
     canvas.line(1, 1, area.width, &Text::of(Role::Dim, ruled));
@@ -61,26 +73,26 @@ pub(super) fn view(state: &State, scroll: usize, canvas: &mut Canvas<'_>, area: 
 }
 
 /// Returns the heading of a place.
-fn title(state: &State, place: Place) -> Text {
+fn title(state: &AppState, place: KeyPlace) -> Text {
     match place {
-        Place::Top => "All sessions".into(),
-        Place::Line => "A line that is typed".into(),
-        Place::Question => {
+        KeyPlace::Top => "All sessions".into(),
+        KeyPlace::Line => "A line that is typed".into(),
+        KeyPlace::Question => {
             let key = match &state.chat {
-                Some(_) => state.key_of(Place::Prompt, Action::Blocks),
-                None => state.key_of(Place::Top, Action::Question),
+                Some(_) => state.key_of(KeyPlace::Prompt, Action::Blocks),
+                None => state.key_of(KeyPlace::Top, Action::Question),
             };
             text!("Question ({} goes there; it never takes the keys by itself)", key)
         }
-        Place::Prompt => "Prompt".into(),
-        Place::List => "A list beside the prompt (/ a command, @ a file)".into(),
-        Place::Blocks => {
-            let to = state.key_of(Place::Prompt, Action::Blocks);
-            let back = state.key_of(Place::Blocks, Action::Back);
+        KeyPlace::Prompt => "Prompt".into(),
+        KeyPlace::List => "A list beside the prompt (/ a command, @ a file)".into(),
+        KeyPlace::Blocks => {
+            let to = state.key_of(KeyPlace::Prompt, Action::Blocks);
+            let back = state.key_of(KeyPlace::Blocks, Action::Back);
             text!("Blocks ({}; {} goes back to the prompt)", to, back)
         }
-        Place::Menu => "A list to choose from".into(),
-        Place::Help => "This page".into(),
-        Place::Everywhere => "Everywhere".into(),
+        KeyPlace::Menu => "A list to choose from".into(),
+        KeyPlace::Help => "This page".into(),
+        KeyPlace::Everywhere => "Everywhere".into(),
     }
 }

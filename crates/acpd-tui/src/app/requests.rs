@@ -10,14 +10,14 @@ use acpd_client::initialize_params;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::said::{Said, Words};
-use super::{Effect, State};
+use super::prompt_draft::{PromptDraft, SessionDraft};
+use super::{AppState, Effect};
 
 /// Client name of this program.
 pub(crate) const CLIENT: &str = "acpctl";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Link {
+pub(crate) enum LinkId {
     /// Watches all rows and answers questions.
     Fleet,
     /// Follows a conversation as an observer.
@@ -34,10 +34,10 @@ pub(super) enum Purpose {
     Cancel,
     New,
     /// The text, unless the conversation keeps it.
-    Prompt(Option<Words>),
-    Steer(Words),
+    Prompt(Option<SessionDraft>),
+    Steer(SessionDraft),
     Queue(SessionRowKey),
-    TakeBack(Words),
+    TakeBack(SessionDraft),
     Hello,
     Attach,
     /// A page of the journal before the first line that was read.
@@ -59,7 +59,7 @@ pub(super) struct Outbox {
     effects: Vec<Effect>,
     last_id: u64,
     links: u32,
-    waiting: HashMap<(Link, u64), Purpose>,
+    waiting: HashMap<(LinkId, u64), Purpose>,
 }
 
 impl Outbox {
@@ -73,7 +73,7 @@ impl Outbox {
 
     pub(super) fn send(
         &mut self,
-        link: Link,
+        link: LinkId,
         method: &str,
         params: &impl Serialize,
         purpose: Purpose,
@@ -84,24 +84,24 @@ impl Outbox {
     }
 
     /// Ends a connection. Returns the purposes of its requests.
-    pub(super) fn leave(&mut self, link: Link) -> Vec<Purpose> {
+    pub(super) fn leave(&mut self, link: LinkId) -> Vec<Purpose> {
         self.push(Effect::Leave(link));
         self.forget(link)
     }
 
-    pub(super) fn answered(&mut self, link: Link, id: &Id) -> Option<Purpose> {
+    pub(super) fn answered(&mut self, link: LinkId, id: &Id) -> Option<Purpose> {
         self.waiting.remove(&(link, id.as_u64()?))
     }
 
     /// Drops the requests of a connection. Returns their purposes.
-    pub(super) fn forget(&mut self, link: Link) -> Vec<Purpose> {
+    pub(super) fn forget(&mut self, link: LinkId) -> Vec<Purpose> {
         self.waiting.extract_if(|(of, _), _| *of == link).map(|(_, purpose)| purpose).collect()
     }
 
     /// Returns a new connection for a conversation.
-    pub(super) fn chat(&mut self) -> Link {
+    pub(super) fn chat(&mut self) -> LinkId {
         self.links += 1;
-        Link::Chat(self.links)
+        LinkId::Chat(self.links)
     }
 }
 
@@ -109,11 +109,11 @@ pub(super) fn hello(meta: &ClientMeta) -> Value {
     initialize_params(meta, CLIENT)
 }
 
-impl State {
+impl AppState {
     /// Sends a prompt to a session without opening it.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) {
         let link = self.errand(&key.agent);
-        let words = Words { key: key.clone(), said: Said::from(prompt) };
+        let words = SessionDraft { key: key.clone(), said: PromptDraft::from(prompt) };
         let said = words.said.clone();
         self.send_prompt(link, &key.session_id, &said, Some(words));
         // An answer comes when everything before it is on disk.
@@ -128,9 +128,9 @@ impl State {
     }
 
     /// Opens another connection, bound to an agent.
-    pub(super) fn errand(&mut self, agent: &Untrusted) -> Link {
+    pub(super) fn errand(&mut self, agent: &Untrusted) -> LinkId {
         self.out.links += 1;
-        let link = Link::Errand(self.out.links);
+        let link = LinkId::Errand(self.out.links);
         let meta = ClientMeta {
             agent: Some(agent.raw().to_owned()),
             role: Some(Role::Controller),
@@ -145,10 +145,10 @@ impl State {
     /// Sends a prompt. Its text comes back if the prompt is refused.
     pub(super) fn send_prompt(
         &mut self,
-        link: Link,
+        link: LinkId,
         session: &Untrusted,
-        said: &Said,
-        words: Option<Words>,
+        said: &PromptDraft,
+        words: Option<SessionDraft>,
     ) {
         if !said.text.trim().is_empty() {
             self.said.push(said.text.clone());

@@ -23,7 +23,7 @@ const NOW: u64 = 1_000_000_000;
 
 /// A person at a terminal, without a terminal.
 struct Person {
-    state: State,
+    state: AppState,
     cache: Cache,
     /// What was sent, and not looked at yet.
     sent: Vec<Value>,
@@ -44,7 +44,7 @@ impl Person {
         let who = ClientName { name: "acpctl".into(), title: None, place: Some("pts/3".into()) };
         let scene =
             Scene { theme, home: Some("/home/ada".into()), cwd: "/home/ada/src/api".into(), who };
-        let (state, effects) = State::new(scene, opens, NOW);
+        let (state, effects) = AppState::new(scene, opens, NOW);
         let mut person =
             Person { state, cache: Cache::default(), sent: Vec::new(), effects: Vec::new() };
         person.take(effects);
@@ -66,39 +66,39 @@ impl Person {
         self.take(effects);
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: AppEvent) {
         let now = self.state.now;
         let effects = self.state.update(now, event);
         self.take(effects);
     }
 
     /// The daemon answers the last request of this method.
-    fn result(&mut self, link: Link, method: &str, result: Value) {
+    fn result(&mut self, link: LinkId, method: &str, result: Value) {
         let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
         let request = self.sent.remove(at);
         let id = request["id"].as_u64().unwrap();
-        self.event(Event::Line(link, build::response(&id.into(), &result)));
+        self.event(AppEvent::Line(link, build::response(&id.into(), &result)));
     }
 
-    fn refuses(&mut self, link: Link, method: &str, message: &str) {
+    fn refuses(&mut self, link: LinkId, method: &str, message: &str) {
         let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
         let id = self.sent.remove(at)["id"].as_u64().unwrap();
         let line = build::error(&id.into(), &ErrorObject::new(-32000, message));
-        self.event(Event::Line(link, line));
+        self.event(AppEvent::Line(link, line));
     }
 
     /// The daemon refuses the last request of this method, and says what to do.
-    fn refuses_with_hint(&mut self, link: Link, method: &str, message: &str, hint: &str) {
+    fn refuses_with_hint(&mut self, link: LinkId, method: &str, message: &str, hint: &str) {
         let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
         let id = self.sent.remove(at)["id"].as_u64().unwrap();
         let data = json!({"_acpd": {"reason": "agent_stopped", "hint": hint}});
         let error = ErrorObject::new(-32603, message).with_data(&data);
-        self.event(Event::Line(link, build::error(&id.into(), &error)));
+        self.event(AppEvent::Line(link, build::error(&id.into(), &error)));
     }
 
     fn changed(&mut self, changed: Value) {
         let line: Bytes = build::notification(method::CHANGED, &changed);
-        self.event(Event::Line(Link::Fleet, line));
+        self.event(AppEvent::Line(LinkId::Fleet, line));
     }
 
     /// Draws a frame and returns what is on the screen.
@@ -108,12 +108,12 @@ impl Person {
         let (state, cache) = (&self.state, &mut self.cache);
         terminal.draw(|frame| on_screen = Some(view(state, cache, frame))).unwrap();
         let seen = text_of(terminal.backend());
-        self.event(Event::Drawn(on_screen.unwrap()));
+        self.event(AppEvent::Drawn(on_screen.unwrap()));
         seen
     }
 
     fn press(&mut self, code: KeyCode) {
-        self.event(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+        self.event(AppEvent::Key(KeyEvent::new(code, KeyModifiers::NONE)));
     }
 
     fn types(&mut self, keys: &str) {
@@ -232,7 +232,7 @@ fn morning() -> Value {
 fn in_the_morning() -> Person {
     serde_json::from_value::<acpd_api::Watched>(morning()).unwrap();
     let mut person = Person::start();
-    person.result(Link::Fleet, method::WATCH, morning());
+    person.result(LinkId::Fleet, method::WATCH, morning());
     person
 }
 

@@ -5,8 +5,8 @@ use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
 
-use super::State;
-use super::requests::{Link, Purpose};
+use super::AppState;
+use super::requests::{LinkId, Purpose};
 use crate::canvas::DOT;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -44,7 +44,7 @@ impl Today {
     }
 }
 
-impl State {
+impl AppState {
     /// Asks for today's usage, unless the figures are fresh.
     pub(super) fn ask_usage(&mut self) {
         if self.today.asked.is_some_and(|asked| self.now.saturating_sub(asked) < FRESH) {
@@ -52,6 +52,6 @@ impl State {
         }
         self.today.asked = Some(self.now);
         let params = UsageParams { since: self.now.saturating_sub(DAY), by: UsageBy::Day };
-        self.out.send(Link::Fleet, method::USAGE, &params, Purpose::Usage);
+        self.out.send(LinkId::Fleet, method::USAGE, &params, Purpose::Usage);
     }
 }

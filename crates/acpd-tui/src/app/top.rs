@@ -10,13 +10,13 @@ use acpd_view::text::Text;
 use acpd_view::{Role, text};
 use crossterm::event::KeyEvent;
 
-use super::requests::{Link, Purpose};
-use super::said::Said;
-use super::{State, with_queue};
-use crate::fleet::{Fleet, Row, RowKey, What};
+use super::prompt_draft::PromptDraft;
+use super::requests::{LinkId, Purpose};
+use super::{AppState, with_queue};
+use crate::fleet::{Fleet, Row, RowKey, RowState};
 use crate::input::Input;
-use crate::keymap::{Action, Place};
-use crate::question::{Card, Did};
+use crate::keymap::{Action, KeyPlace};
+use crate::question::{KeyOutcome, QuestionCard};
 
 pub(super) use view::{useful, view, word};
 
@@ -25,14 +25,14 @@ const TWICE: u64 = 3000;
 
 /// State of the list of sessions.
 #[derive(Debug, Default)]
-pub(super) struct Top {
+pub(super) struct TopScreen {
     /// The selected row, and its last index.
     selected: Option<RowKey>,
     at: usize,
     /// Words of the filter.
     filter: Input,
     typing: Option<Typing>,
-    pub(super) card: Card,
+    pub(super) card: QuestionCard,
     /// Action of a second press, and the time until which it counts.
     twice: Option<(Twice, u64)>,
 }
@@ -53,13 +53,13 @@ enum Typing {
     Rename { session: SessionRowKey, who: Text, input: Input },
 }
 
-impl Top {
-    pub(super) fn place(&self) -> Place {
+impl TopScreen {
+    pub(super) fn place(&self) -> KeyPlace {
         match &self.typing {
-            Some(_) => Place::Line,
-            None if self.card.is_typing() => Place::Line,
-            None if self.card.has_keys() => Place::Question,
-            None => Place::Top,
+            Some(_) => KeyPlace::Line,
+            None if self.card.is_typing() => KeyPlace::Line,
+            None if self.card.has_keys() => KeyPlace::Question,
+            None => KeyPlace::Top,
         }
     }
 
@@ -110,11 +110,11 @@ impl Top {
     }
 }
 
-impl State {
+impl AppState {
     pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         match self.top.place() {
-            Place::Line if self.top.typing.is_some() => self.typed(action, key),
-            Place::Question | Place::Line => self.card_key(action, key),
+            KeyPlace::Line if self.top.typing.is_some() => self.typed(action, key),
+            KeyPlace::Question | KeyPlace::Line => self.card_key(action, key),
             _ => action.into_iter().for_each(|action| self.list_key(action)),
         }
     }
@@ -161,13 +161,13 @@ impl State {
     }
 
     pub(super) fn top_wheel(&mut self, lines: isize) {
-        if self.top.place() == Place::Top {
+        if self.top.place() == KeyPlace::Top {
             self.top.go(self.top.at.saturating_add_signed(lines), &self.fleet, self.now);
         }
     }
 
     pub(super) fn top_click(&mut self, at: usize) {
-        if self.top.place() == Place::Top {
+        if self.top.place() == KeyPlace::Top {
             self.top.go(at, &self.fleet, self.now);
         }
     }
@@ -199,7 +199,7 @@ impl State {
         let rows = self.fleet.rows("", self.now);
         let used: Vec<Untrusted> = rows
             .iter()
-            .filter(|row| !matches!(row.what, What::Login(..)))
+            .filter(|row| !matches!(row.what, RowState::Login(..)))
             .filter_map(|row| row.session.map(|session| session.agent.clone()))
             .collect();
         let all = self.fleet.agents().iter().map(|agent| agent.name.clone());
@@ -251,7 +251,7 @@ impl State {
                 let (session, name) = (session.exactly(), input.text().trim().to_owned());
                 let params = RenameParams { session, name: Some(name) };
                 let purpose = Purpose::Rename;
-                self.out.send(Link::Fleet, method::SESSION_RENAME, &params, purpose);
+                self.out.send(LinkId::Fleet, method::SESSION_RENAME, &params, purpose);
             }
             _ => {}
         }
@@ -263,7 +263,7 @@ impl State {
             Some(Typing::Prompt { session, input, .. })
                 if self.is_running(session) && !input.text().trim().is_empty() =>
             {
-                let (session, said) = (session.clone(), Said::from(input.text()));
+                let (session, said) = (session.clone(), PromptDraft::from(input.text()));
                 self.top.typing = None;
                 self.steer_into(&session, said);
             }
@@ -282,7 +282,7 @@ impl State {
         let Some(question) = question else { return };
         let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
         match self.top.card.key(action, key, question, page) {
-            Did::Answered { id, answer, says_why } => {
+            KeyOutcome::Answered { id, answer, says_why } => {
                 if says_why {
                     self.type_for_selected(|session, who| Typing::Prompt {
                         session,
@@ -292,8 +292,8 @@ impl State {
                 }
                 self.answer(id, answer);
             }
-            Did::Refused(why) => self.flash(Role::Warning, why),
-            Did::Left | Did::Nothing => {}
+            KeyOutcome::Refused(why) => self.flash(Role::Warning, why),
+            KeyOutcome::Left | KeyOutcome::Nothing => {}
         }
     }
 
@@ -305,7 +305,7 @@ impl State {
             return;
         };
         let key = session.row_key();
-        let press = self.key_of(Place::Top, Action::Cancel);
+        let press = self.key_of(KeyPlace::Top, Action::Cancel);
         let queue = with_queue(session.queued);
         let words = text!("{} again cancels the turn of {}{}", press, session.handle(), queue);
         if !self.is_second(Twice::Cancel(key.clone()), words) {
@@ -319,11 +319,11 @@ impl State {
     fn restart(&mut self) {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
         let agent = rows.get(self.top.at).and_then(|row| match row.what {
-            What::Login(agent, _) => Some(&agent.name),
+            RowState::Login(agent, _) => Some(&agent.name),
             _ => row.session.map(|session| &session.agent),
         });
         let Some(agent) = agent.cloned() else { return };
-        let press = self.key_of(Place::Top, Action::Restart);
+        let press = self.key_of(KeyPlace::Top, Action::Restart);
         let words = match self.fleet.turns_of(&agent) {
             0 => text!("{} again restarts {}", press, agent),
             1 => text!("{} again restarts {}; the turn that runs is interrupted", press, agent),
@@ -334,7 +334,7 @@ impl State {
         }
         self.flash(Role::Dim, text!("{} is restarted", agent));
         let params = RestartParams { agent: agent.into_raw(), force: false };
-        self.out.send(Link::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
+        self.out.send(LinkId::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
     }
 
     /// Returns whether this is the second press; at the first one, shows the message.

@@ -4,8 +4,8 @@ use acpd_view::Role;
 use acpd_view::text::Text;
 use ratatui::layout::{Position, Rect};
 
-use super::chat::Layout;
-use super::{OnScreen, State, chat, help, top};
+use super::chat::ChatLayout;
+use super::{AppState, OnScreen, chat, help, top};
 use crate::canvas::{Canvas, Theme};
 use crate::keymap;
 
@@ -14,14 +14,18 @@ use crate::keymap;
 pub(crate) struct Cache {
     /// Scrolled lines of the list.
     scroll: usize,
-    layout: Layout,
+    layout: ChatLayout,
 }
 
 /// Minimum columns and rows of the screens.
 const LEAST: (u16, u16) = (24, 6);
 
 /// Draws a frame. Returns the facts that keys depend on.
-pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<'_>) -> OnScreen {
+pub(crate) fn view(
+    state: &AppState,
+    cache: &mut Cache,
+    frame: &mut ratatui::Frame<'_>,
+) -> OnScreen {
     let area = frame.area();
     let theme = state.scene.theme;
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
@@ -49,7 +53,7 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     on_screen
 }
 
-fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
+fn footer_keys(state: &AppState, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
     let rows = keymap::rows(place);
     let rows = rows.filter_map(|row| Some((row, row.footer?)));

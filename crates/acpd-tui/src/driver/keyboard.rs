@@ -9,8 +9,8 @@ use std::time::Duration;
 use acpd_sys::screen;
 use crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
 
-use super::News;
-use crate::app::Event;
+use super::DriverEvent;
+use crate::app::AppEvent;
 use crate::term;
 
 /// Pause between two polls for unannounced keys.
@@ -27,12 +27,12 @@ pub(super) struct Keyboard {
 
 impl Keyboard {
     /// Starts the thread.
-    pub(super) fn listen(sender: SyncSender<News>) -> io::Result<Keyboard> {
+    pub(super) fn listen(sender: SyncSender<DriverEvent>) -> io::Result<Keyboard> {
         let (next, dealt_with) = mpsc::channel();
         let read = move || {
             loop {
-                let news = batch().map_or(News::HungUp, News::Typed);
-                let is_last = matches!(news, News::HungUp);
+                let news = batch().map_or(DriverEvent::HungUp, DriverEvent::Typed);
+                let is_last = matches!(news, DriverEvent::HungUp);
                 if sender.send(news).is_err() || is_last || dealt_with.recv().is_err() {
                     return;
                 }
@@ -43,14 +43,14 @@ impl Keyboard {
     }
 
     /// Lets the thread read on after its events were handled.
-    pub(super) fn reads_on(&self) {
+    pub(super) fn read_again(&self) {
         // The thread listens for as long as there is a keyboard.
         let _ = self.next.send(());
     }
 }
 
 /// Waits for keys, and reads all of them.
-fn batch() -> io::Result<Vec<Event>> {
+fn batch() -> io::Result<Vec<AppEvent>> {
     let mut events = Vec::new();
     while events.is_empty() {
         screen::wait()?;
@@ -104,7 +104,7 @@ fn pasted(events: &[event::Event]) -> Option<String> {
 
 /// Converts events that were read at once. Without mouse reports, a terminal sends a step of the
 /// wheel as several arrows.
-fn meant(events: Vec<event::Event>) -> Vec<Event> {
+fn meant(events: Vec<event::Event>) -> Vec<AppEvent> {
     let arrow = |event: &event::Event| match event {
         event::Event::Key(KeyEvent { code, modifiers: KeyModifiers::NONE, .. }) => match code {
             KeyCode::Up => Some(-1),
@@ -117,7 +117,7 @@ fn meant(events: Vec<event::Event>) -> Vec<Event> {
     for same in events.chunk_by(|one, other| arrow(one).is_some() && arrow(one) == arrow(other)) {
         match (arrow(&same[0]), same.len()) {
             (Some(way), 2..) => {
-                meant.push(Event::Wheel(way * isize::try_from(same.len()).unwrap_or(STEP)));
+                meant.push(AppEvent::Wheel(way * isize::try_from(same.len()).unwrap_or(STEP)));
             }
             _ => meant.extend(same.iter().map(of_terminal)),
         }
@@ -144,18 +144,18 @@ fn as_legacy(key: KeyEvent) -> KeyEvent {
     KeyEvent { code, modifiers: KeyModifiers::NONE, ..key }
 }
 
-fn of_terminal(event: &event::Event) -> Event {
+fn of_terminal(event: &event::Event) -> AppEvent {
     match event {
-        event::Event::Key(key) => Event::Key(as_legacy(*key)),
-        event::Event::Paste(text) => Event::Paste(text.clone()),
-        event::Event::FocusGained => Event::Focused(true),
-        event::Event::FocusLost => Event::Focused(false),
-        event::Event::Resize(..) => Event::Time,
+        event::Event::Key(key) => AppEvent::Key(as_legacy(*key)),
+        event::Event::Paste(text) => AppEvent::Paste(text.clone()),
+        event::Event::FocusGained => AppEvent::Focused(true),
+        event::Event::FocusLost => AppEvent::Focused(false),
+        event::Event::Resize(..) => AppEvent::Time,
         event::Event::Mouse(mouse) => match mouse.kind {
-            MouseEventKind::ScrollUp => Event::Wheel(-STEP),
-            MouseEventKind::ScrollDown => Event::Wheel(STEP),
-            MouseEventKind::Down(MouseButton::Left) => Event::Click(mouse.row),
-            _ => Event::Time,
+            MouseEventKind::ScrollUp => AppEvent::Wheel(-STEP),
+            MouseEventKind::ScrollDown => AppEvent::Wheel(STEP),
+            MouseEventKind::Down(MouseButton::Left) => AppEvent::Click(mouse.row),
+            _ => AppEvent::Time,
         },
     }
 }
@@ -178,7 +178,7 @@ mod tests {
         let told: Vec<String> = meant
             .iter()
             .map(|event| match event {
-                Event::Key(key) => key.code.to_string(),
+                AppEvent::Key(key) => key.code.to_string(),
                 other => format!("{other:?}"),
             })
             .collect();
@@ -189,7 +189,7 @@ mod tests {
     fn keys_that_legacy_terminals_send_alike_mean_the_same_everywhere() {
         let read = |code| of_terminal(&key(code, KeyModifiers::CONTROL, KeyEventKind::Press));
         let told = |code| match read(code) {
-            Event::Key(key) => format!("{}{}", key.modifiers, key.code),
+            AppEvent::Key(key) => format!("{}{}", key.modifiers, key.code),
             other => format!("{other:?}"),
         };
         let all = ['h', 'i', 'j', 'm', '[', '4', '5', '6', '7', '\\', 'c'];

@@ -4,11 +4,11 @@ use acpd_api::{GivenAnswer, InteractionInfo, Question};
 use acpd_view::text::Text;
 
 use super::form::Filled;
-use super::{Choice, Does, choices};
+use super::{Choice, ChoiceEffect, choices};
 
 /// An answer without a form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct PlainAnswer {
     pub label: Text,
     pub note: Option<Text>,
     pub given: GivenAnswer,
@@ -17,13 +17,13 @@ pub struct Answer {
 }
 
 /// Returns the answers without a form, in the order of their numbers. Of a form, only refusals.
-pub fn answers(question: &InteractionInfo) -> Vec<Answer> {
+pub fn answers(question: &InteractionInfo) -> Vec<PlainAnswer> {
     let is_form = matches!(question.question, Question::Form { .. });
     let choices = choices(question, &Filled::default()).into_iter();
     choices
         .filter(|choice| !is_form || choice.is_refusal)
         .filter_map(|Choice { label, note, does, says_why, .. }| match does {
-            Does::Answer(given) => Some(Answer { label, note, given, says_why }),
+            ChoiceEffect::Answer(given) => Some(PlainAnswer { label, note, given, says_why }),
             _ => None,
         })
         .collect()

@@ -9,7 +9,7 @@ use acpd_view::text::Text;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::{Choice, Does, VALUE};
+use super::{Choice, ChoiceEffect, VALUE};
 use crate::input::Input;
 
 /// Values of a form.
@@ -89,7 +89,10 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
         Ok(()) => Choice::answer("send".into(), GivenAnswer::Accept { content: Some(content) }),
         Err(why) => {
             let why = Text::from(&Untrusted::from(why));
-            Choice { does: Does::Refuse(why.clone()), ..Choice::new(text!("send: {}", why)) }
+            Choice {
+                does: ChoiceEffect::Refuse(why.clone()),
+                ..Choice::new(text!("send: {}", why))
+            }
         }
     });
     choices
@@ -117,7 +120,7 @@ fn of_one(field: &Field) -> Option<Vec<Choice>> {
 fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
     let value = filled.values.get(&field.name);
     let put = |label: Text, is_set: bool, value: Value| {
-        let does = Does::Put(field.name.clone(), value);
+        let does = ChoiceEffect::Put(field.name.clone(), value);
         Choice { does, is_set: Some(is_set), ..Choice::new(label) }
     };
     // Setting a set value empties the field.
@@ -157,7 +160,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
                 (None, Some(value)) => text!("> {}", shown(value)),
                 (None, None) => "> (type it)".into(),
             };
-            vec![Choice { does: Does::Type(field.name.clone()), ..Choice::new(label) }]
+            vec![Choice { does: ChoiceEffect::Type(field.name.clone()), ..Choice::new(label) }]
         }
     };
     if let Some(first) = choices.first_mut() {

@@ -9,7 +9,7 @@ use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::form::Filled;
-use super::{Card, Choice, Drawn, choices, sheet};
+use super::{Choice, Drawn, QuestionCard, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
 const CHOICE: usize = 8;
@@ -64,7 +64,7 @@ fn choice_rows(
 pub(crate) fn view(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    card: &Card,
+    card: &QuestionCard,
     question: &InteractionInfo,
     head: &Text,
 ) -> Option<Drawn> {

@@ -25,7 +25,7 @@ use acpd_api::{
     SessionInfo, SessionRef, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_client::attachment;
-use acpd_tui::Answer;
+use acpd_tui::PlainAnswer;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -235,9 +235,9 @@ impl Chat {
         Ok(blocks)
     }
 
-    fn answer(&mut self, choice: Answer, ui: &mut Ui) -> Result {
+    fn answer(&mut self, choice: PlainAnswer, ui: &mut Ui) -> Result {
         let Some(question) = self.questions.pop_front() else { return Ok(()) };
-        let Answer { label, given: answer, says_why, .. } = choice;
+        let PlainAnswer { label, given: answer, says_why, .. } = choice;
         ui.say(text!("answered: {}", label));
         if says_why {
             ui.say("type the reason as the next line");

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::Reading;
 use super::starting::Refused;
-use crate::app::said::{Attached, Said};
-use crate::app::{Effect, PromptFiles, State, UnfitFile};
+use crate::app::prompt_draft::{Attached, PromptDraft};
+use crate::app::{AppState, Effect, PromptFiles, UnfitFile};
 
-impl State {
+impl AppState {
     /// Pastes a text into the prompt; the path of an image becomes a mention of that file.
     pub(super) fn paste_into_prompt(&mut self, pasted: &str) {
         let path = image_path(pasted, self.scene.home.as_deref());
@@ -26,7 +26,7 @@ impl State {
         }
     }
 
-    pub(super) fn read_files(&mut self, said: Said, is_steering: bool) {
+    pub(super) fn read_files(&mut self, said: PromptDraft, is_steering: bool) {
         let Some(chat) = &mut self.chat else { return };
         self.out.push(Effect::ReadAttached(PromptFiles {
             key: chat.key.clone(),
@@ -47,10 +47,10 @@ impl State {
         let Some(Reading { said, is_steering }) = chat.reading.take_if(is_wanted) else { return };
         match read {
             Ok(blocks) if is_steering => self.steer_into(&of.key, said.with_files(blocks)),
-            Ok(blocks) => self.send_read(said.with_files(blocks)),
+            Ok(blocks) => self.send_prepared(said.with_files(blocks)),
             Err(UnfitFile { why, hint }) => {
                 chat.refused = Some(Refused::new(why, hint));
-                self.not_sent(said);
+                self.restore_draft(said);
             }
         }
     }
@@ -62,7 +62,7 @@ impl State {
         }
     }
 
-    pub(in crate::app) fn edited(&mut self, edited: Result<String, Text>) {
+    pub(in crate::app) fn on_edited(&mut self, edited: Result<String, Text>) {
         match (edited, &mut self.chat) {
             (Ok(text), Some(chat)) => chat.editor.rewrite(text),
             (Err(why), _) => self.flash(Role::Warning, why),

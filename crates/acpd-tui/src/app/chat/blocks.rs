@@ -2,12 +2,12 @@
 
 use acpd_view::Role as Look;
 
-use super::Chat;
+use super::ChatScreen;
 use super::options::Menu;
-use crate::app::{Effect, Id, State};
+use crate::app::{AppState, Effect, Id};
 use crate::keymap::Action;
 
-impl Chat {
+impl ChatScreen {
     pub(in crate::app) fn scroll(&mut self, lines: isize) {
         self.conversation.scroll(lines);
     }
@@ -25,7 +25,7 @@ impl Chat {
     }
 }
 
-impl State {
+impl AppState {
     pub(super) fn block_key(&mut self, action: Action) {
         let Some(chat) = &mut self.chat else { return };
         let conversation = &mut chat.conversation;

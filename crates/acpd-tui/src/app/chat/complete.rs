@@ -8,8 +8,8 @@ use acpd_view::{Command, Role, text};
 use crossterm::event::KeyEvent;
 
 use super::editor::{Word, WordKind};
-use crate::app::said::{Attached, Said};
-use crate::app::{Effect, State};
+use crate::app::prompt_draft::{Attached, PromptDraft};
+use crate::app::{AppState, Effect};
 use crate::input::Input;
 use crate::keymap::Action;
 use crate::suggest::{Suggestion, Suggestions, fits};
@@ -22,7 +22,7 @@ const PROMPT: usize = 200;
 
 /// List next to the prompt.
 #[derive(Debug)]
-pub(super) enum Beside {
+pub(super) enum PromptList {
     Completion {
         word: Word,
         list: Suggestions,
@@ -63,11 +63,11 @@ impl Files {
     }
 }
 
-impl Beside {
+impl PromptList {
     pub(super) fn lines(&self, room: usize) -> Vec<Text> {
         match self {
-            Beside::Completion { list, .. } => list.lines(room),
-            Beside::Search { query, list, .. } => {
+            PromptList::Completion { list, .. } => list.lines(room),
+            PromptList::Search { query, list, .. } => {
                 let (shown, _) = query.shown(PROMPT);
                 let head = Text::of(Role::Dim, " earlier prompts: ")
                     .and(Role::Plain, shown)
@@ -81,20 +81,22 @@ impl Beside {
 
     pub(super) fn height(&self) -> usize {
         match self {
-            Beside::Completion { list, .. } => list.len().min(ROWS),
-            Beside::Search { list, .. } => 1 + list.as_ref().map_or(1, Suggestions::len).min(ROWS),
+            PromptList::Completion { list, .. } => list.len().min(ROWS),
+            PromptList::Search { list, .. } => {
+                1 + list.as_ref().map_or(1, Suggestions::len).min(ROWS)
+            }
         }
     }
 
     fn list(&mut self) -> Option<&mut Suggestions> {
         match self {
-            Beside::Completion { list, .. } => Some(list),
-            Beside::Search { list, .. } => list.as_mut(),
+            PromptList::Completion { list, .. } => Some(list),
+            PromptList::Search { list, .. } => list.as_mut(),
         }
     }
 
     pub(super) fn paste(&mut self, text: &str) {
-        if let Beside::Search { query, prompts, list } = self {
+        if let PromptList::Search { query, prompts, list } = self {
             query.insert(text);
             *list = with_words(query.text(), prompts);
         }
@@ -102,13 +104,13 @@ impl Beside {
 
     /// Returns whether keys without an action go to the prompt.
     pub(super) fn leaves_keys(&self) -> bool {
-        matches!(self, Beside::Completion { .. })
+        matches!(self, PromptList::Completion { .. })
     }
 }
 
-impl State {
+impl AppState {
     /// Updates the completions of the word before the cursor.
-    pub(in crate::app) fn look_up(&mut self) {
+    pub(in crate::app) fn update_completions(&mut self) {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else { return };
         let word = chat.editor.word();
@@ -138,10 +140,10 @@ impl State {
         };
         if let Some(chat) = &mut self.chat {
             chat.beside = list.map(|mut list| {
-                if let Some(Beside::Completion { list: before, .. }) = &chat.beside {
-                    list.stays(before);
+                if let Some(PromptList::Completion { list: before, .. }) = &chat.beside {
+                    list.keep_choice(before);
                 }
-                Beside::Completion { word, list }
+                PromptList::Completion { word, list }
             });
         }
     }
@@ -156,7 +158,7 @@ impl State {
             }
         }
         let list = with_words("", &prompts);
-        chat.beside = Some(Beside::Search { query: Input::default(), prompts, list });
+        chat.beside = Some(PromptList::Search { query: Input::default(), prompts, list });
     }
 
     /// Handles a key of the list. Returns `false` if the key is for the prompt.
@@ -173,7 +175,7 @@ impl State {
                 chat.closed_at = chat.editor.word().map(|word| word.at);
                 chat.beside = None;
             }
-            (Some(Action::Confirm | Action::Complete), Beside::Completion { word, list }) => {
+            (Some(Action::Confirm | Action::Complete), PromptList::Completion { word, list }) => {
                 let value = list.chosen().value.clone();
                 let is_whole = value == word.text && action == Some(Action::Confirm);
                 let (word, sign) =
@@ -187,19 +189,19 @@ impl State {
                     chat.editor.attach(Attached::file(&cwd, &value));
                 }
             }
-            (Some(Action::Confirm | Action::Complete), Beside::Search { list, .. }) => {
+            (Some(Action::Confirm | Action::Complete), PromptList::Search { list, .. }) => {
                 if let Some(list) = list {
-                    let said = Said::from(list.chosen().value.as_str());
+                    let said = PromptDraft::from(list.chosen().value.as_str());
                     chat.editor.put(said);
                 }
                 chat.beside = None;
             }
-            (_, Beside::Search { query, prompts, list }) => {
+            (_, PromptList::Search { query, prompts, list }) => {
                 if query.key(key) {
                     *list = with_words(query.text(), prompts);
                 }
             }
-            (_, Beside::Completion { .. }) => return false,
+            (_, PromptList::Completion { .. }) => return false,
         }
         true
     }

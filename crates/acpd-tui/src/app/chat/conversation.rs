@@ -50,7 +50,7 @@ enum Older {
 
 /// Result of a search upwards.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SearchStep {
     /// Found and chosen.
     Found,
     /// Not in the lines that were read; continue above this row.
@@ -72,7 +72,7 @@ impl Conversation {
     }
 
     /// Sets the directory of the session, which paths are shown relative to.
-    pub(super) fn is_within(&mut self, cwd: &Untrusted) {
+    pub(super) fn set_cwd(&mut self, cwd: &Untrusted) {
         self.folded.set_folder(cwd);
     }
 
@@ -145,13 +145,13 @@ impl Conversation {
     }
 
     /// Sets the names of the modes, which the journal does not have.
-    pub(super) fn knows_modes(&mut self, modes: Vec<Mode>) {
+    pub(super) fn set_modes(&mut self, modes: Vec<Mode>) {
         self.folded.header_mut().modes = modes;
     }
 
     /// Begins to read an older page. Returns the line before it, unless there is none or one was
     /// requested.
-    pub(super) fn wants_older(&mut self, page: u64) -> Option<u64> {
+    pub(super) fn begin_older(&mut self, page: u64) -> Option<u64> {
         let first = self.folded.first()?;
         if first <= 1 {
             self.older = Older::None;
@@ -168,7 +168,7 @@ impl Conversation {
     }
 
     /// Adds a part of an older page. Returns the line before the rest of it.
-    pub(super) fn older(&mut self, page: LogResult) -> Option<u64> {
+    pub(super) fn add_older(&mut self, page: LogResult) -> Option<u64> {
         let Older::Asked(entries) = &mut self.older else { return None };
         entries.extend(page.entries);
         let first = self.folded.first().unwrap_or(u64::MAX);
@@ -184,7 +184,7 @@ impl Conversation {
     }
 
     /// Handles a failed read of older lines.
-    pub(super) fn gives_up(&mut self) {
+    pub(super) fn on_read_failed(&mut self) {
         if self.is_asked() {
             self.older = Older::Unread;
         }
@@ -281,7 +281,7 @@ impl Conversation {
     }
 
     /// Chooses the next block with these words above a row, or the last one.
-    pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> Step {
+    pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> SearchStep {
         let is_above = |block: &&Block| from.is_none_or(|from| block.id.seq() < from.seq());
         let mut last = from;
         let mut found = None;
@@ -295,9 +295,9 @@ impl Conversation {
         match found {
             Some(id) => {
                 self.show(id);
-                Step::Found
+                SearchStep::Found
             }
-            None => Step::Older(last),
+            None => SearchStep::Older(last),
         }
     }
 

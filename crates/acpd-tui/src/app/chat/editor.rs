@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui_textarea::{CursorMove, DataCursor, TextArea, WrapMode};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::app::said::{Attached, Said};
+use crate::app::prompt_draft::{Attached, PromptDraft};
 
 /// Maximum of pasted lines that are not replaced by a chip.
 const CHIP: usize = 10;
@@ -23,9 +23,9 @@ pub(in crate::app) struct Editor {
     in_place_of: Option<u64>,
     /// Drafts that were sent or cleared here, the oldest first; recalled before the earlier
     /// prompts.
-    past: Vec<Said>,
+    past: Vec<PromptDraft>,
     /// Number of steps back, and the draft that was replaced.
-    recalled: Option<(usize, Said)>,
+    recalled: Option<(usize, PromptDraft)>,
     /// Typed in since it was set: recalled prompts complete no words.
     is_typed: bool,
 }
@@ -78,16 +78,16 @@ impl Editor {
     }
 
     /// Returns the draft, with pasted texts in place of their chips.
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn said(&self) -> PromptDraft {
         let mut text = self.area.lines().join("\n");
         for (at, pasted) in self.pasted.iter().enumerate() {
             text = text.replacen(chip(at, pasted).as_str(), pasted, 1);
         }
-        Said { text, all: self.attached.clone(), in_place_of: self.in_place_of }
+        PromptDraft { text, all: self.attached.clone(), in_place_of: self.in_place_of }
     }
 
     /// Replaces the draft.
-    pub(super) fn set(&mut self, said: Said) {
+    pub(super) fn set(&mut self, said: PromptDraft) {
         self.area = area(&said.text);
         self.attached = said.all;
         self.in_place_of = said.in_place_of;
@@ -99,27 +99,27 @@ impl Editor {
     /// Replaces the text; attachments stay with their marks.
     pub(super) fn rewrite(&mut self, text: String) {
         let all = std::mem::take(&mut self.attached);
-        self.set(Said { text, all, in_place_of: self.in_place_of });
+        self.set(PromptDraft { text, all, in_place_of: self.in_place_of });
     }
 
     /// Replaces the draft, which can be recalled as if it was cleared.
-    pub(super) fn put(&mut self, said: Said) {
+    pub(super) fn put(&mut self, said: PromptDraft) {
         self.clear();
         self.set(said);
     }
 
     /// Takes the draft to send it, unless it is empty.
-    pub(super) fn take(&mut self) -> Option<Said> {
+    pub(super) fn take(&mut self) -> Option<PromptDraft> {
         let said = self.empty();
         if said.is_empty() {
             return None;
         }
-        self.past.push(Said::from(said.text.as_str()));
+        self.past.push(PromptDraft::from(said.text.as_str()));
         Some(said)
     }
 
     /// Puts a draft back that was not sent, before text that was written since.
-    pub(super) fn give_back(&mut self, said: Said) {
+    pub(super) fn give_back(&mut self, said: PromptDraft) {
         if self.past.last().is_some_and(|last| last.text == said.text) {
             self.past.pop();
         }
@@ -131,13 +131,13 @@ impl Editor {
     pub(super) fn clear(&mut self) -> bool {
         let was_empty = self.area.is_empty();
         let cleared = self.empty();
-        let cleared = Some(Said { in_place_of: None, ..cleared });
+        let cleared = Some(PromptDraft { in_place_of: None, ..cleared });
         self.past.extend(cleared.filter(|said| !said.is_empty()));
         !was_empty
     }
 
     /// Takes the draft. One that a recalled prompt replaced can be recalled.
-    fn empty(&mut self) -> Said {
+    fn empty(&mut self) -> PromptDraft {
         let said = self.said();
         let draft = self.recalled.take().map(|(_, draft)| draft).filter(|draft| !draft.is_empty());
         let mut past = std::mem::take(&mut self.past);
@@ -234,7 +234,7 @@ impl Editor {
     fn recall(&mut self, back: usize, earlier: &[String]) {
         let is_past = |text: &&String| self.past.iter().any(|said| said.text.trim() == text.trim());
         let earlier = earlier.iter().rev().filter(|text| !is_past(text));
-        let earlier = earlier.map(|text| Said::from(text.as_str()));
+        let earlier = earlier.map(|text| PromptDraft::from(text.as_str()));
         let Some(said) = self.past.iter().rev().cloned().chain(earlier).nth(back) else { return };
         let draft = self.recalled.take().map_or_else(|| self.said(), |(_, draft)| draft);
         self.set(said);
@@ -334,7 +334,7 @@ mod tests {
         let mut editor = Editor::default();
         editor.paste("draft");
         editor.clear();
-        editor.put(Said::from("taken back"));
+        editor.put(PromptDraft::from("taken back"));
         assert!(brings_back(&mut editor, "draft"));
         // An earlier prompt is recalled over a draft, and sent.
         let mut editor = Editor::default();
@@ -348,7 +348,7 @@ mod tests {
         editor.up(&earlier);
         editor.clear();
         assert!(brings_back(&mut editor, "draft"));
-        // What was cleared comes over a draft, and that over something that was sent.
+        // A cleared draft comes over a draft, and that over something that was sent.
         let mut editor = Editor::default();
         editor.paste("cleared");
         editor.clear();

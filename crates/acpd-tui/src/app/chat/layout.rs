@@ -10,7 +10,7 @@ use std::rc::Rc;
 use acpd_view::text::Text;
 use acpd_view::{Block, Content, Folding, Group, Id, Kind, Markdown, Progress, Role, Row};
 
-use super::Link;
+use super::LinkId;
 use super::conversation::{Conversation, Jump, id};
 
 /// Maximum of cached wrapped lines.
@@ -20,20 +20,20 @@ const AHEAD: usize = 60;
 
 /// Position of the screen in a conversation, and a cache of wrapped lines.
 #[derive(Debug, Default)]
-pub(in crate::app) struct Layout {
-    of: Option<Link>,
+pub(in crate::app) struct ChatLayout {
+    of: Option<LinkId>,
     width: usize,
     kept: HashMap<Id, Kept>,
     kept_lines: usize,
     stream: Option<Stream>,
-    place: Place,
+    place: Position,
     scrolled: isize,
     jumps: u64,
 }
 
 /// Position of the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// The live end.
     #[default]
     Live,
@@ -75,11 +75,11 @@ pub(super) struct Visible {
     pub(super) is_near_beginning: bool,
 }
 
-impl Layout {
+impl ChatLayout {
     /// Returns the visible lines of a conversation on so much space.
     pub(super) fn lay_out(
         &mut self,
-        link: Link,
+        link: LinkId,
         conversation: &Conversation,
         rows: &[Row<'_>],
         width: usize,
@@ -87,9 +87,16 @@ impl Layout {
     ) -> Visible {
         if self.of != Some(link) || self.width != width || self.kept_lines > KEPT {
             let same = self.of == Some(link);
-            let place = if same { self.place } else { Place::Live };
+            let place = if same { self.place } else { Position::Live };
             let (scrolled, jumps) = if same { (self.scrolled, self.jumps) } else { (0, 0) };
-            *self = Layout { of: Some(link), width, place, scrolled, jumps, ..Layout::default() };
+            *self = ChatLayout {
+                of: Some(link),
+                width,
+                place,
+                scrolled,
+                jumps,
+                ..ChatLayout::default()
+            };
         }
         if rows.is_empty() || height == 0 {
             return Visible { is_live: true, is_near_beginning: true, ..Visible::default() };
@@ -98,10 +105,10 @@ impl Layout {
         if conversation.jumps.0 != self.jumps {
             self.jumps = conversation.jumps.0;
             match conversation.jumps.1 {
-                Jump::Live => self.place = Place::Live,
+                Jump::Live => self.place = Position::Live,
                 Jump::To(to) => top = self.reveal(conversation, rows, top, to, height),
             }
-            if self.place == Place::Live {
+            if self.place == Position::Live {
                 top = self.top(conversation, rows, height);
             }
         }
@@ -142,7 +149,7 @@ impl Layout {
         }
         Visible {
             lines,
-            is_live: self.place == Place::Live,
+            is_live: self.place == Position::Live,
             below: rows.len() - at,
             first: id(&rows[first]).seq(),
             is_near_beginning: first < AHEAD,
@@ -156,7 +163,7 @@ impl Layout {
         rows: &[Row<'_>],
         height: usize,
     ) -> (usize, usize) {
-        if let Place::At { row, line } = self.place {
+        if let Position::At { row, line } = self.place {
             // A row that was joined into a group is found by that group.
             let at = rows.iter().rposition(|other| id(other) <= row);
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
@@ -251,8 +258,11 @@ impl Layout {
             }
             left -= own;
         }
-        self.place =
-            if is_live { Place::Live } else { Place::At { row: id(&rows[first]), line: skip } };
+        self.place = if is_live {
+            Position::Live
+        } else {
+            Position::At { row: id(&rows[first]), line: skip }
+        };
     }
 
     fn height(&mut self, conversation: &Conversation, rows: &[Row<'_>], at: usize) -> usize {

@@ -7,9 +7,9 @@ use acpd_view::{ConfigOption, Id, Role, Settings, Style, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::app::prompt_draft::PromptDraft;
 use crate::app::requests::Purpose;
-use crate::app::said::Said;
-use crate::app::{Link, State};
+use crate::app::{AppState, LinkId};
 use crate::canvas::CURSOR;
 use crate::keymap::Action;
 
@@ -35,12 +35,12 @@ pub(super) struct Waiting {
     /// Number in the queue.
     pub(super) place: u32,
     pub(super) ticket: u64,
-    pub(super) said: Said,
+    pub(super) said: PromptDraft,
 }
 
 impl Waiting {
     pub(super) fn of(prompt: &QueuedPrompt) -> Waiting {
-        let said = Said { in_place_of: Some(prompt.ticket), ..Said::read(prompt) };
+        let said = PromptDraft { in_place_of: Some(prompt.ticket), ..PromptDraft::read(prompt) };
         Waiting { place: prompt.place, ticket: prompt.ticket, said }
     }
 }
@@ -151,10 +151,10 @@ impl Menu {
     }
 }
 
-impl State {
+impl AppState {
     /// Asks the agent for modes and options. This restores a sleeping session.
     pub(in crate::app) fn ask_options(&mut self) {
-        if self.chat.as_ref().is_some_and(super::Chat::is_beginning) {
+        if self.chat.as_ref().is_some_and(super::ChatScreen::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
             return;
         }
@@ -168,14 +168,14 @@ impl State {
     }
 
     /// Shows the modes and options.
-    pub(in crate::app) fn options(&mut self, link: Link, key: &SessionRowKey, result: &RawValue) {
+    pub(in crate::app) fn options(&mut self, link: LinkId, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
         let menu = Menu::of(&settings);
         self.out.leave(link);
         // The conversation may have been closed meanwhile.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
-        chat.conversation.knows_modes(modes.unwrap_or_default());
+        chat.conversation.set_modes(modes.unwrap_or_default());
         self.flash = None;
         if menu.entries.is_empty() {
             self.flash(Role::Warning, "the agent offers nothing to choose");

@@ -6,20 +6,20 @@ use acpd_view::Role;
 use serde_json::value::RawValue;
 
 use super::options::{Menu, Waiting};
+use crate::app::prompt_draft::SessionDraft;
 use crate::app::requests::Purpose;
-use crate::app::said::Words;
-use crate::app::{CLIENT, Link, State, read};
+use crate::app::{AppState, CLIENT, LinkId, read};
 
-impl State {
+impl AppState {
     pub(super) fn ask_queue(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if let Some(said) = chat.waits.pop() {
             let key = chat.key.clone();
-            self.give_back(Words { key, said });
+            self.give_back(SessionDraft { key, said });
             return;
         }
         let (session, purpose) = (chat.key.exactly(), Purpose::Queue(chat.key.clone()));
-        self.out.send(Link::Fleet, method::SESSION_QUEUE, &session, purpose);
+        self.out.send(LinkId::Fleet, method::SESSION_QUEUE, &session, purpose);
     }
 
     /// Takes back the only queued prompt, or lists several.
@@ -42,12 +42,12 @@ impl State {
         let (session, by) = (chat.key.exactly(), Some(format!("{CLIENT} chat")));
         let Waiting { ticket, said, .. } = prompt;
         let params = QueueRemoveParams { session, ticket, by };
-        let purpose = Purpose::TakeBack(Words { key: chat.key.clone(), said });
-        self.out.send(Link::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
+        let purpose = Purpose::TakeBack(SessionDraft { key: chat.key.clone(), said });
+        self.out.send(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
     }
 
     /// Puts a prompt that was taken back into the draft of its conversation.
-    pub(in crate::app) fn taken_back(&mut self, Words { key, said }: Words) {
+    pub(in crate::app) fn on_taken_back(&mut self, SessionDraft { key, said }: SessionDraft) {
         let editor = self.editor_of(&key);
         // The answer to its own request may have come first, with the text alone.
         if editor.said().text == said.text {

@@ -12,11 +12,11 @@ use acpd_view::text::Text;
 use acpd_view::{Id, Role, text};
 use crossterm::event::KeyEvent;
 
-use super::conversation::Step;
-use super::{Chat, Phase};
-use crate::app::State;
+use super::conversation::SearchStep;
+use super::{ChatScreen, Phase};
+use crate::app::AppState;
 use crate::input::Input;
-use crate::keymap::{Action, Place};
+use crate::keymap::{Action, KeyPlace};
 
 /// Maximum of pages that one search reads.
 const PAGES: usize = 100;
@@ -64,10 +64,10 @@ impl Search {
     }
 }
 
-impl Chat {
+impl ChatScreen {
     /// Returns whether lines may come without another request: older ones were requested, or the
     /// first page is still being read.
-    fn may_come(&self) -> bool {
+    fn is_more_expected(&self) -> bool {
         let is_read = matches!(
             self.phase,
             Phase::Live | Phase::NotBegun | Phase::Stopped { .. } | Phase::Over(_)
@@ -76,7 +76,7 @@ impl Chat {
     }
 }
 
-impl State {
+impl AppState {
     pub(super) fn type_search(&mut self) {
         if let Some(chat) = &mut self.chat {
             chat.search.typed = Some(Input::default());
@@ -104,7 +104,7 @@ impl State {
     /// Goes to the next match above the chosen row.
     pub(super) fn search_older(&mut self) {
         let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
-        self.look_on(from, PAGES);
+        self.search_from(from, PAGES);
     }
 
     /// Goes to the next match below the chosen row.
@@ -116,34 +116,34 @@ impl State {
     }
 
     /// Continues a search when lines have come.
-    pub(in crate::app) fn search_goes_on(&mut self) {
+    pub(in crate::app) fn continue_search(&mut self) {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
         if let Some(Waits { from, pages }) = waits {
-            self.look_on(from, pages);
+            self.search_from(from, pages);
         }
     }
 
-    fn look_on(&mut self, from: Option<Id>, pages: usize) {
+    fn search_from(&mut self, from: Option<Id>, pages: usize) {
         let Some(chat) = &mut self.chat else { return };
         if chat.search.words.is_empty() {
             return;
         }
         let (from, is_asked) = match chat.conversation.find_older(&chat.search.words, from) {
-            Step::Found => return,
+            SearchStep::Found => return,
             _ if pages == 0 => {
-                let key = self.key_of(Place::Blocks, Action::SearchOlder);
+                let key = self.key_of(KeyPlace::Blocks, Action::SearchOlder);
                 let words = text!("not in the last {} pages; {} looks further", PAGES, key);
                 self.flash(Role::Plain, words);
                 return;
             }
-            Step::Older(from) => (from, self.ask_for_older()),
+            SearchStep::Older(from) => (from, self.ask_for_older()),
         };
         match &mut self.chat {
-            Some(chat) if is_asked || chat.may_come() => {
+            Some(chat) if is_asked || chat.is_more_expected() => {
                 chat.search.waits = Some(Waits { from, pages: pages - 1 });
             }
             _ => {
-                let key = self.key_of(Place::Blocks, Action::SearchNewer);
+                let key = self.key_of(KeyPlace::Blocks, Action::SearchNewer);
                 self.flash(
                     Role::Plain,
                     text!("nothing above has these words; {} looks below", key),
@@ -153,9 +153,13 @@ impl State {
     }
 
     /// Returns the message while a search waits.
-    pub(super) fn searches(&self) -> Option<Text> {
+    pub(super) fn search_status(&self) -> Option<Text> {
         let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
         let at = chat.conversation.first_line().unwrap_or(0);
-        Some(text!("searching, line {}: {} ends it", at, self.key_of(Place::Blocks, Action::Back)))
+        Some(text!(
+            "searching, line {}: {} ends it",
+            at,
+            self.key_of(KeyPlace::Blocks, Action::Back)
+        ))
     }
 }

@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 
 use super::starting::Refused;
 use super::{Editor, Phase, Prompted};
-use crate::app::State;
-use crate::app::requests::{Link, Purpose};
-use crate::app::said::{Said, Words};
-use crate::keymap::{Action, Place};
+use crate::app::AppState;
+use crate::app::prompt_draft::{PromptDraft, SessionDraft};
+use crate::app::requests::{LinkId, Purpose};
+use crate::keymap::{Action, KeyPlace};
 
-impl State {
+impl AppState {
     /// Sends the draft as a prompt.
     pub(super) fn send_prompt_typed(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if matches!(chat.phase, Phase::Stopped { .. }) {
-            let hint = self.start_hint(Place::Prompt);
+            let hint = self.start_hint(KeyPlace::Prompt);
             self.flash(Look::Bad, hint);
             return;
         }
@@ -41,20 +41,20 @@ impl State {
             return;
         }
         if let Some(said) = chat.editor.take() {
-            self.say(said);
+            self.send_draft(said);
         }
     }
 
-    pub(super) fn say(&mut self, said: Said) {
+    pub(super) fn send_draft(&mut self, said: PromptDraft) {
         if said.files().is_empty() {
-            self.send_read(said);
+            self.send_prepared(said);
         } else {
             self.read_files(said, false);
         }
     }
 
     /// Sends a prompt whose files were read, and asks for the next one that waits.
-    pub(super) fn send_read(&mut self, said: Said) {
+    pub(super) fn send_prepared(&mut self, said: PromptDraft) {
         let Some(chat) = &mut self.chat else { return };
         let key = chat.key.clone();
         let after = chat.conversation.last();
@@ -73,8 +73,8 @@ impl State {
     }
 
     /// Makes a prompt the draft again, together with those that wait behind it.
-    pub(super) fn not_sent(&mut self, said: Said) {
-        self.unwait();
+    pub(super) fn restore_draft(&mut self, said: PromptDraft) {
+        self.take_back_waiting();
         if let Some(chat) = &mut self.chat {
             chat.editor.give_back(said);
         }
@@ -100,16 +100,21 @@ impl State {
     }
 
     /// Sends a message into the running turn of a session.
-    pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: Said) {
+    pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: PromptDraft) {
         let link = self.errand(&key.agent);
         let prompt = said.blocks();
         let params = SteeringParams::new(key.session_id.raw(), &prompt);
-        let purpose = Purpose::Steer(Words { key: key.clone(), said });
+        let purpose = Purpose::Steer(SessionDraft { key: key.clone(), said });
         self.out.send(link, "_session/steering", &params, purpose);
     }
 
     /// Handles the answer to a message into the turn.
-    pub(in crate::app) fn steered(&mut self, link: Link, words: Words, result: &RawValue) {
+    pub(in crate::app) fn on_steered(
+        &mut self,
+        link: LinkId,
+        words: SessionDraft,
+        result: &RawValue,
+    ) {
         let why = match SteeringOutcome::from_raw(result) {
             Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => None,
             Some(SteeringOutcome::PromptRequired) => Some("the turn is over"),
@@ -118,7 +123,7 @@ impl State {
         match why {
             None => self.flash(Look::Good, "the agent has it"),
             Some(why) if self.give_back(words) => {
-                let key = self.key_of(Place::Prompt, Action::Confirm);
+                let key = self.key_of(KeyPlace::Prompt, Action::Confirm);
                 self.flash(Look::Warning, text!("{}: {} sends it as the next prompt", why, key));
             }
             Some(why) => {
@@ -129,7 +134,7 @@ impl State {
     }
 
     /// Makes a text the draft again. Returns whether its conversation is open.
-    pub(in crate::app) fn give_back(&mut self, Words { key, said }: Words) -> bool {
+    pub(in crate::app) fn give_back(&mut self, SessionDraft { key, said }: SessionDraft) -> bool {
         self.editor_of(&key).give_back(said);
         self.chat.as_ref().is_some_and(|chat| chat.key == key)
     }
@@ -148,7 +153,7 @@ impl State {
     }
 
     /// Handles the answer to a prompt of this conversation.
-    pub(in crate::app) fn prompt_ended(&mut self, link: Link, error: Option<&ErrorObject>) {
+    pub(in crate::app) fn on_prompt_ended(&mut self, link: LinkId, error: Option<&ErrorObject>) {
         let undone = self.out.leave(link);
         let Some(chat) = &mut self.chat else { return };
         let at = chat.prompts.iter().position(|prompt| prompt.link == link);
@@ -163,7 +168,7 @@ impl State {
                 chat.refused = Some(Refused::of(error));
             }
             if was_waiting && is_free {
-                self.not_sent(prompt.said);
+                self.restore_draft(prompt.said);
             }
             if was_taken {
                 self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
@@ -171,7 +176,7 @@ impl State {
         }
         // The answer that releases the next prompt may not have come yet.
         if !undone.is_empty() {
-            self.say_next();
+            self.send_next();
         }
     }
 }

@@ -17,10 +17,10 @@ use acpd_view::{Role, text};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Chat, Conversation, Phase};
-use crate::app::requests::{Link, Purpose};
-use crate::app::said::Said;
-use crate::app::{Effect, State};
+use super::{ChatScreen, Conversation, Phase};
+use crate::app::prompt_draft::PromptDraft;
+use crate::app::requests::{LinkId, Purpose};
+use crate::app::{AppState, Effect};
 use crate::fleet::shown;
 
 /// Refusal, and the way out.
@@ -49,17 +49,17 @@ impl Refused {
     }
 }
 
-impl Chat {
+impl ChatScreen {
     pub(in crate::app) fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. })
     }
 
-    pub(super) fn is_starting_on(&self, link: Link) -> bool {
+    pub(super) fn is_starting_on(&self, link: LinkId) -> bool {
         matches!(self.phase, Phase::Starting { link: own, .. } if own == link)
     }
 }
 
-impl State {
+impl AppState {
     /// Opens a conversation and begins its session.
     pub(in crate::app) fn begin(
         &mut self,
@@ -69,7 +69,7 @@ impl State {
     ) {
         self.close_chat();
         let key = SessionRowKey { agent: agent.clone(), session_id: Untrusted::default() };
-        let prompt = prompt.as_deref().map(Said::from);
+        let prompt = prompt.as_deref().map(PromptDraft::from);
         self.show_chat(key, is_from_top).waits.extend(prompt);
         self.ask_for_session();
     }
@@ -85,12 +85,12 @@ impl State {
     }
 
     /// Handles the new session: attaches to it and sends prompts that waited.
-    pub(in crate::app) fn begun(&mut self, link: Link, result: &RawValue) {
+    pub(in crate::app) fn on_session_created(&mut self, link: LinkId, result: &RawValue) {
         let new = match NewSessionResult::from_raw(result) {
             Ok(new) => new,
             Err(error) => {
                 let error = ErrorObject::new(code::INTERNAL, error.to_string());
-                return self.start_failed(link, &error);
+                return self.on_start_failed(link, &error);
             }
         };
         self.out.leave(link);
@@ -98,12 +98,12 @@ impl State {
             chat.key.session_id = new.session_id.into_owned().into();
             chat.conversation = Conversation::new(&chat.key.session_id);
             self.attach(0);
-            self.say_next();
+            self.send_next();
         }
     }
 
     /// Handles a failed start of a session.
-    fn start_failed(&mut self, link: Link, error: &ErrorObject) {
+    fn on_start_failed(&mut self, link: LinkId, error: &ErrorObject) {
         self.out.leave(link);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) else {
             return;
@@ -114,23 +114,23 @@ impl State {
             self.not_begun = Some(error.clone());
             self.out.push(Effect::Quit);
         }
-        self.unwait();
+        self.take_back_waiting();
     }
 
     /// Sends the first prompt that waits for the session.
-    pub(in crate::app) fn say_next(&mut self) {
-        let is_next = |chat: &&mut Chat| chat.reading.is_none() && !chat.waits.is_empty();
+    pub(in crate::app) fn send_next(&mut self) {
+        let is_next = |chat: &&mut ChatScreen| chat.reading.is_none() && !chat.waits.is_empty();
         let Some(chat) = self.chat.as_mut().filter(is_next) else { return };
         let prompt = chat.waits.remove(0);
-        self.say(prompt);
+        self.send_draft(prompt);
     }
 
     /// Puts prompts that wait for the session back into the draft. Returns whether there were any.
-    pub(super) fn unwait(&mut self) -> bool {
+    pub(super) fn take_back_waiting(&mut self) -> bool {
         let Some(chat) = &mut self.chat else { return false };
         let reading = chat.reading.take().map(|reading| reading.said);
         let waits = reading.into_iter().chain(std::mem::take(&mut chat.waits));
-        let waits = waits.reduce(Said::followed_by);
+        let waits = waits.reduce(PromptDraft::followed_by);
         let waited = waits.is_some();
         if let Some(said) = waits {
             chat.editor.give_back(said);
@@ -140,7 +140,7 @@ impl State {
 
     /// Handles requests that failed: their text is a draft again, and the conversation shows the
     /// reason until the draft changes.
-    pub(in crate::app) fn not_done(&mut self, undone: Vec<Purpose>, error: &ErrorObject) {
+    pub(in crate::app) fn on_errand_error(&mut self, undone: Vec<Purpose>, error: &ErrorObject) {
         let mut of = None;
         for purpose in undone {
             match purpose {
@@ -164,13 +164,13 @@ impl State {
     }
 
     /// Handles an error of a connection that starts or prompts the conversation. Returns `false` for any other one.
-    pub(in crate::app) fn errand_failed(&mut self, link: Link, error: &ErrorObject) -> bool {
+    pub(in crate::app) fn on_errand_failed(&mut self, link: LinkId, error: &ErrorObject) -> bool {
         let Some(chat) = &self.chat else { return false };
         let is_prompt = chat.prompts.iter().any(|prompt| prompt.link == link);
         if chat.is_starting_on(link) {
-            self.start_failed(link, error);
+            self.on_start_failed(link, error);
         } else if is_prompt {
-            self.prompt_ended(link, Some(error));
+            self.on_prompt_ended(link, Some(error));
         } else {
             return false;
         }

@@ -8,12 +8,12 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
 use super::conversation::id;
-use super::layout::{Layout, Visible};
-use super::{Chat, Phase, Prompted};
-use crate::app::{AWAY, OnScreen, Spot, State};
+use super::layout::{ChatLayout, Visible};
+use super::{ChatScreen, Phase, Prompted};
+use crate::app::{AWAY, AppState, OnScreen, Spot};
 use crate::canvas::{Canvas, DOT, rule};
 use crate::fleet::{short, shown};
-use crate::keymap::{Action, Place};
+use crate::keymap::{Action, KeyPlace};
 use crate::question;
 
 const MARGIN: u16 = 3;
@@ -21,9 +21,9 @@ const MARGIN: u16 = 3;
 const TYPED: usize = 40;
 
 pub(in crate::app) fn view(
-    state: &State,
-    chat: &Chat,
-    layout: &mut Layout,
+    state: &AppState,
+    chat: &ChatScreen,
+    layout: &mut ChatLayout,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> OnScreen {
@@ -36,7 +36,7 @@ pub(in crate::app) fn view(
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
-    let beside = chat.beside.as_ref().filter(|_| place == Place::List);
+    let beside = chat.beside.as_ref().filter(|_| place == KeyPlace::List);
     let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
     let over = match (&chat.menu, beside, question) {
         (Some(menu), ..) => menu.lines().0.len(),
@@ -46,7 +46,7 @@ pub(in crate::app) fn view(
     };
     let over = u16::try_from(over).unwrap_or(u16::MAX);
     let left = status.saturating_sub(area.y + 2);
-    let is_aside = place == Place::Prompt && question.is_some();
+    let is_aside = place == KeyPlace::Prompt && question.is_some();
     let most = if is_aside { left / 2 } else { left.saturating_sub(2) };
     let over = over.min(most);
     let ruled = u16::from(over > 0);
@@ -88,7 +88,7 @@ pub(in crate::app) fn view(
             put(canvas, Rect { x: area.x + 1, width: width.saturating_sub(1), ..pane }, &refused);
         }
     }
-    what_goes_on(state, chat, session, canvas, status, width);
+    draw_status(state, chat, session, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
     let editor = editor.intersection(canvas.buffer().area);
     chat.editor.widget(chat.takes_words()).render(editor, canvas.buffer());
@@ -105,8 +105,8 @@ fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Text]) {
 }
 
 fn head(
-    state: &State,
-    chat: &Chat,
+    state: &AppState,
+    chat: &ChatScreen,
     session: Option<&SessionInfo>,
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -158,8 +158,8 @@ fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
 }
 
 fn rule_above(
-    state: &State,
-    chat: &Chat,
+    state: &AppState,
+    chat: &ChatScreen,
     visible: &Visible,
     last: u64,
     canvas: &mut Canvas<'_>,
@@ -168,7 +168,7 @@ fn rule_above(
 ) {
     let ruled = rule(usize::from(width.saturating_sub(2)));
     canvas.line(1, y, width, &Text::of(Role::Dim, ruled));
-    let place = if chat.in_blocks { Place::Blocks } else { Place::Prompt };
+    let place = if chat.in_blocks { KeyPlace::Blocks } else { KeyPlace::Prompt };
     let key = |action| state.key_of(place, action);
     let words = match (&chat.phase, visible.is_live, visible.below) {
         (Phase::Starting { .. }, ..) => " starting ".into(),
@@ -193,9 +193,9 @@ fn rule_above(
 /// Draws the conversation. Returns the visible part, whether it is empty, and the targets of
 /// clicks.
 fn conversation(
-    state: &State,
-    chat: &Chat,
-    layout: &mut Layout,
+    state: &AppState,
+    chat: &ChatScreen,
+    layout: &mut ChatLayout,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (Visible, bool, Vec<(u16, Spot)>) {
@@ -231,7 +231,7 @@ fn conversation(
 }
 
 /// Returns the mark of a row: folded, open, running, failed.
-fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
+fn mark(chat: &ChatScreen, row: &Row<'_>) -> (&'static str, Style) {
     let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
     let can_fold = block.tool_call().is_some()
         || matches!(block.kind, Kind::Thought(_) | Kind::Plan(_) | Kind::Subagent(_));
@@ -246,8 +246,8 @@ fn mark(chat: &Chat, row: &Row<'_>) -> (&'static str, Style) {
 
 /// Draws the time that a call has run, at the right. Returns its columns.
 fn running(
-    state: &State,
-    chat: &Chat,
+    state: &AppState,
+    chat: &ChatScreen,
     block: &Block,
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -259,8 +259,8 @@ fn running(
     canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, words)) + 2
 }
 
-fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
-    let key = state.key_of(Place::Prompt, Action::Confirm);
+fn nothing(state: &AppState, chat: &ChatScreen, canvas: &mut Canvas<'_>, area: Rect) {
+    let key = state.key_of(KeyPlace::Prompt, Action::Confirm);
     let (style, words) = match &chat.phase {
         Phase::Starting { .. } => {
             (Role::Dim, text!("write below: {} sends it as soon as the session is there", key))
@@ -268,7 +268,7 @@ fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
         Phase::NotBegun => (Role::Dim, text!("the session did not begin: {} tries it again", key)),
         Phase::Opening => (Role::Dim, "opening".into()),
         Phase::CatchingUp => (Role::Dim, "reading".into()),
-        Phase::Stopped { .. } => (Role::Bad, state.start_hint(Place::Prompt)),
+        Phase::Stopped { .. } => (Role::Bad, state.start_hint(KeyPlace::Prompt)),
         Phase::Over(why) => (Role::Bad, why.clone()),
         Phase::Live | Phase::AwaySince(_) => {
             (Role::Dim, text!("nothing was said yet: write below, {} sends it", key))
@@ -278,9 +278,9 @@ fn nothing(state: &State, chat: &Chat, canvas: &mut Canvas<'_>, area: Rect) {
 }
 
 /// Draws the status above the prompt: a message, or the turn, the plan and the queue.
-fn what_goes_on(
-    state: &State,
-    chat: &Chat,
+fn draw_status(
+    state: &AppState,
+    chat: &ChatScreen,
     session: Option<&SessionInfo>,
     canvas: &mut Canvas<'_>,
     y: u16,
@@ -302,18 +302,18 @@ fn what_goes_on(
 }
 
 /// Returns the left part of the status: search, message, trouble, turn.
-fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
+fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     if let Some(typed) = chat.search.typed() {
         let line = Text::of(Style::of(Role::Name).strong(), "/ ");
         let typed = typed.shown(TYPED).0;
         return Some(line.and(Role::Plain, typed).and(Role::Name, "▌"));
     }
-    if let Some(searches) = state.searches() {
+    if let Some(searches) = state.search_status() {
         return Some(Text::of(Role::Warning, searches));
     }
-    if let Some(doubted) = chat.doubted() {
+    if let Some(doubted) = chat.doubted_draft() {
         let doubted = Untrusted::from(doubted.trim());
-        let key = |action| state.key_of(Place::Prompt, action);
+        let key = |action| state.key_of(KeyPlace::Prompt, action);
         let (answers, sends) = (key(Action::Blocks), key(Action::Confirm));
         let words =
             text!("to answer: {}; {} again sends \"{}\" as a prompt", answers, sends, doubted);
@@ -331,7 +331,7 @@ fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text
             let words = if chat.card.has_keys() {
                 "? choose an answer; Esc goes back without one".into()
             } else {
-                text!("? {} goes to the question", state.key_of(Place::Prompt, Action::Blocks))
+                text!("? {} goes to the question", state.key_of(KeyPlace::Prompt, Action::Blocks))
             };
             Text::of(Style::of(Role::Warning).strong(), words)
         }
@@ -343,7 +343,7 @@ fn now(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text
 }
 
 /// Returns the right part of the status: queue, other questions, step of the plan.
-fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
+fn next(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     let has_begun =
         |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
     let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
@@ -351,7 +351,7 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Tex
     let waits = u32::try_from(chat.waits.len()).unwrap_or(u32::MAX);
     let queued = session.map_or(0, |session| session.queued).saturating_add(waits);
     if queued > 0 {
-        let key = state.key_of(Place::Prompt, Action::Queue);
+        let key = state.key_of(KeyPlace::Prompt, Action::Queue);
         let words = match (queued, first) {
             (1, Some(only)) => {
                 text!("1 queued: {} ({} changes it)", only.summary().cut(24), key)
@@ -362,7 +362,7 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Tex
         return Some(Text::of(Role::Dim, words));
     }
     if chat.card.id().is_some()
-        && let Some(others) = state.asked_elsewhere()
+        && let Some(others) = state.other_questions()
     {
         return Some(Text::of(Role::Dim, others));
     }
@@ -372,7 +372,7 @@ fn next(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Tex
 }
 
 /// Returns the reason why the session does not work, if there is one.
-fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<Text> {
+fn trouble(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     match &chat.phase {
         Phase::Starting { since, .. } => {
             let words = text!("* starting {}", chat.key.agent);
@@ -387,7 +387,7 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
             ));
         }
         Phase::Stopped { .. } => {
-            return Some(Text::of(Role::Bad, state.start_hint(Place::Prompt)));
+            return Some(Text::of(Role::Bad, state.start_hint(KeyPlace::Prompt)));
         }
         Phase::Over(why) => return Some(Text::of(Role::Bad, why)),
         _ => {}
@@ -404,7 +404,7 @@ fn trouble(state: &State, chat: &Chat, session: Option<&SessionInfo>) -> Option<
 }
 
 /// Returns the word of the footer for an action.
-pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &'static str {
+pub(in crate::app) fn word(chat: &ChatScreen, action: Action, word: &'static str) -> &'static str {
     match action {
         Action::Blocks if chat.card.id().is_some() => "question",
         Action::Cancel if !chat.editor.is_empty() => "clear",
@@ -414,13 +414,18 @@ pub(in crate::app) fn word(chat: &Chat, action: Action, word: &'static str) -> &
 }
 
 /// Returns whether an action does something now, so that the footer shows its key.
-pub(in crate::app) fn useful(state: &State, chat: &Chat, place: Place, action: Action) -> bool {
+pub(in crate::app) fn useful(
+    state: &AppState,
+    chat: &ChatScreen,
+    place: KeyPlace,
+    action: Action,
+) -> bool {
     let is_running = || state.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
     match (place, action) {
-        (Place::Prompt, Action::Steer) => is_running(),
-        (Place::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
-        (Place::Line, Action::Steer | Action::NextAgent) => false,
-        (Place::Question, Action::PageDown) => {
+        (KeyPlace::Prompt, Action::Steer) => is_running(),
+        (KeyPlace::Prompt, Action::Cancel) => is_running() || !chat.editor.is_empty(),
+        (KeyPlace::Line, Action::Steer | Action::NextAgent) => false,
+        (KeyPlace::Question, Action::PageDown) => {
             state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0)
         }
         _ => true,

@@ -43,7 +43,7 @@ fn an_answer_that_was_not_taken_is_told_and_can_be_given_again() {
     person.types("a1");
     person.sees(80, 24);
     person.press(KeyCode::Enter);
-    person.refuses(Link::Fleet, method::INTERACTION_ANSWER, "the journal cannot be written");
+    person.refuses(LinkId::Fleet, method::INTERACTION_ANSWER, "the journal cannot be written");
     assert!(person.sees(80, 24).contains("the journal cannot be written"));
     person.types("a3");
     person.press(KeyCode::Enter);
@@ -69,7 +69,7 @@ fn m7_a_long_command_is_allowed_after_its_end_was_on_the_screen() {
     let mut person = Person::start();
     let all = json!({"sessions": [], "agents": [],
         "interactions": [asks("1-5", "x", &[&long.join("\n")])]});
-    person.result(Link::Fleet, method::WATCH, all);
+    person.result(LinkId::Fleet, method::WATCH, all);
     person.sees(80, 24);
     person.types("a1");
     assert!(person.sees(80, 24).contains("more lines below: PgDn"));
@@ -97,7 +97,7 @@ fn a_prompt_is_sent_without_leaving_the_list() {
     assert_eq!(said[0]["params"]["prompt"][0]["text"], "then commit");
     assert_eq!(said[0]["params"]["sessionId"], "parser-0123456789");
     assert_eq!(person.said("initialize")[0]["params"]["_meta"]["_acpd"]["agent"], "claude");
-    let link = Link::Errand(1);
+    let link = LinkId::Errand(1);
     assert!(person.effects.contains(&Effect::Open(link)));
     person.result(link, method::SESSION_SHOW, session("parser", json!({})));
     assert!(person.effects.contains(&Effect::Leave(link)));
@@ -117,7 +117,7 @@ fn a_session_begins_with_the_agent_of_choice() {
     let new = &person.said("session/new")[0];
     assert_eq!(new["params"]["cwd"], "/home/ada/src/api");
     person.sent.push(new.clone());
-    person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
+    person.result(LinkId::Errand(2), "session/new", json!({"sessionId": "s-new"}));
     assert_eq!(person.said("session/prompt")[0]["params"]["sessionId"], "s-new");
 }
 
@@ -228,7 +228,7 @@ fn a_form_is_filled_in_field_by_field_and_sent_on_purpose() {
     enter(&mut person);
     assert!(person.sees(100, 40).contains("`none` is no whole number"));
     (0..4).for_each(|_| person.press(KeyCode::Backspace));
-    person.event(Event::Paste("3".into()));
+    person.event(AppEvent::Paste("3".into()));
     enter(&mut person);
     person.types("6");
     enter(&mut person);
@@ -345,8 +345,8 @@ proptest! {
             let chooses = matches!(one, Something::Key(KeyCode::Char('1'..='9' | 'j' | 'k')
                 | KeyCode::Up | KeyCode::Down, _));
             match one {
-                Something::Key(code, modifiers) => person.event(Event::Key(KeyEvent::new(code, modifiers))),
-                Something::Paste(text) => person.event(Event::Paste(text)),
+                Something::Key(code, modifiers) => person.event(AppEvent::Key(KeyEvent::new(code, modifiers))),
+                Something::Paste(text) => person.event(AppEvent::Paste(text)),
                 Something::Asked(n) => {
                     let asked = asks(&format!("2-{n}"), "fix-auth", &["make"]);
                     person.changed(json!({"interactions": [asked]}));
@@ -358,13 +358,13 @@ proptest! {
                     person.changed(json!({"removed": {"interactions": [format!("2-{n}"), "1-5"]}}));
                 }
                 Something::Drawn(width, height) => drop(person.sees(width, height)),
-                Something::Away(true) => person.event(Event::Lost(Link::Fleet)),
-                Something::Away(false) => person.event(Event::Back(Link::Fleet)),
+                Something::Away(true) => person.event(AppEvent::Lost(LinkId::Fleet)),
+                Something::Away(false) => person.event(AppEvent::Back(LinkId::Fleet)),
                 Something::Later(ms) => person.state.now += ms,
                 Something::Files(paths) => {
-                    person.event(Event::Files { directory: "/home/ada/src/api".into(), paths });
+                    person.event(AppEvent::Files { directory: "/home/ada/src/api".into(), paths });
                 }
-                Something::Edited(text) => person.event(Event::Edited(text.ok_or("failed".into()))),
+                Something::Edited(text) => person.event(AppEvent::Edited(text.ok_or("failed".into()))),
             }
             for said in person.said(method::INTERACTION_ANSWER) {
                 let id = Untrusted::from(said["params"]["id"].as_str().unwrap());

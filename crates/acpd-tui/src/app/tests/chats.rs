@@ -38,12 +38,12 @@ pub(super) fn journal() -> Vec<Value> {
 
 impl Person {
     /// Opens the conversation of the first row and reads this much of its journal.
-    pub(super) fn opens(&mut self, lines: &[Value]) -> Link {
+    pub(super) fn opens(&mut self, lines: &[Value]) -> LinkId {
         self.opens_with(lines, json!({"protocolVersion": 1}))
     }
 
     /// The same; the agent says what it can do.
-    pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> Link {
+    pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> LinkId {
         let seq = lines.len() as u64;
         let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
         self.state.open_chat(key, seq, true);
@@ -55,34 +55,34 @@ impl Person {
         self.result(link, method::SESSION_ATTACH, attached);
         self.hears(link, 1, lines);
         let caught_up = json!({"sessionId": ID, "seq": seq});
-        self.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+        self.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
         link
     }
 
-    pub(super) fn hears(&mut self, link: Link, first: u64, lines: &[Value]) {
+    pub(super) fn hears(&mut self, link: LinkId, first: u64, lines: &[Value]) {
         for (seq, line) in (first..).zip(lines) {
             let method = line["method"].as_str().unwrap_or("session/update");
             let mut params = line["params"].clone();
             params["_meta"] = json!({"_acpd": {"seq": seq}});
-            self.event(Event::Line(link, build::notification(method, &params)));
+            self.event(AppEvent::Line(link, build::notification(method, &params)));
         }
     }
 
-    pub(super) fn chat_link(&self) -> Link {
+    pub(super) fn chat_link(&self) -> LinkId {
         let opened = self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Open(link @ Link::Chat(_)) => Some(*link),
+            Effect::Open(link @ LinkId::Chat(_)) => Some(*link),
             _ => None,
         });
         opened.expect("a conversation was opened")
     }
 
     pub(super) fn ctrl(&mut self, char: char) {
-        self.event(Event::Key(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL)));
+        self.event(AppEvent::Key(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL)));
     }
 }
 
 /// A person in a conversation whose question was answered.
-pub(super) fn in_chat() -> (Person, Link) {
+pub(super) fn in_chat() -> (Person, LinkId) {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}, "sessions": [
         session("fix-auth", json!({"turn": {"state": "working", "since": NOW - 60_000}}))]}));
@@ -138,14 +138,14 @@ fn states_of_the_connection_are_told_and_the_draft_stays() {
     let link = person.opens(&[]);
     assert!(person.sees(80, 24).contains("nothing was said yet"));
     person.types("half a thought");
-    person.event(Event::Lost(link));
+    person.event(AppEvent::Lost(link));
     person.state.now += 1001;
     assert!(person.sees(80, 24).contains("acpd is not running, reconnecting; the draft stays"));
-    person.event(Event::Back(link));
+    person.event(AppEvent::Back(link));
     let seen = person.sees(80, 24);
     assert!(!seen.contains("not running") && seen.contains("half a thought"), "{seen}");
     let gone = json!({"sessionId": ID});
-    person.event(Event::Line(link, build::notification(method::SESSION_REMOVED, &gone)));
+    person.event(AppEvent::Line(link, build::notification(method::SESSION_REMOVED, &gone)));
     assert!(person.sees(80, 24).contains("the session was deleted"));
     person.press(KeyCode::Enter);
     assert!(person.said("session/prompt").is_empty());
@@ -172,14 +172,14 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     assert!(person.sees(80, 24).contains("1 queued: then commit (^Q changes it)"));
     person.ctrl('q');
     let waiting = waiting(&[(7, "then commit")]);
-    person.result(Link::Fleet, method::SESSION_QUEUE, waiting);
+    person.result(LinkId::Fleet, method::SESSION_QUEUE, waiting);
     let back = person.said(method::SESSION_QUEUE_REMOVE).remove(0);
     assert_eq!(back["params"]["ticket"], 7);
     assert!(!person.sees(80, 24).contains("\n then commit"), "it still waits");
     person.sent.push(back);
-    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    person.result(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
     // Its own request is told, too.
-    person.refuses(Link::Errand(1), "session/prompt", "taken back");
+    person.refuses(LinkId::Errand(1), "session/prompt", "taken back");
     assert!(person.sees(80, 24).contains("\n then commit"), "the words are in the prompt again");
     person.types(" and push");
     person.press(KeyCode::Enter);
@@ -206,19 +206,19 @@ fn of_several_prompts_that_wait_one_is_chosen_and_a_draft_is_not_lost() {
     person.ctrl('q');
     // Two of the same words are two prompts.
     let waiting = waiting(&[(7, "commit"), (8, "commit"), (9, "push")]);
-    person.result(Link::Fleet, method::SESSION_QUEUE, waiting);
+    person.result(LinkId::Fleet, method::SESSION_QUEUE, waiting);
     insta::assert_snapshot!(person.sees(80, 24));
     person.press(KeyCode::Down);
     person.press(KeyCode::Enter);
     let back = person.said(method::SESSION_QUEUE_REMOVE).remove(0);
     assert_eq!(back["params"]["ticket"], 8);
     person.sent.push(back);
-    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    person.result(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
     assert!(person.sees(80, 24).contains(" commit"));
     person.press(KeyCode::Up);
     assert!(person.sees(80, 24).contains(" half a thought"));
     person.ctrl('q');
-    person.result(Link::Fleet, method::SESSION_QUEUE, json!({"sessionId": ID, "prompts": []}));
+    person.result(LinkId::Fleet, method::SESSION_QUEUE, json!({"sessionId": ID, "prompts": []}));
     assert!(person.sees(80, 24).contains("no prompt waits"));
 }
 
@@ -227,7 +227,7 @@ fn an_agent_that_takes_no_message_into_its_turn_loses_no_words() {
     let (mut person, _) = in_chat();
     person.types("the red one");
     person.ctrl('s');
-    let link = Link::Errand(2);
+    let link = LinkId::Errand(2);
     person.refuses(link, "_session/steering", "the agent takes no messages into a turn");
     let seen = person.sees(100, 24);
     assert!(
@@ -272,7 +272,7 @@ fn older_pages_are_read_when_the_beginning_is_near_and_move_nothing() {
     person.result(link, method::SESSION_ATTACH, json!({"session": morning()["sessions"][0]}));
     person.hears(link, 701, &journal());
     let caught_up = json!({"sessionId": ID, "seq": 708});
-    person.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+    person.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
     let before = person.sees(80, 24);
     let log = person.said(method::SESSION_LOG).remove(0);
     assert_eq!(log["params"]["after"], 0, "a thousand lines before 701 begin at the first");
@@ -283,7 +283,7 @@ fn older_pages_are_read_when_the_beginning_is_near_and_move_nothing() {
                 "content": {"type": "text", "text": text}}}}})
     };
     let page = json!({"sessionId": ID, "entries": [entry(1, "the first prompt"), entry(2, "x")]});
-    person.result(Link::Fleet, method::SESSION_LOG, page);
+    person.result(LinkId::Fleet, method::SESSION_LOG, page);
     assert_eq!(person.sees(80, 24).lines().last(), before.lines().last());
     person.press(KeyCode::Tab);
     person.types("g");
@@ -305,7 +305,7 @@ fn hostile_words_stay_in_their_place_in_a_conversation() {
         .collect();
     let mut person = in_the_morning();
     person.opens(&lines);
-    person.event(Event::Paste(evil.to_owned()));
+    person.event(AppEvent::Paste(evil.to_owned()));
     everywhere(&mut person);
     person.press(KeyCode::Tab);
     person.press(KeyCode::Esc);
@@ -319,7 +319,7 @@ fn hostile_words_stay_in_their_place_in_a_conversation() {
 fn modes_and_options_are_chosen_from_a_list() {
     let (mut person, _) = in_chat();
     person.ctrl('o');
-    let link = Link::Errand(2);
+    let link = LinkId::Errand(2);
     person.result(
         link,
         "session/resume",
@@ -392,7 +392,7 @@ fn a_mode_that_is_an_option_too_is_listed_once() {
     let mode = json!({"id": "mode", "name": "Mode", "category": "mode", "type": "select",
         "currentValue": "ask", "options": [{"value": "ask"}, {"value": "code"}]});
     person.result(
-        Link::Errand(2),
+        LinkId::Errand(2),
         "session/resume",
         json!({"modes": {"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]},
@@ -418,9 +418,9 @@ fn what_an_agent_offers_is_chosen_in_its_own_conversation_only() {
     person.ctrl('d');
     opens_another(&mut person);
     let offered = serde_json::from_str(MODELS).unwrap();
-    person.result(Link::Errand(2), "session/resume", offered);
+    person.result(LinkId::Errand(2), "session/resume", offered);
     assert!(!person.sees(80, 24).contains("haiku"), "{}", person.sees(80, 24));
-    assert!(person.effects.contains(&Effect::Leave(Link::Errand(2))));
+    assert!(person.effects.contains(&Effect::Leave(LinkId::Errand(2))));
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn words_that_an_agent_did_not_take_come_back_to_the_conversation_that_they_were
     person.ctrl('s');
     person.ctrl('d');
     opens_another(&mut person);
-    person.result(Link::Errand(2), "_session/steering", over.clone());
+    person.result(LinkId::Errand(2), "_session/steering", over.clone());
     let seen = person.sees(80, 24);
     assert!(!seen.contains("the red one") && seen.contains("the turn is over"), "{seen}");
     person.opens(&journal());
@@ -445,7 +445,7 @@ fn words_that_an_agent_did_not_take_come_back_to_the_conversation_that_they_were
         person.press(KeyCode::Enter);
         person.types("pthe red one");
         person.ctrl('s');
-        person.refuses(Link::Errand(2), method, "no");
+        person.refuses(LinkId::Errand(2), method, "no");
         person.opens(&journal());
         assert!(person.sees(80, 24).contains("\n the red one"), "{}", person.sees(80, 24));
     }
@@ -454,9 +454,9 @@ fn words_that_an_agent_did_not_take_come_back_to_the_conversation_that_they_were
 #[test]
 fn a_prompt_from_the_list_that_is_refused_is_a_draft_of_its_conversation() {
     let gone = |person: &mut Person| {
-        person.event(Event::Ended(Link::Errand(2), "acpd closed the connection".into()));
+        person.event(AppEvent::Ended(LinkId::Errand(2), "acpd closed the connection".into()));
     };
-    let refused = |person: &mut Person| person.refuses(Link::Errand(2), "session/prompt", "no");
+    let refused = |person: &mut Person| person.refuses(LinkId::Errand(2), "session/prompt", "no");
     for fails in [gone as fn(&mut Person), refused] {
         let (mut person, _) = in_chat();
         person.ctrl('d');
@@ -482,7 +482,7 @@ fn a_journal_that_does_not_come_ends_no_search_in_another_conversation() {
     person.types("/configuration");
     person.press(KeyCode::Enter);
     let error = ErrorObject::new(-32000, "no journal");
-    person.state.error(Link::Fleet, Purpose::Older(key), &error);
+    person.state.error(LinkId::Fleet, Purpose::Older(key), &error);
     person.takes_effects();
     person.types("n");
     let seen = person.sees(80, 24);
@@ -503,10 +503,10 @@ fn a_second_press_that_finds_nothing_to_clear_loses_no_draft() {
 fn a_prompt_that_is_taken_back_after_its_conversation_was_left_replaces_no_draft() {
     let (mut person, _) = in_chat();
     person.ctrl('q');
-    person.result(Link::Fleet, method::SESSION_QUEUE, waiting(&[(7, "then commit")]));
+    person.result(LinkId::Fleet, method::SESSION_QUEUE, waiting(&[(7, "then commit")]));
     person.types("a draft");
     person.ctrl('d');
-    person.result(Link::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
+    person.result(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
     person.opens(&journal());
     assert!(person.sees(80, 24).contains("\n then commit"));
     person.press(KeyCode::Up);

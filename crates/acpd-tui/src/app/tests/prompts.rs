@@ -1,4 +1,4 @@
-//! What helps a person to write a prompt.
+//! Help for writing a prompt.
 
 use super::chats::{ID, in_chat, journal};
 use super::screens::everywhere;
@@ -18,7 +18,7 @@ fn files(person: &mut Person, paths: &[&str]) {
     assert!(person.effects.contains(&Effect::ReadFiles(directory.clone())));
     person.effects.clear();
     let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-    person.event(Event::Files { directory, paths });
+    person.event(AppEvent::Files { directory, paths });
 }
 
 /// The files that are to be read for a prompt.
@@ -45,7 +45,7 @@ fn a_slash_at_the_beginning_lists_the_commands_of_the_agent() {
     person.press(KeyCode::Enter);
     let said = person.said("session/prompt").remove(0);
     assert_eq!(said["params"]["prompt"], json!([{"type": "text", "text": "/compact now"}]));
-    // What is written whole is sent by Enter, as everywhere.
+    // A whole command is sent by Enter.
     person.types("/review");
     person.press(KeyCode::Enter);
     let said = person.said("session/prompt").remove(0);
@@ -73,12 +73,12 @@ fn an_at_sign_lists_files_and_the_chosen_one_goes_with_the_prompt() {
     assert_eq!(files.files, [file("src/cookie.rs"), file("tests/login.rs")]);
     let link = |path: &str| json!({"type": "resource_link", "name": path, "uri": format!("file:///home/ada/src/api/{path}")});
     let audio = json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQz"});
-    // What is sent meanwhile keeps its place.
+    // Prompts that are sent meanwhile keep their order.
     person.types("then this");
     person.press(KeyCode::Enter);
     assert!(person.said("session/prompt").is_empty());
     let read = vec![link("src/cookie.rs"), audio.clone()];
-    person.event(Event::AttachedRead(files, Ok(read)));
+    person.event(AppEvent::AttachedRead(files, Ok(read)));
     let said = person.said("session/prompt").remove(0);
     let text = "look at @src/cookie.rs and @tests/login.rs ";
     let blocks = json!([{"type": "text", "text": text}, link("src/cookie.rs"), audio]);
@@ -100,7 +100,7 @@ fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
         person.types("more");
         person.press(KeyCode::Enter);
         let why = UnfitFile { why: "`said.mp3` is empty".into(), hint: Some("fill it".into()) };
-        person.event(Event::AttachedRead(read, Err(why)));
+        person.event(AppEvent::AttachedRead(read, Err(why)));
         let seen = person.sees(80, 24);
         assert!(seen.contains("! `said.mp3` is empty") && seen.contains("fill it"), "{seen}");
         assert!(seen.contains("\n hear @said.mp3") && seen.contains("\n more"), "{seen}");
@@ -113,7 +113,7 @@ fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
     person.press(KeyCode::Enter);
     let read = prompt_files(&mut person);
     person.ctrl('d');
-    person.event(Event::AttachedRead(read, Ok(vec![json!({})])));
+    person.event(AppEvent::AttachedRead(read, Ok(vec![json!({})])));
     assert!(person.said("session/prompt").is_empty());
 }
 
@@ -183,16 +183,16 @@ fn earlier_prompts_are_found_by_their_words() {
 fn pasted_path_of_an_image_is_a_mention_of_that_file() {
     let (mut person, _) = in_chat();
     person.types("what is wrong in ");
-    person.event(Event::Paste("'/tmp/a b.png'\n".into()));
+    person.event(AppEvent::Paste("'/tmp/a b.png'\n".into()));
     assert!(person.sees(80, 24).contains("\n what is wrong in @/tmp/a b.png"));
     person.press(KeyCode::Enter);
     let files = prompt_files(&mut person);
     assert_eq!(files.files[0].path, "/tmp/a b.png");
     let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
-    person.event(Event::AttachedRead(files, Ok(vec![image.clone()])));
+    person.event(AppEvent::AttachedRead(files, Ok(vec![image.clone()])));
     let said = person.said("session/prompt").remove(0);
     assert_eq!(said["params"]["prompt"][1], image);
-    person.event(Event::Paste("/tmp/b.txt".into()));
+    person.event(AppEvent::Paste("/tmp/b.txt".into()));
     assert!(person.sees(80, 24).contains("\n /tmp/b.txt"), "it is a text like another");
 }
 
@@ -205,15 +205,15 @@ fn what_an_editor_made_of_the_prompt_is_the_prompt_and_a_failure_changes_nothing
     person.ctrl('x');
     let text = "see @src/cookie.rs ".to_owned();
     assert!(person.effects.contains(&Effect::Edit(text)));
-    person.event(Event::Edited(Err("`vi` failed".into())));
+    person.event(AppEvent::Edited(Err("`vi` failed".into())));
     let seen = person.sees(80, 24);
     assert!(seen.contains("`vi` failed") && seen.contains("\n see @src/cookie.rs"), "{seen}");
-    person.event(Event::Edited(Ok("read @src/cookie.rs\n\nand say why".into())));
+    person.event(AppEvent::Edited(Ok("read @src/cookie.rs\n\nand say why".into())));
     assert!(person.sees(80, 24).contains("\n and say why"));
     person.press(KeyCode::Enter);
     let files = prompt_files(&mut person);
     let block = json!({"type": "resource_link", "name": "src/cookie.rs", "uri": "file:///w"});
-    person.event(Event::AttachedRead(files, Ok(vec![block])));
+    person.event(AppEvent::AttachedRead(files, Ok(vec![block])));
     let said = person.said("session/prompt").remove(0);
     assert_eq!(said["params"]["prompt"][0]["text"], "read @src/cookie.rs\n\nand say why");
     assert_eq!(said["params"]["prompt"][1]["name"], "src/cookie.rs");
@@ -228,13 +228,13 @@ fn session_is_renamed_from_the_list() {
     person.press(KeyCode::Enter);
     assert!(person.said(method::SESSION_RENAME).is_empty(), "a name is never empty");
     person.types("e");
-    person.event(Event::Paste("login\n".into()));
+    person.event(AppEvent::Paste("login\n".into()));
     person.press(KeyCode::Enter);
     let said = person.said(method::SESSION_RENAME).remove(0);
     assert_eq!(said["params"]["name"], "login");
     assert_eq!(said["params"]["ref"]["session"], ID);
     person.sent.push(said);
-    person.result(Link::Fleet, method::SESSION_RENAME, session("login", json!({})));
+    person.result(LinkId::Fleet, method::SESSION_RENAME, session("login", json!({})));
     assert!(person.sees(80, 24).contains("renamed"));
 }
 

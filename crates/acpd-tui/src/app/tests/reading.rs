@@ -52,7 +52,7 @@ fn serve_log(person: &mut Person, last: u64) -> usize {
             }
             let id = request["id"].as_u64().unwrap();
             let line = build::response(&id.into(), &page);
-            person.event(Event::Line(Link::Fleet, line));
+            person.event(AppEvent::Line(LinkId::Fleet, line));
             pages += 1;
         }
         person.sees(80, 24);
@@ -76,7 +76,7 @@ fn at_the_end_of(last: u64) -> Person {
     let lines: Vec<Value> = (after + 1..=last).map(line).collect();
     person.hears(link, after + 1, &lines);
     let caught_up = json!({"sessionId": ID, "seq": last});
-    person.event(Event::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
+    person.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
     person
 }
 
@@ -236,10 +236,10 @@ fn the_mouse_is_taken_by_a_key_and_chooses_blocks() {
     assert!(person.effects.contains(&Effect::Mouse(true)));
     let seen = person.sees(80, 24);
     let y = seen.lines().position(|row| row.contains("edited src/cookie.rs")).unwrap();
-    person.event(Event::Click(u16::try_from(y).unwrap()));
+    person.event(AppEvent::Click(u16::try_from(y).unwrap()));
     let seen = person.sees(80, 24);
     assert!(seen.lines().nth(y).unwrap().starts_with("▌"), "{seen}");
-    person.event(Event::Click(u16::try_from(y).unwrap()));
+    person.event(AppEvent::Click(u16::try_from(y).unwrap()));
     assert!(!person.sees(80, 24).contains("cfg.tls"), "the second click folds it");
     person.press(KeyCode::F(3));
     assert!(person.effects.contains(&Effect::Mouse(false)));
@@ -256,15 +256,15 @@ fn the_wheel_scrolls_what_is_on_the_screen() {
         .collect();
     person.hears(link, journal().len() as u64 + 1, &long);
     assert!(person.sees(80, 24).contains("item 39"));
-    person.event(Event::Wheel(-12));
+    person.event(AppEvent::Wheel(-12));
     assert!(!person.sees(80, 24).contains("item 39"));
-    person.event(Event::Wheel(12));
+    person.event(AppEvent::Wheel(12));
     assert!(person.sees(80, 24).contains("item 39"));
     let mut person = in_the_morning();
     person.sees(80, 24);
-    person.event(Event::Wheel(1));
+    person.event(AppEvent::Wheel(1));
     assert!(person.sees(80, 24).contains("▸? docs"));
-    person.event(Event::Click(3 + 2));
+    person.event(AppEvent::Click(3 + 2));
     assert!(person.sees(80, 24).contains("▸@ gemini"));
 }
 
@@ -304,11 +304,11 @@ fn the_head_tells_what_the_day_has_used() {
     };
     let today = NOW - 60_000;
     let totals = json!({"totals": [day(today, 4.12), day(today.saturating_sub(86_400_000), 9.0)]});
-    person.result(Link::Fleet, method::USAGE, totals);
+    person.result(LinkId::Fleet, method::USAGE, totals);
     let seen = person.sees(80, 24);
     assert!(seen.lines().next().unwrap().ends_with("today $4.12 · 1.9M tokens"), "{seen}");
     person.state.now += 31_000;
     person.changed(json!({"sessions": []}));
-    person.result(Link::Fleet, method::USAGE, json!({"totals": []}));
+    person.result(LinkId::Fleet, method::USAGE, json!({"totals": []}));
     assert!(!person.sees(80, 24).contains("today"));
 }

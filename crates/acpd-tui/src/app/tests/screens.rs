@@ -37,21 +37,21 @@ fn before_anything_is_known_it_says_so() {
 fn without_sessions_it_says_how_to_begin() {
     let mut person = Person::start();
     let nothing = json!({"sessions": [], "agents": [], "interactions": []});
-    person.result(Link::Fleet, method::WATCH, nothing);
+    person.result(LinkId::Fleet, method::WATCH, nothing);
     insta::assert_snapshot!(person.sees(80, 24));
 }
 
 #[test]
 fn a_daemon_that_is_away_is_told_after_a_second() {
     let mut person = in_the_morning();
-    person.event(Event::Lost(Link::Fleet));
+    person.event(AppEvent::Lost(LinkId::Fleet));
     assert!(!person.sees(80, 24).contains("not running"));
     person.state.now += 1001;
     assert!(person.sees(80, 24).contains("acpd is not running, reconnecting"));
-    person.event(Event::Back(Link::Fleet));
+    person.event(AppEvent::Back(LinkId::Fleet));
     assert!(!person.sees(80, 24).contains("not running"));
     assert_eq!(person.said(method::WATCH).len(), 1, "everything is asked for again");
-    person.event(Event::Ended(Link::Fleet, "acpd closed the connection".into()));
+    person.event(AppEvent::Ended(LinkId::Fleet, "acpd closed the connection".into()));
     assert!(person.sees(80, 24).contains("acpd closed the connection"));
 }
 
@@ -62,7 +62,7 @@ fn five_hundred_sessions_scroll_with_the_selected_one() {
         .map(|n| session(&format!("s{n:03}"), json!({"updated": NOW - n * 60_000})))
         .collect();
     let all = json!({"sessions": sessions, "agents": [], "interactions": []});
-    person.result(Link::Fleet, method::WATCH, all);
+    person.result(LinkId::Fleet, method::WATCH, all);
     person.sees(80, 24);
     (0..40).for_each(|_| person.press(KeyCode::Down));
     insta::assert_snapshot!(person.sees(80, 24));
@@ -89,7 +89,7 @@ fn hostile_words_stay_in_their_place() {
     let mut person = Person::start();
     let all = json!({"sessions": [row, work], "agents": [agent(evil, json!({}))],
         "interactions": [asked]});
-    person.result(Link::Fleet, method::WATCH, all);
+    person.result(LinkId::Fleet, method::WATCH, all);
     insta::assert_snapshot!(everywhere(&mut person));
     person.types("a");
     assert!(is_harmless(&person.sees(80, 24)));
@@ -112,7 +112,7 @@ fn a_short_directory_is_shown_whole() {
     let mut person = Person::start();
     let row = session("fix", json!({"cwd": "/home/ada/w"}));
     let all = json!({"sessions": [row], "agents": [], "interactions": []});
-    person.result(Link::Fleet, method::WATCH, all);
+    person.result(LinkId::Fleet, method::WATCH, all);
     assert!(
         person.sees(80, 24).contains("fix       claude  ~/w    4m  done"),
         "{}",
@@ -127,14 +127,14 @@ fn a_terminal_with_hardly_any_room_is_told_of_the_plain_conversation() {
     assert!(seen.starts_with("too small:\nacpctl chat --plain"), "{seen}");
     assert!(person.sees(24, 6).contains(" acpd · "));
     let mut person = Person::with(Theme { is_coloured: true, is_unicode: false });
-    person.result(Link::Fleet, method::WATCH, morning());
+    person.result(LinkId::Fleet, method::WATCH, morning());
     assert!(person.sees(80, 24).contains("acpctl chat --plain"));
 }
 
 #[test]
 fn without_unicode_there_is_only_ascii() {
     let mut person = Person::with(Theme { is_coloured: false, is_unicode: false });
-    person.result(Link::Fleet, method::WATCH, morning());
+    person.result(LinkId::Fleet, method::WATCH, morning());
     let seen = person.sees(80, 24);
     // An agent's own words stay as they are.
     let own = seen.replace("The second migration also…", "");
@@ -145,7 +145,7 @@ fn without_unicode_there_is_only_ascii() {
 fn without_colours_every_state_has_a_mark() {
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let mut person = Person::with(Theme { is_coloured: false, is_unicode: true });
-    person.result(Link::Fleet, method::WATCH, morning());
+    person.result(LinkId::Fleet, method::WATCH, morning());
     let (state, cache) = (&person.state, &mut person.cache);
     terminal.draw(|frame| drop(view(state, cache, frame))).unwrap();
     let cells = terminal.backend().buffer().content();

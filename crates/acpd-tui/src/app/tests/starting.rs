@@ -8,7 +8,7 @@ const START: &str = "`acpctl agent start claude` starts it again";
 fn who_begins() -> Person {
     let theme = Theme { is_coloured: true, is_unicode: true };
     let mut person = Person::who_opens(Opens::New { agent: "claude".into() }, theme);
-    person.result(Link::Fleet, method::WATCH, morning());
+    person.result(LinkId::Fleet, method::WATCH, morning());
     person
 }
 
@@ -34,10 +34,10 @@ fn h1_a_new_conversation_is_there_from_the_first_key_while_its_agent_starts() {
     assert!(prompts(&mut person).is_empty());
     insta::assert_snapshot!(person.sees(80, 24));
 
-    person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
+    person.result(LinkId::Errand(2), "session/new", json!({"sessionId": "s-new"}));
     assert_eq!(prompts(&mut person), ["success"]);
     // The second one follows when acpd has the first.
-    person.result(Link::Errand(3), method::SESSION_SHOW, session("s", json!({})));
+    person.result(LinkId::Errand(3), method::SESSION_SHOW, session("s", json!({})));
     assert_eq!(prompts(&mut person), ["then commit"]);
     let seen = person.sees(80, 24);
     assert!(seen.contains(" half a thought") && !seen.contains("starting"), "{seen}");
@@ -61,7 +61,7 @@ fn h1_what_waits_for_the_session_can_be_taken_back_and_is_not_left_behind_unsaid
 #[test]
 fn a_session_that_the_list_has_not_heard_of_is_left_by_its_id() {
     let mut person = who_begins();
-    person.result(Link::Errand(2), "session/new", json!({"sessionId": "s-new"}));
+    person.result(LinkId::Errand(2), "session/new", json!({"sessionId": "s-new"}));
     person.ctrl('d');
     assert!(person.effects.contains(&Effect::Quit));
     assert_eq!(person.state.left(), Some(&"s-new".into()));
@@ -74,7 +74,7 @@ fn h2_a_session_that_does_not_begin_ends_the_program_with_the_reason() {
         person.types("success");
         person.press(KeyCode::Enter);
         person.types("and more");
-        person.refuses_with_hint(Link::Errand(2), method, STOPPED, START);
+        person.refuses_with_hint(LinkId::Errand(2), method, STOPPED, START);
         assert!(person.effects.contains(&Effect::Quit));
         let not_begun = person.state.not_begun().unwrap();
         assert_eq!(not_begun.message, STOPPED);
@@ -87,12 +87,12 @@ fn h2_from_the_list_the_conversation_stays_with_the_reason_and_enter_tries_again
     let mut person = in_the_morning();
     person.types("nsay hello");
     person.press(KeyCode::Enter);
-    person.refuses_with_hint(Link::Errand(2), "session/new", STOPPED, START);
+    person.refuses_with_hint(LinkId::Errand(2), "session/new", STOPPED, START);
     person.state.now += 3_600_000;
     insta::assert_snapshot!(everywhere(&mut person));
     person.press(KeyCode::Enter);
     assert!(!person.sees(80, 24).contains("was stopped"));
-    person.result(Link::Errand(3), "session/new", json!({"sessionId": "s-new"}));
+    person.result(LinkId::Errand(3), "session/new", json!({"sessionId": "s-new"}));
     assert_eq!(prompts(&mut person), ["say hello"]);
 }
 
@@ -106,7 +106,7 @@ fn h2_a_prompt_that_is_refused_is_a_draft_again_below_the_reason_and_the_way_out
     for (link, method) in [(2, "session/prompt"), (3, "initialize")] {
         person.types("hi");
         person.press(KeyCode::Enter);
-        person.refuses_with_hint(Link::Errand(link), method, STOPPED, START);
+        person.refuses_with_hint(LinkId::Errand(link), method, STOPPED, START);
         person.state.now += 3_600_000;
         person.press(KeyCode::PageUp);
         let seen = person.sees(80, 24);

@@ -9,26 +9,26 @@ use acpd_view::text::{BOLD, Text};
 use acpd_view::{Role, Style, text};
 
 use crate::canvas::DOT;
-use crate::fleet::{Row, What, shown};
+use crate::fleet::{Row, RowState, shown};
 use crate::question::verb;
 
 /// Returns the mark of a row, which says its state without colours.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
     match row.what {
-        What::Question(_) => ("?", Style::of(Role::Warning).strong()),
-        What::Login(..) => ("@", Style::of(Role::Warning).strong()),
-        What::Interrupted | What::Blocked => ("!", Style::of(Role::Bad).strong()),
-        What::Works { silent: None } => ("*", Style::of(Role::Good).strong()),
-        What::Works { silent: Some(_) } => ("~", Role::Dim.into()),
-        What::Rests => (" ", Role::Plain.into()),
+        RowState::Question(_) => ("?", Style::of(Role::Warning).strong()),
+        RowState::Login(..) => ("@", Style::of(Role::Warning).strong()),
+        RowState::Interrupted | RowState::Blocked => ("!", Style::of(Role::Bad).strong()),
+        RowState::Works { silent: None } => ("*", Style::of(Role::Good).strong()),
+        RowState::Works { silent: Some(_) } => ("~", Role::Dim.into()),
+        RowState::Rests => (" ", Role::Plain.into()),
     }
 }
 
 pub(super) fn name(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
-        (_, What::Login(agent, _)) => Text::from(&agent.name),
+        (_, RowState::Login(agent, _)) => Text::from(&agent.name),
         (Some(session), _) => shown(session),
-        (None, What::Question(question)) => {
+        (None, RowState::Question(question)) => {
             question.name.as_ref().map(Text::from).unwrap_or_default()
         }
         _ => Text::new(),
@@ -37,9 +37,9 @@ pub(super) fn name(row: &Row<'_>) -> Text {
 
 pub(super) fn agent(row: &Row<'_>) -> Text {
     match (row.session, row.what) {
-        (_, What::Login(..)) => Text::new(),
+        (_, RowState::Login(..)) => Text::new(),
         (Some(session), _) => Text::from(&session.agent),
-        (None, What::Question(question)) => Text::from(&question.agent),
+        (None, RowState::Question(question)) => Text::from(&question.agent),
         _ => Text::new(),
     }
 }
@@ -64,15 +64,15 @@ pub(super) fn age(ms: u64) -> Text {
 /// Returns the state of a row in one line.
 pub(super) fn news(row: &Row<'_>, now: u64) -> Text {
     match (row.what, row.session) {
-        (What::Question(question), _) => asked(question),
-        (What::Login(_, 0), _) => Text::of(Role::Warning, "wants a login"),
-        (What::Login(_, 1), _) => {
+        (RowState::Question(question), _) => asked(question),
+        (RowState::Login(_, 0), _) => Text::of(Role::Warning, "wants a login"),
+        (RowState::Login(_, 1), _) => {
             Text::of(Role::Warning, text!("wants a login{}1 session waits", DOT))
         }
-        (What::Login(_, waits), _) => {
+        (RowState::Login(_, waits), _) => {
             Text::of(Role::Warning, text!("wants a login{}{} sessions wait", DOT, waits))
         }
-        (What::Interrupted, Some(session)) => {
+        (RowState::Interrupted, Some(session)) => {
             let reason = session.turn.reason.as_ref().map(|reason| text!(": {}", reason));
             let what = match session.turn.last.as_ref().map(Untrusted::raw) {
                 Some("outcome_unknown") => "the prompt may not have arrived",
@@ -81,14 +81,14 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Text {
             };
             Text::of(Role::Bad, text!("{}{}", what, reason))
         }
-        (What::Blocked, Some(session)) => {
+        (RowState::Blocked, Some(session)) => {
             let reason = session.reason.as_ref().map_or("blocked".into(), Text::from);
             Text::of(Role::Bad, reason)
         }
-        (What::Works { silent: Some(silent) }, _) => {
+        (RowState::Works { silent: Some(silent) }, _) => {
             Text::of(Role::Dim, text!("silent for {}", human::duration(silent)))
         }
-        (What::Works { silent: None }, Some(session)) => doing(session, now),
+        (RowState::Works { silent: None }, Some(session)) => doing(session, now),
         (_, Some(session)) => rests(session),
         (_, None) => Text::new(),
     }
@@ -219,7 +219,7 @@ fn plain(text: &Untrusted) -> Text {
 
 /// Returns the details of a row that is no question.
 pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Text> {
-    if let What::Login(agent, _) = row.what {
+    if let RowState::Login(agent, _) = row.what {
         let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());
         let head = Text::of(BOLD, &agent.title).and(Role::Plain, text!(" wants a login"));
         return std::iter::once(head)

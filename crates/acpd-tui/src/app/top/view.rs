@@ -7,11 +7,11 @@ use acpd_view::{Role, Style, text};
 use ratatui::layout::{Position, Rect};
 
 use super::rows::{age, agent, details, folder, mark, name, news, queued};
-use super::{Top, Typing};
-use crate::app::{AWAY, OnScreen, Presence, Spot, State};
+use super::{TopScreen, Typing};
+use crate::app::{AWAY, AppState, OnScreen, Presence, Spot};
 use crate::canvas::{CURSOR, Canvas, DOT, rule};
-use crate::fleet::{Row, Section, What};
-use crate::keymap::{Action, Place};
+use crate::fleet::{Row, RowState, Section};
+use crate::keymap::{Action, KeyPlace};
 use crate::question;
 
 /// Maximum columns of names, agents and directories.
@@ -43,12 +43,12 @@ impl Columns {
 }
 
 pub(in crate::app) fn view(
-    state: &State,
+    state: &AppState,
     scrolled: &mut usize,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (OnScreen, Option<Position>) {
-    let Top { filter, at, card, .. } = &state.top;
+    let TopScreen { filter, at, card, .. } = &state.top;
     let rows = state.fleet.rows(filter.text(), state.now);
     let selected = rows.get(*at);
     let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
@@ -101,7 +101,7 @@ pub(in crate::app) fn view(
     (OnScreen { question: drawn, page, spots, ..OnScreen::default() }, cursor)
 }
 
-fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
+fn head(state: &AppState, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     let count = |section| rows.iter().filter(|row| row.section == section).count();
     let needs = count(Section::NeedsYou);
     let mut head = Text::of(BOLD, " acpd");
@@ -130,7 +130,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
         Presence::There | Presence::AwaySince(_) => {
             Text::of(Role::Dim, state.today.words().unwrap_or_default())
         }
-        Presence::Stopped => Text::of(Role::Bad, state.start_hint(Place::Top)),
+        Presence::Stopped => Text::of(Role::Bad, state.start_hint(KeyPlace::Top)),
         Presence::Gone(why) => Text::of(Role::Bad, why),
     };
     let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
@@ -140,7 +140,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
 /// Draws the list. Returns the rows on the screen, the number of rows below, and the targets of
 /// clicks.
 fn draw_list(
-    state: &State,
+    state: &AppState,
     rows: &[Row<'_>],
     scrolled: &mut usize,
     canvas: &mut Canvas<'_>,
@@ -148,7 +148,7 @@ fn draw_list(
 ) -> (usize, usize, Vec<(u16, Spot)>) {
     let height = usize::from(area.height);
     if rows.is_empty() {
-        let key = |action| state.key_of(Place::Top, action);
+        let key = |action| state.key_of(KeyPlace::Top, action);
         let words = match (state.fleet.is_known(), state.top.filter.text()) {
             (false, _) => Text::default(),
             (true, "") => text!("no sessions yet: {} begins one here", key(Action::New)),
@@ -200,7 +200,7 @@ fn draw_list(
 }
 
 fn draw_row(
-    state: &State,
+    state: &AppState,
     row: &Row<'_>,
     is_selected: bool,
     columns: &Columns,
@@ -246,7 +246,7 @@ fn draw_row(
 }
 
 /// Draws the line above the footer: input, else a message. Returns the position of the cursor.
-fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
+fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
     let width = canvas.buffer().area.width;
     let (label, input) = match &state.top.typing {
         Some(Typing::Filter) => (text!(" / "), &state.top.filter),
@@ -265,7 +265,7 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
                 (None, "") => return None,
                 (None, _) => {
                     let words = state.top.filter.shown(40).0;
-                    let key = state.key_of(Place::Top, Action::Back);
+                    let key = state.key_of(KeyPlace::Top, Action::Back);
                     Text::of(Role::Dim, text!(" only what fits: {}  ({}: all)", words, key))
                 }
             };
@@ -281,7 +281,7 @@ fn below_pane(state: &State, canvas: &mut Canvas<'_>, y: u16) -> Option<Position
 }
 
 /// What a key does now, in the word of the footer.
-pub(in crate::app) fn word(state: &State, action: Action, word: &'static str) -> &'static str {
+pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str) -> &'static str {
     match (&state.top.typing, action) {
         (Some(Typing::Filter), Action::Confirm) => "keep",
         (Some(Typing::Prompt { .. }), Action::Confirm) => "send",
@@ -292,11 +292,11 @@ pub(in crate::app) fn word(state: &State, action: Action, word: &'static str) ->
 }
 
 /// Whether a key does something now, so that it belongs into the footer.
-pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
+pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> bool {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
     let row = rows.get(state.top.at);
     let session: Option<&SessionInfo> = row.and_then(|row| row.session);
-    let asks = row.is_some_and(|row| matches!(row.what, What::Question(_)));
+    let asks = row.is_some_and(|row| matches!(row.what, RowState::Question(_)));
     let works = session.is_some_and(|session| session.turn.state != TurnState::Idle);
     let has_session = session.is_some();
     let has_more = state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0);
@@ -306,12 +306,12 @@ pub(in crate::app) fn useful(state: &State) -> impl Fn(Place, Action) -> bool {
         Some(Typing::Filter | Typing::Rename { .. }) | None => (false, false),
     };
     move |place, action| match (place, action) {
-        (Place::Line, Action::Steer) => steers,
-        (Place::Line, Action::NextAgent) => chooses,
-        (Place::Top, Action::Question) => asks,
-        (Place::Top, Action::Cancel) => works,
-        (Place::Top, Action::Open | Action::Prompt) => has_session,
-        (Place::Question, Action::PageDown) => has_more,
+        (KeyPlace::Line, Action::Steer) => steers,
+        (KeyPlace::Line, Action::NextAgent) => chooses,
+        (KeyPlace::Top, Action::Question) => asks,
+        (KeyPlace::Top, Action::Cancel) => works,
+        (KeyPlace::Top, Action::Open | Action::Prompt) => has_session,
+        (KeyPlace::Question, Action::PageDown) => has_more,
         _ => true,
     }
 }

@@ -13,9 +13,9 @@ const SUMMARY: usize = 120;
 
 /// A prompt: its text and attachments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct PromptDraft {
     pub(super) text: String,
-    /// Everything that was attached; [`Said::attached`] is the part whose mark is in the text.
+    /// Everything that was attached; [`PromptDraft::attached`] is the part whose mark is in the text.
     pub(super) all: Vec<Attached>,
     /// Ticket of the queued prompt that this one replaces.
     pub(super) in_place_of: Option<u64>,
@@ -23,9 +23,9 @@ pub(super) struct Said {
 
 /// A text for a session, which is its draft again if it is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct SessionDraft {
     pub(super) key: SessionRowKey,
-    pub(super) said: Said,
+    pub(super) said: PromptDraft,
 }
 
 /// An attachment, sent for as long as its mark is in the text.
@@ -63,16 +63,16 @@ impl Attached {
     }
 }
 
-impl From<&str> for Said {
-    fn from(text: &str) -> Said {
-        Said { text: text.to_owned(), ..Said::default() }
+impl From<&str> for PromptDraft {
+    fn from(text: &str) -> PromptDraft {
+        PromptDraft { text: text.to_owned(), ..PromptDraft::default() }
     }
 }
 
-impl Said {
+impl PromptDraft {
     /// Reads a queued prompt. Attachments of another program may have no mark; they stay, whatever
     /// the text becomes.
-    pub(super) fn read(prompt: &QueuedPrompt) -> Said {
+    pub(super) fn read(prompt: &QueuedPrompt) -> PromptDraft {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {
             let mark = block["name"].as_str().map(mention);
@@ -80,11 +80,11 @@ impl Said {
             Attached { mark, file: None, block: Rc::new(block) }
         });
         let all = all.collect();
-        Said { text, all, in_place_of: None }
+        PromptDraft { text, all, in_place_of: None }
     }
 
     /// Joins two prompts, one below the other.
-    pub(super) fn followed_by(mut self, more: Said) -> Said {
+    pub(super) fn followed_by(mut self, more: PromptDraft) -> PromptDraft {
         self.text = [self.text, more.text].join("\n");
         self.all.extend(more.all);
         self
@@ -108,8 +108,8 @@ impl Said {
         self.attached().filter_map(|attached| attached.file.clone()).collect()
     }
 
-    /// Replaces links by the content of files, in the order of [`Said::files`].
-    pub(super) fn with_files(mut self, blocks: Vec<Value>) -> Said {
+    /// Replaces links by the content of files, in the order of [`PromptDraft::files`].
+    pub(super) fn with_files(mut self, blocks: Vec<Value>) -> PromptDraft {
         let text = &self.text;
         let files = self.all.iter_mut();
         let files = files.filter(|file| file.file.is_some() && text.contains(&file.mark));
@@ -141,7 +141,7 @@ mod tests {
     fn what_is_attached_goes_with_its_mark() {
         let all = vec![Attached::file("/w/", "src/a b.rs"), Attached::elsewhere("/p/logo.png")];
         let text = "see @src/a b.rs and @/p/logo.png".to_owned();
-        let mut said = Said { text, all, in_place_of: None };
+        let mut said = PromptDraft { text, all, in_place_of: None };
         let blocks = said.blocks();
         assert_eq!(blocks[0], json!({"type": "text", "text": said.text}));
         let link = json!({"type": "resource_link", "uri": "file:///w/src/a%20b.rs",
@@ -158,25 +158,25 @@ mod tests {
     fn copy_shares_the_content_of_files() {
         let logo = Attached::elsewhere("/p/logo.png");
         let text = logo.mark().to_owned();
-        let said = Said { text, all: vec![logo], in_place_of: None };
+        let said = PromptDraft { text, all: vec![logo], in_place_of: None };
         let image = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
         let said = said.with_files(vec![image]);
-        let data = |said: &Said| said.all[0].block["data"].as_str().unwrap().as_ptr();
+        let data = |said: &PromptDraft| said.all[0].block["data"].as_str().unwrap().as_ptr();
         assert_eq!(data(&said), data(&said.clone()));
     }
 
     #[test]
     fn a_prompt_that_waits_is_read_as_it_was_written() {
         let all = vec![Attached::file("/w", "a.rs"), Attached::elsewhere("/p/logo.png")];
-        let said = Said { text: "see @a.rs, @/p/logo.png".into(), all, in_place_of: None };
+        let said = PromptDraft { text: "see @a.rs, @/p/logo.png".into(), all, in_place_of: None };
         let waits = |blocks: &Value| {
             let prompt = serde_json::value::to_raw_value(blocks).unwrap();
             QueuedPrompt { ticket: 1, place: 1, at: 0, prompt }
         };
-        let read = Said::read(&waits(&json!(said.blocks())));
+        let read = PromptDraft::read(&waits(&json!(said.blocks())));
         assert_eq!((&read.text, read.blocks()), (&said.text, said.blocks()));
         assert!(read.attached().map(Attached::mark).eq(said.attached().map(Attached::mark)));
         let other = json!([{"type": "text", "text": "x"}, {"type": "resource", "resource": {}}]);
-        assert_eq!(Said::read(&waits(&other)).blocks().len(), 2, "what is not ours stays");
+        assert_eq!(PromptDraft::read(&waits(&other)).blocks().len(), 2, "what is not ours stays");
     }
 }
