@@ -18,8 +18,8 @@ mod files;
 mod fleet;
 mod input;
 mod keymap;
+mod pick_list;
 mod question;
-mod suggest;
 mod term;
 
 pub use app::Opens;

@@ -3,7 +3,7 @@
 use acpd_view::Role as Look;
 
 use super::ChatScreen;
-use super::options::Menu;
+use super::options::menu_of_files;
 use crate::app::{AppState, Effect, Id};
 use crate::keymap::Action;
 
@@ -57,10 +57,12 @@ impl AppState {
                     self.out.push(Effect::Page(text));
                 }
             }
-            Action::Files => match Menu::of_files(conversation.changed_files()) {
-                Some(menu) => chat.menu = Some(menu),
-                None => self.flash(Look::Plain, "this turn has changed no file"),
-            },
+            Action::Files => {
+                chat.menu = menu_of_files(conversation.changed_files());
+                if chat.menu.is_none() {
+                    self.flash(Look::Plain, "this turn has changed no file");
+                }
+            }
             Action::Back if chat.search.ends() => {}
             Action::Back => chat.go_to_prompt(),
             _ => {}

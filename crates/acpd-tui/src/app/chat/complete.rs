@@ -12,10 +12,12 @@ use crate::app::prompt_draft::{Attached, PromptDraft};
 use crate::app::{AppState, Effect};
 use crate::input::Input;
 use crate::keymap::Action;
-use crate::suggest::{Suggestion, Suggestions, fits};
+use crate::pick_list::{PickList, PickRow, fits};
 
-/// Maximum of rows of a list.
+/// Maximum of visible rows of a list.
 const ROWS: usize = 8;
+/// Maximum of listed completions.
+const MOST: usize = 200;
 /// Milliseconds after which a directory is read again.
 const FRESH: u64 = 5000;
 const PROMPT: usize = 200;
@@ -25,13 +27,13 @@ const PROMPT: usize = 200;
 pub(super) enum PromptList {
     Completion {
         word: Word,
-        list: Suggestions,
+        list: PickList<String>,
     },
     /// Earlier prompts that match a query, the last one first.
     Search {
         query: Input,
         prompts: Vec<String>,
-        list: Option<Suggestions>,
+        list: Option<PickList<String>>,
     },
 }
 
@@ -82,13 +84,11 @@ impl PromptList {
     pub(super) fn height(&self) -> usize {
         match self {
             PromptList::Completion { list, .. } => list.len().min(ROWS),
-            PromptList::Search { list, .. } => {
-                1 + list.as_ref().map_or(1, Suggestions::len).min(ROWS)
-            }
+            PromptList::Search { list, .. } => 1 + list.as_ref().map_or(1, PickList::len).min(ROWS),
         }
     }
 
-    fn list(&mut self) -> Option<&mut Suggestions> {
+    fn list(&mut self) -> Option<&mut PickList<String>> {
         match self {
             PromptList::Completion { list, .. } => Some(list),
             PromptList::Search { list, .. } => list.as_mut(),
@@ -176,7 +176,7 @@ impl AppState {
                 chat.beside = None;
             }
             (Some(Action::Confirm | Action::Complete), PromptList::Completion { word, list }) => {
-                let value = list.chosen().value.clone();
+                let value = list.chosen().cloned().unwrap_or_default();
                 let is_whole = value == word.text && action == Some(Action::Confirm);
                 let (word, sign) =
                     (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
@@ -190,8 +190,8 @@ impl AppState {
                 }
             }
             (Some(Action::Confirm | Action::Complete), PromptList::Search { list, .. }) => {
-                if let Some(list) = list {
-                    let said = PromptDraft::from(list.chosen().value.as_str());
+                if let Some(text) = list.as_ref().and_then(PickList::chosen) {
+                    let said = PromptDraft::from(text.as_str());
                     chat.editor.put(said);
                 }
                 chat.beside = None;
@@ -207,28 +207,28 @@ impl AppState {
     }
 }
 
-fn of_commands(typed: &str, commands: &[Command]) -> Option<Suggestions> {
+fn of_commands(typed: &str, commands: &[Command]) -> Option<PickList<String>> {
     let names: Vec<&str> = commands.iter().map(|command| command.name.raw()).collect();
     let item = |at: usize| {
         let Command { name, description, input } = &commands[at];
         let hint = input.as_ref().map(|input| &input.hint).filter(|hint| !hint.raw().is_empty());
         let hint = hint.map(|hint| text!("<{}> ", hint));
         let (label, note) = (text!("/{}", name), text!("{}{}", hint, description));
-        Suggestion { value: name.raw().to_owned(), label, note }
+        PickRow::new(Text::of(Role::Name, label), note, name.raw().to_owned())
     };
-    Suggestions::of(fits(typed, &names).into_iter().map(item))
+    PickList::of(fits(typed, &names).into_iter().take(MOST).map(item))
 }
 
-fn of_files(typed: &str, paths: &[String]) -> Option<Suggestions> {
+fn of_files(typed: &str, paths: &[String]) -> Option<PickList<String>> {
     let item = |at: usize| {
-        let label = Text::from(&Untrusted::from(paths[at].as_str()));
-        Suggestion { value: paths[at].clone(), label, note: Text::default() }
+        let label = Text::of(Role::Name, Untrusted::from(paths[at].as_str()));
+        PickRow::new(label, "", paths[at].clone())
     };
-    Suggestions::of(fits(typed, paths).into_iter().map(item))
+    PickList::of(fits(typed, paths).into_iter().take(MOST).map(item))
 }
 
 /// Returns the prompts that have all words of the query, in any order.
-fn with_words(query: &str, prompts: &[String]) -> Option<Suggestions> {
+fn with_words(query: &str, prompts: &[String]) -> Option<PickList<String>> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split_whitespace().collect();
     let fits = |prompt: &&String| {
@@ -236,8 +236,8 @@ fn with_words(query: &str, prompts: &[String]) -> Option<Suggestions> {
         words.iter().all(|word| prompt.contains(word))
     };
     let item = |prompt: &String| {
-        let label = Text::from(&Untrusted::from(prompt.trim())).cut(PROMPT);
-        Suggestion { value: prompt.clone(), label, note: Text::default() }
+        let label = Text::of(Role::Name, Untrusted::from(prompt.trim())).cut(PROMPT);
+        PickRow::new(label, "", prompt.clone())
     };
-    Suggestions::of(prompts.iter().filter(fits).map(item))
+    PickList::of(prompts.iter().filter(fits).take(MOST).map(item))
 }

@@ -3,31 +3,26 @@
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
 use acpd_view::text::Text;
-use acpd_view::{ConfigOption, Id, Role, Settings, Style, text};
+use acpd_view::{ConfigOption, Id, Role, Settings, text};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::app::prompt_draft::PromptDraft;
 use crate::app::requests::Purpose;
 use crate::app::{AppState, LinkId};
-use crate::canvas::CURSOR;
 use crate::keymap::Action;
+use crate::pick_list::{PickList, PickRow};
 
-/// List to choose from.
-#[derive(Debug)]
-pub(super) struct Menu {
-    entries: Vec<Entry>,
-    at: usize,
-}
-
+/// Effect of a row of a menu.
 #[derive(Debug, Clone)]
-enum Entry {
-    Heading(Text),
-    Mode { id: Untrusted, name: Text, is_current: bool },
-    Value { option: Untrusted, value: Value, name: Text, is_current: bool },
-    Place { block: Id, name: Text },
+pub(super) enum MenuChoice {
+    Mode(Untrusted),
+    Value { option: Untrusted, value: Value },
+    Block(Id),
     Waiting(Waiting),
 }
+
+pub(super) type Menu = PickList<MenuChoice>;
 
 /// A queued prompt.
 #[derive(Debug, Clone)]
@@ -45,110 +40,61 @@ impl Waiting {
     }
 }
 
-impl Menu {
-    /// Returns the menu of modes and options.
-    fn of(settings: &Settings) -> Menu {
-        let mut entries = Vec::new();
-        let modes = settings.modes.as_ref().filter(|modes| !modes.available_modes.is_empty());
-        if let Some(modes) = modes {
-            entries.push(Entry::Heading("Mode".into()));
-            entries.extend(modes.available_modes.iter().map(|mode| Entry::Mode {
-                id: mode.id.clone(),
-                name: Text::from(mode.name.as_ref().unwrap_or(&mode.id)),
-                is_current: modes.current_mode_id == mode.id,
-            }));
-        }
-        // Some agents report their modes as an option, too.
-        let is_told = |option: &&ConfigOption| {
-            modes.is_some() && option.category.as_ref().is_some_and(|it| *it == "mode")
+/// Returns the menu of modes and options.
+fn menu_of_settings(settings: &Settings) -> Option<Menu> {
+    let row = |name: Text, is_current: bool, choice: MenuChoice| {
+        PickRow::new(name, if is_current { "(now)" } else { "" }, choice)
+    };
+    let mut rows = Vec::new();
+    let modes = settings.modes.as_ref().filter(|modes| !modes.available_modes.is_empty());
+    if let Some(modes) = modes {
+        rows.push(PickRow::heading("Mode"));
+        rows.extend(modes.available_modes.iter().map(|mode| {
+            let name = Text::from(mode.name.as_ref().unwrap_or(&mode.id));
+            let is_current = modes.current_mode_id == mode.id;
+            row(name, is_current, MenuChoice::Mode(mode.id.clone()))
+        }));
+    }
+    // Some agents report their modes as an option, too.
+    let is_told = |option: &&ConfigOption| {
+        modes.is_some() && option.category.as_ref().is_some_and(|it| *it == "mode")
+    };
+    for option in settings.options.iter().filter(|option| !is_told(option)) {
+        rows.push(PickRow::heading(option.name.as_ref().unwrap_or(&option.id)));
+        let current = option.value();
+        let value = |value: Value, name: Text, is_current: bool| {
+            row(name, is_current, MenuChoice::Value { option: option.id.clone(), value })
         };
-        for option in settings.options.iter().filter(|option| !is_told(option)) {
-            let name = option.name.as_ref().unwrap_or(&option.id);
-            entries.push(Entry::Heading(Text::from(name)));
-            let current = option.value();
-            let value = |value: Value, name: Text, is_current: bool| Entry::Value {
-                option: option.id.clone(),
-                value,
-                name,
-                is_current,
-            };
-            if let Value::Bool(on) = option.current_value {
-                entries.push(value(json!(true), "on".into(), on));
-                entries.push(value(json!(false), "off".into(), !on));
-            }
-            entries.extend(option.choices().map(|choice| {
-                let name = Text::from(choice.name.as_ref().unwrap_or(&choice.value));
-                value(json!(choice.value), name, choice.value == current)
-            }));
+        if let Value::Bool(on) = option.current_value {
+            rows.push(value(json!(true), "on".into(), on));
+            rows.push(value(json!(false), "off".into(), !on));
         }
-        Menu::with(entries)
+        rows.extend(option.choices().map(|choice| {
+            let name = Text::from(choice.name.as_ref().unwrap_or(&choice.value));
+            value(json!(choice.value), name, choice.value == current)
+        }));
     }
+    PickList::of(rows)
+}
 
-    /// Returns the menu of queued prompts.
-    pub(super) fn of_queue(waiting: Vec<Waiting>) -> Menu {
-        let heading = Entry::Heading("Take back, to change it".into());
-        let waiting = waiting.into_iter().map(Entry::Waiting);
-        Menu::with(std::iter::once(heading).chain(waiting).collect())
-    }
+/// Returns the menu of queued prompts.
+pub(super) fn menu_of_queue(waiting: Vec<Waiting>) -> Option<Menu> {
+    let row = |prompt: Waiting| {
+        let label = text!("{}  {}", prompt.place, prompt.said.summary());
+        PickRow::new(label, "", MenuChoice::Waiting(prompt))
+    };
+    let heading = PickRow::heading("Take back, to change it");
+    PickList::of(std::iter::once(heading).chain(waiting.into_iter().map(row)))
+}
 
-    fn with(entries: Vec<Entry>) -> Menu {
-        let at = entries.iter().position(|entry| !matches!(entry, Entry::Heading(_)));
-        Menu { entries, at: at.unwrap_or(0) }
-    }
-
-    /// Returns the menu of files that a turn has changed, if there are any.
-    pub(super) fn of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
-        let count = files.len();
-        let heading = match count {
-            1 => text!("1 file changed in this turn"),
-            _ => text!("{} files changed in this turn", count),
-        };
-        let places = files.into_iter().map(|(block, name)| Entry::Place { block, name });
-        let entries = std::iter::once(Entry::Heading(heading)).chain(places).collect();
-        (count > 0).then(|| Menu::with(entries))
-    }
-
-    /// Returns the lines of the menu, and the index of the chosen one.
-    pub(super) fn lines(&self) -> (Vec<Text>, usize) {
-        let line = |(at, entry): (usize, &Entry)| {
-            let is_chosen = at == self.at;
-            let mark = if is_chosen { CURSOR } else { " " };
-            let line = Text::of(Style::of(Role::Name).strong(), text!(" {} ", mark));
-            let (name, is_current) = match entry {
-                Entry::Heading(name) => {
-                    return Text::of(Style::of(Role::Dim).strong(), text!(" {}", name));
-                }
-                Entry::Place { name, .. } => {
-                    return line + name;
-                }
-                Entry::Mode { name, is_current, .. } | Entry::Value { name, is_current, .. } => {
-                    (name.clone(), *is_current)
-                }
-                Entry::Waiting(prompt) => {
-                    (text!("{}  {}", prompt.place, prompt.said.summary()), false)
-                }
-            };
-            let style =
-                if is_chosen { Style::of(Role::Plain).strong() } else { Role::Plain.into() };
-            let now = if is_current { "  (now)" } else { "" };
-            line.and(style, name).and(Role::Dim, now)
-        };
-        (self.entries.iter().enumerate().map(line).collect(), self.at)
-    }
-
-    fn go(&mut self, by: isize) {
-        let mut at = self.at;
-        loop {
-            let Some(next) = at.checked_add_signed(by).filter(|at| *at < self.entries.len()) else {
-                return;
-            };
-            at = next;
-            if !matches!(self.entries[at], Entry::Heading(_)) {
-                self.at = at;
-                return;
-            }
-        }
-    }
+/// Returns the menu of files that a turn has changed, if there are any.
+pub(super) fn menu_of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
+    let heading = match files.len() {
+        1 => text!("1 file changed in this turn"),
+        count => text!("{} files changed in this turn", count),
+    };
+    let row = |(block, name): (Id, Text)| PickRow::new(name, "", MenuChoice::Block(block));
+    PickList::of(std::iter::once(PickRow::heading(heading)).chain(files.into_iter().map(row)))
 }
 
 impl AppState {
@@ -170,17 +116,16 @@ impl AppState {
     /// Shows the modes and options.
     pub(in crate::app) fn options(&mut self, link: LinkId, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
-        let menu = Menu::of(&settings);
+        let menu = menu_of_settings(&settings);
         self.out.leave(link);
         // The conversation may have been closed meanwhile.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
         chat.conversation.set_modes(modes.unwrap_or_default());
         self.flash = None;
-        if menu.entries.is_empty() {
+        chat.menu = menu;
+        if chat.menu.is_none() {
             self.flash(Role::Warning, "the agent offers nothing to choose");
-        } else {
-            chat.menu = Some(menu);
         }
     }
 
@@ -193,34 +138,28 @@ impl AppState {
             Some(Action::Back) => chat.menu = None,
             Some(Action::Confirm) => {
                 let key = chat.key.clone();
-                let chosen =
-                    chat.menu.take().and_then(|menu| menu.entries.into_iter().nth(menu.at));
-                match chosen {
-                    Some(Entry::Place { block, .. }) => chat.conversation.open(block),
-                    Some(Entry::Waiting(prompt)) => self.take_back(prompt),
-                    Some(entry) => self.set(&key, entry),
+                match chat.menu.take().and_then(PickList::into_chosen) {
+                    Some(MenuChoice::Block(block)) => chat.conversation.open(block),
+                    Some(MenuChoice::Waiting(prompt)) => self.take_back(prompt),
+                    Some(MenuChoice::Mode(id)) => {
+                        let link = self.errand(&key.agent);
+                        let params =
+                            SetModeParams { session_id: key.session_id.raw(), mode_id: id.raw() };
+                        let purpose = Purpose::Set(key.clone());
+                        self.out.send(link, "session/set_mode", &params, purpose);
+                    }
+                    Some(MenuChoice::Value { option, value }) => {
+                        let Ok(value) = to_raw_value(&value) else { return };
+                        let link = self.errand(&key.agent);
+                        let session_id = key.session_id.raw();
+                        let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
+                        let purpose = Purpose::Set(key.clone());
+                        self.out.send(link, "session/set_config_option", &params, purpose);
+                    }
                     None => {}
                 }
             }
             _ => {}
-        }
-    }
-
-    fn set(&mut self, key: &SessionRowKey, entry: Entry) {
-        let (session_id, purpose) = (key.session_id.raw(), Purpose::Set(key.clone()));
-        match entry {
-            Entry::Heading(_) | Entry::Place { .. } | Entry::Waiting(_) => {}
-            Entry::Mode { id, .. } => {
-                let link = self.errand(&key.agent);
-                let params = SetModeParams { session_id, mode_id: id.raw() };
-                self.out.send(link, "session/set_mode", &params, purpose);
-            }
-            Entry::Value { option, value, .. } => {
-                let Ok(value) = to_raw_value(&value) else { return };
-                let link = self.errand(&key.agent);
-                let params = SetConfigOptionParams::new(session_id, option.raw(), &value);
-                self.out.send(link, "session/set_config_option", &params, purpose);
-            }
         }
     }
 }

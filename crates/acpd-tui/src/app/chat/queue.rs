@@ -5,7 +5,7 @@ use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
 use serde_json::value::RawValue;
 
-use super::options::{Menu, Waiting};
+use super::options::{Waiting, menu_of_queue};
 use crate::app::prompt_draft::SessionDraft;
 use crate::app::requests::Purpose;
 use crate::app::{AppState, CLIENT, LinkId, read};
@@ -33,7 +33,7 @@ impl AppState {
                 let only = waiting.remove(0);
                 self.take_back(only);
             }
-            _ => chat.menu = Some(Menu::of_queue(waiting)),
+            _ => chat.menu = menu_of_queue(waiting),
         }
     }
 

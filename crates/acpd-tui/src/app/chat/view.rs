@@ -39,7 +39,7 @@ pub(in crate::app) fn view(
     let beside = chat.beside.as_ref().filter(|_| place == KeyPlace::List);
     let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
     let over = match (&chat.menu, beside, question) {
-        (Some(menu), ..) => menu.lines().0.len(),
+        (Some(menu), ..) => menu.len(),
         (None, Some(beside), _) => beside.height(),
         (None, None, Some(question)) => question::height(question, width),
         (None, None, None) => refused.len(),
@@ -73,11 +73,7 @@ pub(in crate::app) fn view(
     let pane = Rect { y: end + ruled, height: over, ..area };
     let mut drawn = None;
     match (&chat.menu, beside, question) {
-        (Some(menu), ..) => {
-            let (lines, chosen) = menu.lines();
-            let skip = (chosen + 1).saturating_sub(usize::from(over));
-            put(canvas, pane, &lines[skip.min(lines.len())..]);
-        }
+        (Some(menu), ..) => put(canvas, pane, &menu.lines(usize::from(over))),
         (None, Some(beside), _) => put(canvas, pane, &beside.lines(usize::from(over))),
         (None, None, Some(question)) => {
             let head = text!(" ? {}", question::asks(question, state.scene.home.as_deref()));
