@@ -73,7 +73,6 @@ pub(crate) fn money(amount: Amount, currency: &Untrusted) -> String {
     }
 }
 
-/// Both figures in words.
 pub(crate) fn sentence(info: &BudgetInfo) -> String {
     let Cost { amount, currency } = &info.per_day;
     format!("{} of {amount} {} were spent today", info.spent, currency.one_line())

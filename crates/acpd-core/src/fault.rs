@@ -53,7 +53,6 @@ impl Fault {
         self
     }
 
-    /// With the way out.
     pub fn hint(mut self, hint: impl Into<Untrusted>) -> Fault {
         self.data.hint = Some(hint.into());
         self
@@ -79,7 +78,6 @@ impl Fault {
             .hint("`acpctl session ls` lists the sessions")
     }
 
-    /// Message for the client.
     pub fn object(&self) -> ErrorObject {
         let error = ErrorObject::new(self.code, self.message.clone());
         let mut data = json!({ NAMESPACE: self.data });

@@ -11,12 +11,12 @@ use crate::record::Record;
 
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// News of a connection.
     Client(ClientId, ClientEvent),
-    /// News of a process.
     Host(HostId, HostEvent),
     /// The file changed in which an agent that wants a login keeps it.
-    LoginSeen { agent: String },
+    LoginSeen {
+        agent: String,
+    },
     /// acpd has done what an agent asked of it.
     Served {
         request: InteractionId,
@@ -29,7 +29,10 @@ pub enum Input {
         time: u64,
     },
     /// Answer to [`Effect::FindDirectory`]: whether the directory exists.
-    DirectoryFound { question: u64, exists: bool },
+    DirectoryFound {
+        question: u64,
+        exists: bool,
+    },
     /// Answer to [`Effect::Summarize`]: a summary of a session.
     Summary {
         session: SessionKey,
@@ -52,14 +55,11 @@ pub enum Input {
     /// Answer to [`Effect::LookAtTerminal`]: the output of a command so far.
     TerminalSeen {
         terminal: InteractionId,
-        /// The last of it.
         tail: TerminalTail,
     },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
-        /// Error of the system.
         reason: String,
-        /// Advice for the user.
         hint: Option<String>,
     },
     /// The journal can be written again.
@@ -80,7 +80,6 @@ pub enum ClientOrigin {
     Agent(Option<HostId>),
 }
 
-/// Event of a connection.
 #[derive(Debug, Clone)]
 pub enum ClientEvent {
     Opened(ClientOrigin),
@@ -158,7 +157,6 @@ pub enum HostEvent {
 /// Why a process could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnError {
-    /// Description of the event.
     pub message: String,
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
@@ -203,7 +201,6 @@ pub enum FileService {
     WriteTextFile {
         /// Absolute path.
         path: String,
-        /// The whole new text.
         content: String,
     },
 }
@@ -218,7 +215,6 @@ pub struct NewTerminal {
     /// A program, or a line for a shell.
     pub command: String,
     pub args: Vec<String>,
-    /// Additional variables.
     pub env: Vec<(String, String)>,
     /// Absolute path.
     pub cwd: String,
@@ -253,18 +249,22 @@ pub enum Effect {
     Client(ClientId, ToClient),
     /// Close a connection once it has read what was sent to it. Nothing more is heard of it.
     Close(ClientId),
-    /// Something for a process.
     Host(HostId, ToHost),
     /// There is something new to be found in a session: a turn has ended. Or nothing any more: it was
     /// deleted. May get lost: it is found out at the next start.
     Index(SessionKey),
     /// Start a process of this agent profile.
-    Spawn { host: HostId, agent: String },
+    Spawn {
+        host: HostId,
+        agent: String,
+    },
     /// Go on with a process that an earlier daemon started, and report [`HostEvent::Adopted`], or
     /// [`HostEvent::Lost`] and later [`HostEvent::Gone`].
     Adopt(Adopt),
     /// Look who is left of a process that was killed, and report [`HostEvent::Left`].
-    FindLeftovers { host: HostId },
+    FindLeftovers {
+        host: HostId,
+    },
     /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {
         /// The process that asked.
@@ -285,26 +285,40 @@ pub enum Effect {
     /// Sum up for the agent what the journal of a session says, and report [`Input::Summary`].
     Summarize {
         session: SessionKey,
-        /// Up to this position.
         upto: Seq,
         /// A summary or a transcript.
         what: Reseed,
     },
     /// Find out how much was said in these sessions, and report [`Input::Measured`].
-    Measure { question: u64, sessions: Vec<SessionKey> },
+    Measure {
+        question: u64,
+        sessions: Vec<SessionKey>,
+    },
     /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
     /// of the request.
-    CreateTerminal { terminal: InteractionId, new: Box<NewTerminal> },
+    CreateTerminal {
+        terminal: InteractionId,
+        new: Box<NewTerminal>,
+    },
     /// Tell what a command has written, with [`Input::Served`].
-    TerminalOutput { request: InteractionId, terminal: InteractionId },
+    TerminalOutput {
+        request: InteractionId,
+        terminal: InteractionId,
+    },
     /// Tell the last of what a command has written so far, with [`Input::TerminalSeen`]; nothing if it
     /// was released.
-    LookAtTerminal { terminal: InteractionId },
+    LookAtTerminal {
+        terminal: InteractionId,
+    },
     /// End a command that acpd runs for an agent; [`Input::TerminalEnded`] follows if it has not
     /// ended before.
-    KillTerminal { terminal: InteractionId },
+    KillTerminal {
+        terminal: InteractionId,
+    },
     /// The same, and nothing is asked of it any more. It may not have been made.
-    ReleaseTerminal { terminal: InteractionId },
+    ReleaseTerminal {
+        terminal: InteractionId,
+    },
     /// Begin or end to watch the file in which an agent keeps its login: [`Input::LoginSeen`].
     WatchLogin {
         agent: String,
@@ -312,7 +326,9 @@ pub enum Effect {
         wanted: bool,
     },
     /// Forget the credentials that were looked up for an agent: it has, or wants, another login.
-    ForgetCredentials { agent: String },
+    ForgetCredentials {
+        agent: String,
+    },
     /// Run the command that the configuration has for this, if it has one.
     Hook {
         event: HookEvent,
@@ -321,7 +337,10 @@ pub enum Effect {
     },
     /// Show a desktop notification about a session without attached clients. Both texts are short,
     /// escaped, and have no content of the session.
-    Notify { title: String, body: String },
+    Notify {
+        title: String,
+        body: String,
+    },
     /// Show a client lines as they go, until its connection ends.
     Trace(Box<Trace>),
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
@@ -332,13 +351,11 @@ pub enum Effect {
         session: Option<String>,
         /// The method that was refused, or what became of the session.
         what: String,
-        /// Code of the agent's error.
         code: Option<i64>,
     },
     /// The limits of the configuration have deleted these sessions (public ids), for the log.
     Expired {
         sessions: Vec<String>,
-        /// The sessions can be restored.
         can_undo: bool,
     },
     /// End the daemon and leave agents running where they can be; where not, stop them first
@@ -346,7 +363,6 @@ pub enum Effect {
     /// is known only there.
     Leave {
         client: ClientId,
-        /// Answer to this request.
         id: Id,
         /// Start again, with these variables if the configuration names them.
         restart: Option<Environment>,
@@ -358,42 +374,30 @@ pub enum Effect {
     Exit,
 }
 
-/// Something for a client.
 #[derive(Debug, Clone)]
 pub enum ToClient {
     /// A line without newline.
     Line(Bytes),
     /// The status, to be completed with what only the system knows (memory).
     Status {
-        /// The request to answer.
         id: Id,
         status: Box<Status>,
-        /// Requested part.
         part: StatusPart,
     },
     /// A line with rows that the client watches; then [`ClientEvent::RowsWritten`] is reported.
     Rows(Bytes),
     /// A piece of journal; then [`ClientEvent::ReadDone`] is reported.
     Read(Read),
-    /// The answer to `_acpd/session/log`.
     Log(LogPage),
-    /// The answer to `_acpd/session/search`.
     Search {
-        /// The request to answer.
         id: Id,
-        /// Query and filters.
         search: Box<Search>,
     },
-    /// The answer to `_acpd/usage`.
     Usage {
-        /// The request to answer.
         id: Id,
-        /// Grouping and filters.
         asked: UsageParams,
     },
-    /// The answer to `_acpd/daemon/log_level`.
     LogLevel {
-        /// The request to answer.
         id: Id,
         /// New log level, if it is to change.
         level: Option<String>,
@@ -402,22 +406,18 @@ pub enum ToClient {
     Values(SessionValues),
 }
 
-/// Something for a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToHost {
     /// A line for its stdin. Numbers start at 1 and have no gaps; a number that was taken before is
     /// ignored, so a line may be handed over again after a reconnect.
     Write {
-        /// Number of the line.
         chunk: u64,
         line: Bytes,
     },
     /// Everything that it wrote up to this byte offset is committed and need not be kept.
     Ack {
-        /// Byte offset.
         offset: u64,
     },
-    /// A step of the stop ladder.
     Stop(StopStep),
     /// From now on it is busy or idle, which decides how long it may outlive the daemon.
     Lease {
@@ -434,22 +434,17 @@ pub enum ToHost {
 /// A page of journal as the answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPage {
-    /// The request to answer.
     pub id: Id,
     pub session: SessionKey,
     pub session_id: String,
-    /// Entries after this position.
     pub after: Seq,
-    /// Entries up to this position.
     pub upto: Seq,
-    /// Maximum number.
     pub limit: u32,
 }
 
 /// The values kept for a session as the result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionValues {
-    /// The request to answer.
     pub id: Id,
     pub session: SessionKey,
     /// Mode in force, newer than the stored `modes`.
@@ -460,16 +455,13 @@ pub struct SessionValues {
     pub boolean_options: bool,
 }
 
-/// Words to search for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     pub words: Vec<String>,
     pub sessions: BTreeMap<SessionKey, SessionInfo>,
-    /// Maximum number of hits.
     pub limit: u32,
 }
 
-/// A process of an earlier daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
     pub host: HostId,
@@ -492,7 +484,6 @@ pub struct Read {
     pub session: SessionKey,
     pub public_id: String,
     pub after: Seq,
-    /// Up to this position.
     pub upto: Seq,
     /// Lines to leave out.
     pub style: ReadStyle,
@@ -535,9 +526,7 @@ pub struct View {
 /// Which lines a client is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Receiver of the lines.
     pub client: ClientId,
-    /// Subject of the lines.
     pub of: TraceOf,
     /// Also those between acpd and its clients.
     pub clients: bool,
@@ -547,14 +536,12 @@ pub struct Trace {
     pub method: Option<String>,
 }
 
-/// Subject of traced lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceOf {
     Agent(String),
     Session(SessionKey),
 }
 
-/// Requested part of a status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusPart {
     All,
@@ -565,7 +552,6 @@ pub enum StatusPart {
     Metrics(Box<Metrics>),
 }
 
-/// A step of the stop ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopStep {
     CloseStdin,

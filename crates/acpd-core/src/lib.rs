@@ -15,7 +15,7 @@
 //! Each room has one kind of state: what agents are running and being started (`process`), conversations
 //! (`session`), what a client sees of one (`views`), connections (`clients`), open requests to agents
 //! (`requests`), questions to people (`questions`), the tool calls that these are about (`tool_calls`),
-//! what acpd does for agents (`client_methods`), MCP servers (`mcp`), logins (`auth`) and who watches all
+//! requests of agents that programs serve (`services`), MCP servers (`mcp`), logins (`auth`) and who watches all
 //! rows (`watch`). A room never
 //! imports the hub: what happened is what its methods return, and what it has to know is an argument.
 //! `hub` knows them all and has the sequences in which they take part. Below the rooms are what they are
@@ -25,11 +25,11 @@
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
-mod answer;
 mod auth;
 mod budget;
-mod client_methods;
 mod clients;
+mod cx;
+mod event;
 mod fault;
 mod gist;
 mod hash;
@@ -46,6 +46,7 @@ mod questions;
 pub mod record;
 mod requests;
 mod retention;
+mod services;
 mod session;
 mod shutdown;
 mod store_health;

@@ -22,11 +22,9 @@ pub struct Config {
     pub agents: BTreeMap<String, Profile>,
     /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
     pub quirks: BTreeMap<String, Quirks>,
-    /// Rules for permission questions.
     pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
     pub line_limit: u64,
-    /// Maximum number of clients.
     pub max_clients: u32,
     /// Maximum number of agents that start at the same time, at least 1.
     pub cold_starts: u32,
@@ -40,7 +38,6 @@ pub struct Config {
     pub workspaces: Vec<Workspace>,
     /// How much is kept where no workspace says something else.
     pub retention: Limits,
-    /// Budget of a day.
     pub budget: Option<BudgetLimit>,
     /// How far agents may work with agents.
     pub delegation: Delegation,
@@ -66,7 +63,6 @@ pub struct Workspace {
     pub path: String,
     /// The agent of clients that name none, and for which the settings are; without one they are for all.
     pub agent: Option<String>,
-    /// Settings of new sessions.
     pub defaults: Defaults,
     /// No limit lets its sessions go.
     pub keep: bool,
@@ -150,15 +146,12 @@ impl Default for Delegation {
     }
 }
 
-/// Budget of a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLimit {
     pub per_day: Cost,
-    /// Reaction to a used-up budget.
     pub when_over: WhenOver,
 }
 
-/// Reaction to a used-up budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenOver {
     #[default]
@@ -170,7 +163,6 @@ pub enum WhenOver {
 /// Fixed facts about the daemon for `status`, and for screens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonFacts {
-    /// Version of the program.
     pub version: String,
     pub pid: u32,
     /// Start (ms since the epoch).
@@ -187,7 +179,6 @@ pub struct DaemonFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     pub title: String,
-    /// Command line, for people.
     pub command: Vec<String>,
     /// Identifies the launch line; a cached `initialize` result is valid for one fingerprint.
     pub fingerprint: String,
@@ -236,9 +227,7 @@ pub struct Profile {
     pub empty_turn_fails: bool,
     /// Signs by which a turn that ended well for its agent has failed.
     pub failed_turn: Vec<FailureSign>,
-    /// `session/resume` may be used.
     pub use_resume: bool,
-    /// `session/load` may be used.
     pub use_load: bool,
     /// A session that is brought back gets its MCP servers again.
     pub restore_mcp: bool,
@@ -246,7 +235,6 @@ pub struct Profile {
     pub persist_history: bool,
     /// Clients whose `session/close` closes a shared session.
     pub closed_by: ClosedBy,
-    /// Settings of new sessions.
     pub defaults: Defaults,
     /// Treatment of a session that cannot be restored.
     pub on_lost: OnLost,

@@ -42,7 +42,6 @@ impl Looks {
     }
 }
 
-/// Configured limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'c> {
     pub(crate) all: Limits,

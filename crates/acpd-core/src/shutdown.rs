@@ -6,7 +6,6 @@
 
 use crate::ids::Requester;
 
-/// The end of the daemon.
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
     stage: Stage,

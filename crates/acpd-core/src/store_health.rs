@@ -6,7 +6,6 @@ use acpd_api::{Reason, StoreState};
 use crate::fault::Fault;
 use crate::ids::Time;
 
-/// State of the journal.
 #[derive(Debug, Default)]
 pub(crate) struct StoreHealth {
     failure: Option<Failure>,
@@ -34,7 +33,6 @@ impl StoreHealth {
         self.failure = Some(Failure { reason, hint, since });
     }
 
-    /// Returns the state for `status`.
     pub(crate) fn state(&self) -> StoreState {
         match &self.failure {
             None => StoreState::Ok,

@@ -7,7 +7,6 @@ use acpd_api::{Latencies, Outcome};
 
 use crate::timing::Timing;
 
-/// The counters of the hub.
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// Turns that ended, by how: an agent may say any number of other words.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
-/// Purpose of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The next step of an agent: start timeout, stop ladder, end of a back-off.

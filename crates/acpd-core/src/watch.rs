@@ -88,7 +88,6 @@ impl Watch {
         }
     }
 
-    /// A client watches from now on.
     pub(crate) fn begin(&mut self, client: ClientId) {
         self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
     }
@@ -129,7 +128,6 @@ impl Watch {
         free.any(|watcher| is_stale || watcher.has < self.newest).then_some(self.next)
     }
 
-    /// Returns the rows to examine.
     pub(crate) fn take_stale(&mut self) -> Stale {
         Stale {
             sessions: std::mem::take(&mut self.sessions.stale),

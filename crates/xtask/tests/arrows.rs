@@ -99,12 +99,12 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 29] = [
+const CORE: [(&str, &[&str]); 30] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
     ("ids", &[]),
-    ("answer", &["ids"]),
+    ("event", &["ids"]),
     ("own", &[]),
     ("profile", &[]),
     ("tool_calls", &[]),
@@ -113,20 +113,21 @@ const CORE: [(&str, &[&str]); 29] = [
     ("record", &["ids", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
+    ("cx", &["ids", "input", "timers"]),
     ("budget", &["ids", "profile", "record"]),
     ("retention", &["ids", "profile"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
     ("timing", &[]),
     ("tally", &["timing"]),
-    ("mcp", &["answer", "ids", "input", "profile", "record"]),
+    ("mcp", &["event", "ids", "input", "profile", "record"]),
     ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),
     ("requests", &["ids", "input", "prompt", "record"]),
     ("process", &["ids", "input", "profile", "record", "requests"]),
     ("questions", &["gist", "ids", "input", "record", "tool_calls"]),
-    ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
+    ("services", &["cx", "event", "ids", "input", "record", "timers", "views"]),
     ("clients", &["fault", "ids", "input", "params", "record"]),
     (
         "session",

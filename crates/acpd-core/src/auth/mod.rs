@@ -11,7 +11,6 @@ use crate::record::{AuthRow, Record};
 
 const PROMPT: &str = "session/prompt";
 
-/// The login of each profile.
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     by_profile: BTreeMap<String, AuthRow>,

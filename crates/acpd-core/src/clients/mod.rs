@@ -95,7 +95,6 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
-    /// Name of the client for people.
     pub(crate) name: ClientName,
     /// Extensions for agents, see [`crate::hub::process::client_meta`].
     pub(crate) offer: Option<String>,
@@ -106,7 +105,6 @@ pub(crate) struct Client {
     pub(crate) reads: BTreeMap<SessionKey, u32>,
     /// The client reads too slowly: it gets only answers.
     pub(crate) lagged: bool,
-    /// Requests that are not answered.
     pub(crate) open: BTreeMap<Id, Open>,
     /// The name under which it comes back.
     pub(crate) token: Option<String>,
@@ -123,7 +121,6 @@ pub(crate) struct Client {
     pub(crate) last_heard: Option<Time>,
 }
 
-/// A request that is not answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
     /// The answer is kept until the client has it.

@@ -28,7 +28,6 @@ const REPLIES: usize = 256;
 /// Bytes of answers that one client may leave unconfirmed, beside one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
 
-/// A client with a token.
 #[derive(Debug)]
 pub(crate) struct Resumable {
     /// The connection, or a placeholder.

@@ -1,6 +1,13 @@
 //! The hub: one owner of all state, stepped by inputs. Each file here is a sequence in which several rooms
 //! (the other folders of this crate) take part. The constructor is in `recover.rs`.
 
+/// The surroundings of a machine that handles an input.
+macro_rules! cx {
+    ($hub:ident, $out:ident) => {
+        Cx { now: $hub.now, ids: &mut $hub.ids, timers: &mut $hub.timers, out: $out }
+    };
+}
+
 mod clients;
 mod hook;
 mod metrics;
@@ -22,9 +29,8 @@ use acpd_api::TurnState;
 
 use crate::auth::Logins;
 use crate::budget::Budget;
-use crate::client_methods::ClientMethods;
-use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
+use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
 use crate::mcp::calls::Calls;
@@ -35,6 +41,7 @@ use crate::questions::decisions::Decisions;
 use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
 use crate::retention::Looks;
+use crate::services::AgentServices;
 use crate::session::State;
 use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
@@ -54,9 +61,8 @@ pub struct Hub {
     sessions: Sessions,
     clients: Clients,
     questions: Questions,
-    client_methods: ClientMethods,
+    services: AgentServices,
     calls: Calls,
-    terminals: Terminals,
     requests: Requests,
     decisions: Decisions,
     budget: Budget,
@@ -216,7 +222,9 @@ impl Hub {
                 }
                 Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
-                Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
+                Timer::Terminal(terminal) => {
+                    self.services.on_terminal_deadline(&mut cx!(self, out), terminal);
+                }
                 Timer::Lent(call) => self.lent_call_late(call, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Aside => self.on_aside_timer(out),

@@ -21,8 +21,6 @@ use acpd_api::{Reason, Tokens};
 
 use crate::auth::Logins;
 use crate::budget::Budget;
-use crate::client_methods::ClientMethods;
-use crate::client_methods::terminal::Terminals;
 use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -41,6 +39,7 @@ use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, Tu
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::retention::Looks;
+use crate::services::AgentServices;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
 use crate::session::table::{Aside, Sessions};
@@ -117,9 +116,8 @@ impl Hub {
             budget,
             prompt_keys: take(&mut snapshot.prompt_keys),
             questions: Questions::default(),
-            client_methods: ClientMethods::default(),
+            services: AgentServices::default(),
             calls: Calls::default(),
-            terminals: Terminals::default(),
             requests: Requests::default(),
             looks: Looks::default(),
             timers: Timers::default(),
@@ -309,7 +307,7 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
-        let is_other = self.client_method_again(&row, out)
+        let is_other = self.recover_agent_request(&row, out)
             || self.call_again(&row, out)
             || self.say_last_word(&row, out);
         if is_other {
@@ -353,7 +351,6 @@ impl Hub {
             .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
     }
 
-    /// Starts every process that something wants.
     fn start_needed(&mut self, out: &mut Batch) {
         let up: Vec<String> = self
             .processes

@@ -9,7 +9,7 @@ use acp_wire::{ErrorObject, Id, build, code, set_id, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::event::Answer;
 use crate::ids::{ClientId, HostId, InteractionId, Requester};
 use crate::input::{Batch, Effect, ToClient};
 use crate::mcp::client_mcp::{Server, with_id};
@@ -66,7 +66,6 @@ pub(crate) struct Call {
     /// The answering client, or a placeholder while it has no connection.
     pub(crate) client: ClientId,
     pub(crate) server: Server,
-    /// Name of the server for people.
     pub(crate) label: String,
 }
 
@@ -98,7 +97,6 @@ impl Call {
     }
 }
 
-/// The calls that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     open: BTreeMap<InteractionId, Call>,

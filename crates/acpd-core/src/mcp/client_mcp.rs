@@ -23,7 +23,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The agent's id for it.
     pub(crate) fn name(&self) -> String {
         format!("acpd-{}", InteractionId(self.number).text())
     }
@@ -78,7 +77,6 @@ pub(crate) fn is_in_client(item: &Bytes) -> bool {
     str_at(item, &["type"]).as_deref() == Some("acp")
 }
 
-/// The servers of a list.
 pub(crate) fn items(list: &Bytes) -> Vec<Bytes> {
     let items = serde_json::from_slice::<Vec<&RawValue>>(list).unwrap_or_default();
     items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()

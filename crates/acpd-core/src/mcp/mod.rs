@@ -43,7 +43,6 @@ const MARK: &[u8] = b"{\"_acpd\":{\"mcp\":";
 /// The methods that bring servers to an agent.
 const METHODS: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
 
-/// The servers of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) names: Vec<String>,
@@ -78,7 +77,6 @@ pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
 /// A line that is to bring servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The names of the servers.
     pub names: Vec<String>,
     /// The number by which the built-in server is to name its session.
     pub session: Option<u64>,

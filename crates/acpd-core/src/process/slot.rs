@@ -14,7 +14,6 @@ use crate::record::AgentRow;
 use crate::record::snapshot::HostState;
 use crate::requests::purpose::Directory;
 
-/// A process slot and its process.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) profile: String,
@@ -94,7 +93,6 @@ impl Parked {
     }
 }
 
-/// The state of a slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum State {
     #[default]
@@ -113,7 +111,6 @@ pub(crate) enum State {
     Failed(Reason),
 }
 
-/// Why a process goes down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StopWhy {
     /// The leader ended by itself.
@@ -146,7 +143,6 @@ pub(crate) enum Stage {
     Kill,
 }
 
-/// The process of a slot.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
@@ -251,7 +247,6 @@ pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
     pub(crate) capabilities: AgentCapabilities,
     pub(crate) info: Option<Implementation>,
-    /// The ways to log in.
     pub(crate) methods: Vec<AuthMethod>,
     /// `session/list` was advertised but answered with "method not found".
     pub(crate) list_lies: bool,
@@ -285,12 +280,10 @@ impl AgentInfo {
         (self.row.resume_lies, self.row.load_lies, self.list_lies) = (false, false, false);
     }
 
-    /// Returns whether the agent has `session/resume`.
     pub(crate) fn resumes(&self, profile: &Profile) -> bool {
         profile.use_resume && self.capabilities.resume && !self.row.resume_lies
     }
 
-    /// Returns whether the agent has `session/load`.
     pub(crate) fn loads(&self, profile: &Profile) -> bool {
         profile.use_load && self.capabilities.load_session && !self.row.load_lies
     }
@@ -348,7 +341,6 @@ impl Slot {
         self.host.as_ref()?.leftovers.as_deref()
     }
 
-    /// Forgets earlier failures.
     pub(crate) fn forgive(&mut self) {
         self.failures = Failures::default();
     }

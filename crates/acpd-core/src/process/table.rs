@@ -24,7 +24,6 @@ pub(crate) struct OutputEnd {
     pub(crate) inside: bool,
 }
 
-/// The process slots by their ids.
 #[derive(Debug)]
 pub(crate) struct Processes {
     slots: BTreeMap<SlotId, Slot>,
@@ -110,12 +109,10 @@ impl Processes {
         self.by_host.get(&host).copied()
     }
 
-    /// The slots that have a process.
     pub(crate) fn with_process(&self) -> impl Iterator<Item = &Slot> {
         self.by_host.values().map(|id| &self[id])
     }
 
-    /// Puts a process into its slot.
     pub(crate) fn put(&mut self, id: SlotId, host: Host) {
         self.by_host.insert(host.id, id);
         if let Some(slot) = self.get_mut(id) {
@@ -129,7 +126,6 @@ impl Processes {
         self.get_mut(id)?.take().map(|host| (id, host))
     }
 
-    /// Returns the facts about a profile.
     pub(crate) fn known(&self, profile: &str) -> &AgentInfo {
         self.known.get(profile).unwrap_or(&NEVER_RAN)
     }

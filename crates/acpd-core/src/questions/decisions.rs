@@ -6,7 +6,6 @@ use acpd_policy::Remembered;
 use crate::input::Batch;
 use crate::record::Record;
 
-/// All decisions that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     known: Vec<Remembered>,

@@ -143,7 +143,6 @@ pub(crate) enum SeenFile {
     Unreadable,
 }
 
-/// All questions that are open.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: BTreeMap<InteractionId, Interaction>,
@@ -181,12 +180,10 @@ impl Questions {
         self.open.iter().map(|(id, open)| (*id, open))
     }
 
-    /// The questions that are meant.
     pub(crate) fn which(&self, is_meant: impl Fn(&Interaction) -> bool) -> Vec<InteractionId> {
         self.iter().filter(|(_, open)| is_meant(open)).map(|(id, _)| id).collect()
     }
 
-    /// The open questions of a session.
     pub(crate) fn of_session(&self, key: SessionKey) -> Vec<InteractionId> {
         self.which(|open| open.session == Some(key))
     }
@@ -299,7 +296,6 @@ impl Questions {
         Some(place.1)
     }
 
-    /// A client is gone.
     pub(crate) fn drop_client(&mut self, client: ClientId) {
         self.offers.retain(|(of, _), _| *of != client);
     }

@@ -14,7 +14,6 @@ use crate::record::{Child, EventKind, EventRow};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
     pub session: SessionKey,
-    /// Last position of its journal.
     pub head: Seq,
     /// Prompts that were dispatched in it.
     pub prompts: u64,

@@ -59,7 +59,6 @@ pub enum Record {
     Parked {
         /// Which host wrote it.
         host: HostId,
-        /// The agent's id of the session.
         session: String,
         line: Bytes,
     },
@@ -74,7 +73,6 @@ pub enum Record {
     Asked(AskedRow),
     /// A request to an agent was answered, or its answer does not matter any more.
     Answered {
-        /// Id of the request.
         id: u64,
     },
     /// A line for a host that is not known to be written yet.
@@ -107,7 +105,6 @@ pub enum Record {
     SessionRemoved {
         session: SessionKey,
     },
-    /// Appends to a session's journal.
     Event(EventRow),
     /// Begins the journal of a session that was forked from another one, unless it has begun.
     Forked(Forked),
@@ -188,7 +185,6 @@ pub enum Asked {
     },
     /// A session that only the agent knows, to be taken over.
     Adopt {
-        /// The agent's id for it.
         session: String,
         cwd: String,
         /// Params of the request (JSON text). May hold secrets, like its outbox row.
@@ -203,7 +199,6 @@ pub enum Asked {
     },
     /// A prompt whose turn acpd has given up and the agent has not: its session was closed or deleted.
     Abandoned {
-        /// The agent's id for the session.
         session: String,
     },
     /// A step of a session's restore.
@@ -212,7 +207,6 @@ pub enum Asked {
     },
     /// A step of a restore that was given up; the agent may still replay the session.
     GivenUp {
-        /// The agent's id of the session.
         session: String,
     },
     /// A message of a client into the running turn of a session.
@@ -227,11 +221,9 @@ pub enum Asked {
         /// How the client has asked.
         form: SteerForm,
     },
-    /// A client's request, relayed.
     Relay {
         /// The receiver of the answer.
         sender: Option<Sender>,
-        /// The session it is about.
         session: Option<SessionKey>,
         method: String,
         /// Params of the request (JSON text), if the answer alone does not show the change.
@@ -271,7 +263,6 @@ pub struct ReplyRow {
     pub session: Option<SessionKey>,
 }
 
-/// Values kept beside the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueKey {
     /// `modes` of a new, load or resume result.
@@ -344,7 +335,6 @@ pub struct HostRow {
     pub session: Option<SessionKey>,
     /// When it became usable.
     pub ready: Option<Time>,
-    /// The process is to stop.
     pub stopping: bool,
 }
 
@@ -362,13 +352,11 @@ pub struct SessionRow {
     pub cwd: String,
     /// `session/new` params as first accepted (JSON object), without `mcpServers`.
     pub params: Bytes,
-    /// The process that holds it.
     pub host: Option<HostId>,
     /// Where it stands when no process holds it.
     pub rest: Dormant,
     /// Why, when there is something to say.
     pub reason: Option<String>,
-    /// Result of the last restore.
     pub restore: Option<RestoreLevel>,
     /// Mode that should be in force.
     pub mode: Option<String>,
@@ -384,7 +372,6 @@ pub struct SessionRow {
     pub own_title: Option<String>,
     /// Other members of `session_info_update` that are in force (JSON object): each update is a patch.
     pub info: Option<String>,
-    /// Set for an archived session.
     pub archived: bool,
     /// When a person has deleted it, who may still want it back.
     pub removed: Option<Time>,
@@ -401,7 +388,6 @@ pub struct SessionRow {
     pub replayable: Replayable,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,
-    /// Reported tokens and cost.
     pub usage: Used,
     pub created: Time,
     /// Last prompt or state change.
@@ -421,7 +407,6 @@ pub struct Replayable {
 }
 
 impl SessionRow {
-    /// Name for people.
     pub(crate) fn handle(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.public_id)
     }
@@ -471,7 +456,6 @@ pub enum Dormant {
     NoDirectory,
 }
 
-/// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {
     pub session: SessionKey,
@@ -515,7 +499,6 @@ pub struct TurnRow {
     /// Order in the session's queue; never reused within a session.
     pub ticket: u64,
     pub state: TurnStage,
-    /// When it was accepted.
     pub at: Time,
     /// Clients that come back and get the answer: the sender, and those that sent it again under its key.
     pub senders: Vec<Sender>,
@@ -560,17 +543,13 @@ pub enum TurnStage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     pub at: Time,
-    /// When the day began.
     pub day: Time,
     pub agent: String,
-    /// Public id of the session.
     pub session: String,
     pub cwd: String,
     /// Number of the turn that has ended; none for a cost that was told at another time.
     pub turn: Option<u64>,
-    /// Tokens of the turn.
     pub tokens: Tokens,
-    /// Cost of the turn.
     pub cost: Option<Cost>,
 }
 
@@ -584,7 +563,6 @@ pub struct InteractionRow {
     /// The agent's request, complete, with its own id. A notification is none: it is the line for the
     /// session's journal if the daemon ends before it can say more of a command.
     pub line: Bytes,
-    /// When it was asked.
     pub at: Time,
     /// Subject of a permission question.
     pub frozen: Option<Box<Frozen>>,

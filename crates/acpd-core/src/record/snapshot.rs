@@ -28,7 +28,6 @@ pub struct Snapshot {
     /// Outcomes of prompts with an idempotency key.
     pub prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
-    /// Open requests to agents, by id.
     pub asked: BTreeMap<u64, AskedRow>,
     /// Clients that may come back, by token.
     pub clients: BTreeMap<String, ClientState>,
@@ -61,7 +60,6 @@ impl Spent {
     }
 }
 
-/// A process in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
     pub row: HostRow,
@@ -91,7 +89,6 @@ impl HostState {
     }
 }
 
-/// A client in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientState {
     /// Lines of it that were dealt with.
@@ -100,11 +97,9 @@ pub struct ClientState {
     pub replies: BTreeMap<Id, ReplyRow>,
 }
 
-/// A session in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
     pub row: SessionRow,
-    /// Last position of the journal.
     pub head: Seq,
     /// Highest ticket ever given to a turn.
     pub last_ticket: u64,

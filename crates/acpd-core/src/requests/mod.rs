@@ -14,7 +14,6 @@ use bytes::Bytes;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
 use crate::requests::purpose::{Adoption, NewSession, Purpose, Steer};
 
-/// An open request to an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) host: HostId,

@@ -15,7 +15,6 @@ pub(crate) const SET_TITLE: &str = "session/set_title";
 /// A session that is being taken over.
 #[derive(Debug, Clone)]
 pub(crate) struct Adoption {
-    /// The agent's id for it.
     pub(crate) id: String,
     pub(crate) cwd: String,
     /// Params for the agent, with its first opener's members for acpd (JSON object).
@@ -104,7 +103,6 @@ pub(crate) enum Purpose {
     },
     /// A message of a client into the running turn of a session.
     Steer(Box<Steer>),
-    /// A client's request, relayed.
     Relay {
         to: Requester,
         session: Option<SessionKey>,
@@ -123,7 +121,6 @@ pub(crate) enum Purpose {
         /// The agent's id of the session that it may still replay.
         session: Option<String>,
     },
-    /// The agent's login.
     AuthStatus,
     /// acpd's own `authenticate`, which repeats the last one for another process.
     LoginAgain,

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::{remove_member, set_member};
-use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, Role, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -246,6 +246,10 @@ impl Session {
     /// session, and would take others along.
     pub(crate) fn is_restored_alone(&self) -> bool {
         self.loads_cut_off > 0
+    }
+
+    pub(crate) fn is_controlled_by(&self, client: ClientId) -> bool {
+        self.attached.get(&client).is_some_and(|attached| attached.role == Role::Controller)
     }
 
     /// `asks`: a question of it is open.

@@ -22,7 +22,6 @@ const LOAD_TRIES: u32 = 3;
 /// Pages of `session/list` that are read.
 const LIST_PAGES: u32 = 100;
 
-/// A restore under way.
 #[derive(Debug)]
 pub(crate) struct Restore {
     pub(crate) progress: Progress,
@@ -97,7 +96,6 @@ impl Restore {
     }
 }
 
-/// How far a restore has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub step: Step,
@@ -112,7 +110,6 @@ pub struct Progress {
     elsewhere: bool,
 }
 
-/// A step of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The check of its directory, with this number.
@@ -165,7 +162,6 @@ pub struct Facts<'a> {
     pub too_young: u64,
 }
 
-/// Event of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The directory of the session is there.
@@ -177,11 +173,9 @@ pub enum Event<'a> {
     },
     /// The agent did what it was asked for.
     Accepted,
-    /// A page of the agent's list.
     Listed {
         /// The session is on it.
         is_there: bool,
-        /// The cursor of the next one.
         more: Option<String>,
     },
     /// The agent answered with an error, which says nothing of a login.
@@ -189,14 +183,12 @@ pub enum Event<'a> {
         code: i64,
         /// The agent has lost the session.
         is_gone: bool,
-        /// The error in words.
         text: &'a str,
     },
     /// The time of the step is over.
     Late,
 }
 
-/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Ask the agent for this.
@@ -222,7 +214,6 @@ pub enum Next {
 }
 
 impl Progress {
-    /// Nothing is known yet.
     pub fn new(step: Step) -> Progress {
         let level = RestoreLevel::Renewed;
         Progress { step, level, without_servers: false, tries: 0, pages: 0, elsewhere: false }

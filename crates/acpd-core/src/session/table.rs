@@ -66,7 +66,6 @@ impl From<Session> for Aside {
     }
 }
 
-/// The sessions by their keys.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
@@ -173,7 +172,6 @@ impl Sessions {
         matches!(session.state, State::Restoring(_)).then_some(session)
     }
 
-    /// Keeps a hidden session.
     pub(crate) fn keep_aside(&mut self, aside: Aside) {
         self.aside.insert(aside.row.key, aside);
     }
@@ -182,7 +180,6 @@ impl Sessions {
         self.aside.remove(&key)
     }
 
-    /// Returns the hidden sessions.
     pub(crate) fn aside(&self) -> impl Iterator<Item = &SessionRow> {
         self.aside.values().map(|aside| &aside.row)
     }
@@ -192,7 +189,6 @@ impl Sessions {
         self.aside().any(|row| row.agent == agent && (row.public_id == id || row.agent_id == id))
     }
 
-    /// The sessions of a process slot.
     pub(crate) fn of_slot(&self, slot: SlotId) -> Vec<SessionKey> {
         let sessions = self.by_key.iter().filter(|(_, session)| session.slot == slot);
         sessions.map(|(key, _)| *key).collect()
@@ -285,12 +281,10 @@ impl Sessions {
         self.touched.iter().copied()
     }
 
-    /// The agents that have sessions.
     pub(crate) fn agents(&self) -> impl Iterator<Item = &String> {
         self.public.iter().filter(|(_, ids)| !ids.is_empty()).map(|(agent, _)| agent)
     }
 
-    /// How many sessions an agent has.
     pub(crate) fn count_of(&self, agent: &str) -> usize {
         self.public.get(agent).map_or(0, BTreeMap::len)
     }

@@ -38,7 +38,6 @@ pub(crate) struct Running {
     pub(crate) chunk: u64,
     /// Requests that get the answer, the first one's first.
     pub(crate) senders: Vec<Requester>,
-    /// The sender's idempotency key.
     pub(crate) key: Option<String>,
     pub(crate) started: Time,
     /// The client that cancelled it, if one did; set by [`Running::cancel`].

@@ -49,7 +49,6 @@ fn taken_out(name: &str) -> String {
     )
 }
 
-/// Words of one search.
 const SEARCH_WORDS: usize = 64;
 
 impl Hub {

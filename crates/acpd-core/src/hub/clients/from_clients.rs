@@ -23,6 +23,7 @@ use crate::clients::name::name_in;
 use crate::clients::offer::offer;
 use crate::clients::resumable::is_kept;
 use crate::clients::{Asked, Open, Served};
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::hub::session::naming::NameClash;
@@ -47,7 +48,8 @@ impl Hub {
             places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
         };
         let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
-        self.client_methods_of_gone(client, out);
+        let events = self.services.on_client_gone(&mut cx!(self, out), client);
+        self.route(events, out);
         self.calls_of_caller(client, out);
         self.questions.drop_client(client);
         self.watch.end(client);
@@ -116,7 +118,7 @@ impl Hub {
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.client_method_answered(client, &id, line, &outcome, out)
+                if self.on_service_answer(client, &id, line, &outcome, out)
                     || self.call_answered(client, &id, line, out)
                 {
                     return;
@@ -166,7 +168,7 @@ impl Hub {
         let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
         let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
         let nothing = Outcome::Result(RawValue::NULL);
-        self.client_method_answered(client, id, &failed, &outcome, out)
+        self.on_service_answer(client, id, &failed, &outcome, out)
             || self.call_answered(client, id, &failed, out)
             || self.interaction_answered(client, id, &nothing, &failed, out)
     }

@@ -161,8 +161,7 @@ impl Hub {
                 self.server_called(process, &id, line, out);
             }
             Message::Request { id, method, .. }
-                if !is_own(&method)
-                    && self.client_method_asked(process, &id, &method, line, out) => {}
+                if !is_own(&method) && self.on_agent_request(process, &id, &method, line, out) => {}
             Message::Request { id, method, .. } => {
                 out.note(process.host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
@@ -380,7 +379,7 @@ impl Hub {
         };
         self.append(key, kind, line.clone(), None, out);
         if class == UpdateClass::ToolCall {
-            self.terminals_shown(key, &line, out);
+            self.mirror_terminals(key, &line, out);
             self.call_told(key, &line, out);
         }
     }

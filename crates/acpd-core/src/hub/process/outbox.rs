@@ -4,7 +4,7 @@
 use acpd_api::Reason;
 use bytes::Bytes;
 
-use crate::answer::Answer;
+use crate::event::Answer;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};

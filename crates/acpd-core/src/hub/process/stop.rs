@@ -12,6 +12,7 @@
 
 use acpd_api::Reason;
 
+use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
@@ -188,7 +189,7 @@ impl Hub {
             }
         }
         self.close_about_requests(host, out);
-        self.client_methods.drop_host(host, out);
+        self.services.on_process_gone(&mut cx!(self, out), host);
         self.drop_calls(host, out);
         let slot = &self.processes[&id];
         let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });

@@ -52,7 +52,6 @@ impl Hub {
     }
 }
 
-/// The answer, for people.
 fn answer_info(question: &Question, answer: &Answer) -> Option<AnswerInfo> {
     match (question, answer) {
         (Question::Permission(options), Answer::Permission(PermissionAnswer::Selected(chosen))) => {

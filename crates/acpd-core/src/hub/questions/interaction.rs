@@ -20,18 +20,20 @@ use acp_wire::bound::NAME;
 use acp_wire::{
     ErrorObject, Id, Outcome, build, clipped, code, is_legible, locate, set_id, set_member, str_at,
 };
-use acpd_api::{NAMESPACE, Role};
+use acpd_api::NAMESPACE;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::Answer as ToAgent;
+use crate::cx::Cx;
+use crate::event::Answer as ToAgent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, FileService, ServeError, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{AskedBy, Closed, Interaction, SeenFile};
 use crate::record::{InteractionRow, Record};
+use crate::services::roots;
 use crate::views::with_own_content;
 
 impl Hub {
@@ -134,7 +136,7 @@ impl Hub {
         let cwd = &self.session(key).row.cwd;
         let is_whole = path.starts_with(['/', '\\']) || path.get(1..2) == Some(":");
         let path = if is_whole { path.to_owned() } else { format!("{cwd}/{path}") };
-        let (roots, limit) = (self.roots(key), None);
+        let (roots, limit) = (roots(&self.session(key).row), None);
         let service = FileService::ReadTextFile { path, line: None, limit };
         self.questions.look_at(interaction, Some(at));
         out.effects.push(Effect::Serve { host, request: interaction, roots, service });
@@ -226,8 +228,7 @@ impl Hub {
     }
 
     pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        let attached = self.sessions.get(&key).and_then(|session| session.attached.get(&client));
-        attached.is_some_and(|attached| attached.role == Role::Controller)
+        self.sessions.get(&key).is_some_and(|session| session.is_controlled_by(client))
     }
 
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
@@ -493,9 +494,8 @@ impl Hub {
 
     /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
-        if self.cancel_client_method(process.host, request, out)
-            || self.cancel_call(process.host, request, out)
-        {
+        let events = self.services.on_agent_cancel(&mut cx!(self, out), process.host, request);
+        if self.route(events, out) || self.cancel_call(process.host, request, out) {
             return;
         }
         let Some(interaction) = self.questions.asked_as(process.host, request) else { return };

@@ -1,7 +1,5 @@
-//! Services of acpd for agents: client methods, terminals, and calls of MCP servers.
+//! Services for agents: requests that programs carry out, and calls of MCP servers.
 
+mod agent_services;
 pub(crate) mod client_mcp;
-pub(crate) mod client_methods;
 mod mcp;
-pub(crate) mod terminal;
-pub(crate) mod terminal_mirror;

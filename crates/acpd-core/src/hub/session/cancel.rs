@@ -9,6 +9,7 @@ use acpd_api::{ClientName, Outcome, Reason};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::cx::Cx;
 use crate::fault::{Fault, about_agent};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
@@ -61,7 +62,8 @@ impl Hub {
         self.host_write(slot, line, out);
         self.cancel_interactions(key, out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-        self.withdraw_waits(key, &error, out);
+        let events = self.services.end_waits(&mut cx!(self, out), key, &error);
+        self.route(events, out);
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)

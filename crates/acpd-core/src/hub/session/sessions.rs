@@ -26,6 +26,7 @@ use acpd_api::{ClientName, SessionGone, SessionInfo, SessionNotice, StateChanged
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId};
@@ -316,7 +317,10 @@ impl Hub {
         self.sessions.unroute(key);
         // No process is left to answer.
         self.close_questions(self.questions_of(key, |_| true), out);
-        self.end_shown(key, "ended with the agent", out);
+        let row = &self.sessions[&key].row;
+        let why = "ended with the agent";
+        let events = self.services.end_mirrors(&mut cx!(self, out), row, why);
+        self.route(events, out);
         self.close_tools(key, out);
         let goes_on = self.is_to_go_on(key);
         self.interrupt_turn(key, fault, out);
@@ -472,7 +476,8 @@ impl Hub {
         self.abandon_turn(key, &gone, out);
         self.sessions.unroute(key);
         self.end_children(key, out);
-        self.withdraw_client_methods(key, out);
+        let events = self.services.on_session_deleted(&mut cx!(self, out), key);
+        self.route(events, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
         let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];

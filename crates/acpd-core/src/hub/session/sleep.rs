@@ -69,8 +69,7 @@ impl Hub {
             || self.questions.are_open(key)
             || session.has_busy_child()
             || !row.open_tools.is_empty()
-            || self.terminals.has_of(key)
-            || !self.client_methods.which(|method| method.session == key).is_empty()
+            || self.services.works_for(key)
             || self.works_on(slot, &row.agent_id)
             || host.is_some_and(is_asked)
     }

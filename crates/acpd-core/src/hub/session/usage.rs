@@ -89,7 +89,6 @@ impl Hub {
         self.tell_budget(key, out);
     }
 
-    /// When the day began.
     pub(crate) fn day(&self) -> Time {
         let now = Timestamp::from_millisecond(self.now.0 as i64).ok();
         let zoned = now.map(|now| now.to_zoned((self.config.time_zone)()));

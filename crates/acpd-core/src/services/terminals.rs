@@ -1,6 +1,4 @@
-//! Terminals that agents have: an editor's, or one that acpd runs. Only [`Terminals`] knows them, and what
-//! is shown of them ([`crate::client_methods::terminal_mirror`]); the hub says which editors are there. The
-//! diagram is in `hub/services/terminal.rs`.
+//! Terminals that agents have: an editor's, or one that acpd runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +7,7 @@ use acp_wire::{ErrorObject, code, set_member, str_at};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::client_methods::Call;
+use crate::cx::Cx;
 use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
 use crate::views::terminal_name::TerminalName;
@@ -17,7 +15,14 @@ use crate::views::terminal_name::TerminalName;
 /// Terminals of one session that are remembered.
 const MOST: usize = 64;
 
-/// A terminal that an agent has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TerminalCall {
+    Output,
+    Wait,
+    Kill,
+    Release,
+}
+
 #[derive(Debug)]
 struct Terminal {
     session: SessionKey,
@@ -68,7 +73,7 @@ pub(super) struct Growth {
 
 /// Result of a call about a terminal of acpd.
 #[derive(Debug)]
-pub(crate) enum Called {
+pub(crate) enum TerminalAnswer {
     /// The runner of the terminal answers.
     Later,
     /// This is the result.
@@ -93,19 +98,20 @@ impl Terminals {
         self.by_name.values().any(|terminal| terminal.session == key && !terminal.is_released())
     }
 
-    /// A call about a terminal of acpd's. `boot` is the number of this daemon: terminals of another one
-    /// have ended.
+    /// Handles a call about a terminal of acpd.
+    ///
+    /// # Errors
+    /// When the session has no such terminal, which may have ended with the last daemon.
     pub(crate) fn call(
         &mut self,
+        cx: &mut Cx<'_>,
         key: SessionKey,
-        call: Call,
+        call: TerminalCall,
         number: InteractionId,
-        boot: u64,
-        out: &mut Batch,
-    ) -> Result<Called, ErrorObject> {
+    ) -> Result<TerminalAnswer, ErrorObject> {
         let name = TerminalName::Own(number).to_string();
         let Some((_, own)) = self.own_mut(number).filter(|(of, _)| *of == key) else {
-            if number.0 >> 32 == boot {
+            if number.0 >> 32 == cx.ids.boot() {
                 return Err(unknown(&name));
             }
             let text = format!("the terminal `{name}` ended when acpd was restarted");
@@ -115,16 +121,16 @@ impl Terminals {
             return Err(unknown(&name));
         }
         Ok(match (call, &own.end) {
-            (Call::Output, _) | (Call::Wait, None) => Called::Later,
-            (Call::Wait, Some(end)) => Called::Now(exit_status(end)),
-            (Call::Kill, _) => {
-                out.effects.push(Effect::KillTerminal { terminal: number });
-                Called::Now(json!({}))
+            (TerminalCall::Output, _) | (TerminalCall::Wait, None) => TerminalAnswer::Later,
+            (TerminalCall::Wait, Some(end)) => TerminalAnswer::Now(exit_status(end)),
+            (TerminalCall::Kill, _) => {
+                cx.out.effects.push(Effect::KillTerminal { terminal: number });
+                TerminalAnswer::Now(json!({}))
             }
-            (Call::Release, _) => {
+            (TerminalCall::Release, _) => {
                 own.released = true;
-                out.effects.push(Effect::ReleaseTerminal { terminal: number });
-                Called::Now(json!({}))
+                cx.out.effects.push(Effect::ReleaseTerminal { terminal: number });
+                TerminalAnswer::Now(json!({}))
             }
         })
     }

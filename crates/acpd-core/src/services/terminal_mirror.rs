@@ -1,5 +1,17 @@
-//! Output of running commands in tool calls, and the shown part of each. The hub journals the lines
-//! that it gets from here; the diagram is in `hub/services/terminal_mirror.rs`.
+//! Tool calls that show commands of acpd: their output for viewers that cannot look at a terminal.
+//!
+//! ```text
+//!  shown ─▶ look ─▶ its last 4 KiB, if they are new ─▶ 2 s, 4 s, 8 s … 30 s ─▶ look
+//!    ├── ended ───▶ its last 16 KiB
+//!    └── agent, session or daemon gone ─▶ its last output, and why there is no more
+//! ```
+//!
+//! Each step is a `tool_call_update` with the whole content of the call, and a line of the journal like any
+//! other, so a client that is late needs nothing special. The cost is bounded by the number of steps, their
+//! distance and their size.
+//!
+//! Architecture invariant: while a call shows a command that runs, the disk has the line that ends it, its
+//! last word. The next daemon says it.
 
 use std::collections::BTreeSet;
 use std::mem::take;
@@ -9,11 +21,12 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client_methods::terminal::{Mirror, Terminals};
-use crate::ids::{HostId, IdSource, InteractionId, SessionKey, Time};
-use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
-use crate::record::{InteractionRow, Record};
-use crate::timers::{Timer, Timers};
+use crate::cx::Cx;
+use crate::ids::{InteractionId, SessionKey};
+use crate::input::{Effect, TerminalEnd, TerminalTail};
+use crate::record::{InteractionRow, Record, SessionRow};
+use crate::services::terminals::{Mirror, Terminals};
+use crate::timers::Timer;
 use crate::views::terminal_name::TerminalName;
 use crate::views::{replace_terminals, text_item};
 
@@ -68,34 +81,14 @@ impl TerminalEnd {
     }
 }
 
-/// The session in which a command is shown.
-#[derive(Debug)]
-pub(crate) struct Place<'a> {
-    pub(crate) key: SessionKey,
-    pub(crate) session: &'a str,
-    /// The process that holds it.
-    pub(crate) host: Option<HostId>,
-    pub(crate) now: Time,
-}
-
-/// A step of a tool call.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) line: Option<Bytes>,
-    /// The last stored text from then on.
-    pub(crate) last_word: Option<Record>,
-}
-
 impl Terminals {
     /// A tool call of the agent, journalled just now: if it shows terminals of acpd, what is known of
     /// their output is the line to show behind it, and then the rest as it comes.
     pub(crate) fn show(
         &mut self,
-        place: &Place<'_>,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
         line: &Bytes,
-        ids: &mut IdSource,
-        timers: &mut Timers,
-        out: &mut Batch,
     ) -> Option<Bytes> {
         let content = locate(line, &["params", "update", "content"])?;
         let call = str_at(line, &["params", "update", "toolCallId"])?;
@@ -103,9 +96,9 @@ impl Terminals {
             return None;
         }
         // The new content takes the place of the old one.
-        let mirror = (place.key, call.clone().into_owned());
+        let mirror = (row.key, call.clone().into_owned());
         if let Some(before) = self.mirrors.remove(&mirror) {
-            out.records.push(before.no_last_word());
+            cx.out.records.push(before.no_last_word());
         }
         let mut own = BTreeSet::new();
         replace_terminals(&line.slice(content.clone()), &[], |_, name| {
@@ -120,48 +113,48 @@ impl Terminals {
         // A slice would keep the whole buffer that the line came in.
         let content = Bytes::copy_from_slice(&line[content]);
         let (running, over): (BTreeSet<_>, BTreeSet<_>) = own.into_iter().partition(|number| {
-            self.own(*number).is_some_and(|(of, own)| of == place.key && own.end.is_none())
+            self.own(*number).is_some_and(|(of, own)| of == row.key && own.end.is_none())
         });
         let running: BTreeSet<_> =
             running.into_iter().filter(|number| self.calls_with(*number).len() < SHOWN).collect();
         if !running.is_empty() {
             for number in &running {
-                self.look_soon(*number, place.now, timers);
+                self.look_soon(cx, *number);
             }
-            let last_word = InteractionId(ids.issue());
+            let last_word = InteractionId(cx.ids.issue());
             let shown = Mirror { content: content.clone(), running, last_word };
-            out.records.extend(self.last_word(place, &call, &shown));
+            cx.out.records.extend(self.last_word(cx, row, &call, &shown));
             self.mirrors.insert(mirror, shown);
         }
-        if over.is_empty() { None } else { self.output_line(place, &call, &content, None) }
+        if over.is_empty() { None } else { self.output_line(row, &call, &content, None) }
     }
 
     /// Looks at a command as soon as it may be shown again.
-    fn look_soon(&mut self, number: InteractionId, now: Time, timers: &mut Timers) {
+    fn look_soon(&mut self, cx: &mut Cx<'_>, number: InteractionId) {
         let Some((_, own)) = self.own_mut(number) else { return };
         own.growth.again |= !own.growth.tail.output.is_empty();
-        let due = own.growth.looked.after(NEAREST).max(now);
-        timers.set(Timer::Terminal(number), due);
+        let due = own.growth.looked.after(NEAREST).max(cx.now);
+        cx.timers.set(Timer::Terminal(number), due);
     }
 
-    /// The time to look at a command.
-    pub(crate) fn look(&mut self, number: InteractionId, now: Time, out: &mut Batch) {
+    /// Looks at a command, if a tool call shows it.
+    pub(crate) fn look(&mut self, cx: &mut Cx<'_>, number: InteractionId) {
         let is_shown = !self.calls_with(number).is_empty();
         let Some((_, own)) = self.own_mut(number) else { return };
         if is_shown {
-            own.growth.looked = now;
-            out.effects.push(Effect::LookAtTerminal { terminal: number });
+            own.growth.looked = cx.now;
+            cx.out.effects.push(Effect::LookAtTerminal { terminal: number });
         }
     }
 
-    /// Output of a command so far.
+    /// Returns the lines that show the output of a command so far.
     pub(crate) fn seen(
         &mut self,
-        place: &Place<'_>,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
         number: InteractionId,
         tail: TerminalTail,
-        timers: &mut Timers,
-    ) -> Vec<Step> {
+    ) -> Vec<Bytes> {
         let Some((_, own)) = self.own_mut(number).filter(|(_, own)| own.end.is_none()) else {
             return Vec::new();
         };
@@ -173,63 +166,85 @@ impl Terminals {
         growth.looks += 1;
         if growth.steps < STEPS {
             let distance = (NEAREST << growth.looks.min(10)).min(FARTHEST);
-            timers.set(Timer::Terminal(number), place.now.after(distance));
+            cx.timers.set(Timer::Terminal(number), cx.now.after(distance));
         }
         if !is_shown {
             return Vec::new();
         }
         let calls = self.calls_with(number);
-        calls.iter().map(|call| self.step(place, call, &self.mirrors[call])).collect()
+        calls.iter().filter_map(|call| self.step(cx, row, call, &self.mirrors[call])).collect()
     }
 
-    /// A command has ended: that is the last of it.
+    /// Returns the lines that show the end of a command.
     pub(crate) fn show_end(
         &mut self,
-        place: &Place<'_>,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
         number: InteractionId,
-        timers: &mut Timers,
-    ) -> Vec<Step> {
-        timers.clear(Timer::Terminal(number));
-        let mut steps = Vec::new();
+    ) -> Vec<Bytes> {
+        cx.timers.clear(Timer::Terminal(number));
+        let mut lines = Vec::new();
         for call in self.calls_with(number) {
             let Some(mut shown) = self.mirrors.remove(&call) else { continue };
             shown.running.remove(&number);
             if shown.running.is_empty() {
-                let line = self.output_line(place, &call.1, &shown.content, None);
-                steps.push(Step { line, last_word: Some(shown.no_last_word()) });
+                cx.out.records.push(shown.no_last_word());
+                lines.extend(self.output_line(row, &call.1, &shown.content, None));
             } else {
-                steps.push(self.step(place, &call, &shown));
+                lines.extend(self.step(cx, row, &call, &shown));
                 self.mirrors.insert(call, shown);
             }
         }
-        steps
+        lines
     }
 
-    /// Nothing more is known of the commands of a session, which were ended; `why` is said.
-    pub(crate) fn end_shown(&mut self, place: &Place<'_>, why: &str) -> Vec<Step> {
-        let calls = self.mirrors.extract_if(.., |(of, _), _| *of == place.key);
-        let calls: Vec<_> = calls.collect();
-        let step = |((_, call), shown): ((SessionKey, String), Mirror)| Step {
-            line: self.output_line(place, &call, &shown.content, Some(why)),
-            last_word: Some(shown.no_last_word()),
-        };
-        calls.into_iter().map(step).collect()
+    /// Returns the last lines about the commands of a session, which were ended, with the reason.
+    pub(crate) fn end_mirrors(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        why: &str,
+    ) -> Vec<Bytes> {
+        let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
+        let mirrors: Vec<_> = mirrors.collect();
+        cx.out.records.extend(mirrors.iter().map(|(_, shown)| shown.no_last_word()));
+        let lines = mirrors.iter().filter_map(|((_, call), shown)| {
+            self.output_line(row, call, &shown.content, Some(why))
+        });
+        lines.collect()
     }
 
-    /// Returns the shown content of a call, and its final one.
-    fn step(&self, place: &Place<'_>, (_, call): &(SessionKey, String), shown: &Mirror) -> Step {
-        Step {
-            line: self.output_line(place, call, &shown.content, None),
-            last_word: self.last_word(place, call, shown),
-        }
+    /// Returns the line for a call, and keeps its last word.
+    fn step(
+        &self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        (_, call): &(SessionKey, String),
+        shown: &Mirror,
+    ) -> Option<Bytes> {
+        cx.out.records.extend(self.last_word(cx, row, call, shown));
+        self.output_line(row, call, &shown.content, None)
     }
 
-    fn last_word(&self, place: &Place<'_>, call: &str, shown: &Mirror) -> Option<Record> {
+    fn last_word(
+        &self,
+        cx: &Cx<'_>,
+        session: &SessionRow,
+        call: &str,
+        shown: &Mirror,
+    ) -> Option<Record> {
         let why = Some("ended when acpd was restarted");
-        let line = self.output_line(place, call, &shown.content, why)?;
-        let (id, session, at) = (shown.last_word, Some(place.key), place.now);
-        let row = InteractionRow { id, session, host: place.host?, line, at, frozen: None };
-        Some(Record::Interaction(row))
+        let line = self.output_line(session, call, &shown.content, why)?;
+        let (id, host) = (shown.last_word, session.host?);
+        let session = Some(session.key);
+        Some(Record::Interaction(InteractionRow {
+            id,
+            session,
+            host,
+            line,
+            at: cx.now,
+            frozen: None,
+        }))
     }
 
     /// The tool calls that show a command that runs. They are all of its session.
@@ -242,7 +257,7 @@ impl Terminals {
     /// call names it; `why` is why no more comes of those that have not ended.
     fn output_line(
         &self,
-        place: &Place<'_>,
+        row: &SessionRow,
         call: &str,
         content: &Bytes,
         why: Option<&str>,
@@ -253,7 +268,7 @@ impl Terminals {
             if !seen.insert(number) {
                 return Some(text_item("(a terminal that is shown above)"));
             }
-            let own = self.own(number).filter(|(of, _)| *of == place.key).map(|(_, own)| own);
+            let own = self.own(number).filter(|(of, _)| *of == row.key).map(|(_, own)| own);
             let text = match own {
                 Some(own) => match (&own.end, &own.growth.tail) {
                     (Some(end), _) => end.shown(),
@@ -272,7 +287,7 @@ impl Terminals {
         let content = serde_json::from_slice::<&RawValue>(&content).ok()?;
         let update =
             json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "content": content });
-        let params = json!({ "sessionId": place.session, "update": update });
+        let params = json!({ "sessionId": row.public_id, "update": update });
         Some(build::notification("session/update", &params))
     }
 }

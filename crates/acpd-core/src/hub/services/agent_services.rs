@@ -1,0 +1,181 @@
+//! The machine of agents' requests ([`AgentServices`]) in the hub: the facts that it gets of others.
+//!
+//! [`AgentServices`]: crate::services::AgentServices
+
+use acp_wire::acp::Services;
+use acp_wire::{Id, Message, Outcome, str_at};
+use bytes::Bytes;
+
+use crate::clients::Clients;
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
+use crate::input::{Batch, Effect, ServeError, TerminalEnd, TerminalTail, ToClient};
+use crate::record::{EventKind, InteractionRow, Record};
+use crate::services::{Editor, RequestKind, Workplace};
+use crate::session::Session;
+
+fn workplace<'s>(session: &'s Session, clients: &Clients, offers: Services) -> Workplace<'s> {
+    let mut senders = session.running.iter().flat_map(|turn| &turn.senders).map(|to| to.client);
+    let editors = session.attached.keys().filter_map(|id| {
+        let client = clients.get(id).filter(|client| !client.under_agent)?;
+        session.is_controlled_by(*id).then_some(Editor {
+            client: *id,
+            number: client.view.editor,
+            capabilities: client.capabilities,
+            shows_subagents: client.view.subagents,
+        })
+    });
+    Workplace {
+        row: &session.row,
+        offers,
+        sender: senders.find(|client| clients.contains_key(client)),
+        editors: editors.collect(),
+    }
+}
+
+impl Hub {
+    /// Lets the others react to what a machine reports. Returns whether the machine had to do with the input.
+    pub(crate) fn route(
+        &mut self,
+        events: impl Into<Option<Vec<EngineEvent>>>,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(events) = events.into() else { return false };
+        for event in events {
+            match event {
+                EngineEvent::AgentAnswered(answer) => self.write_answer(Some(answer), out),
+                EngineEvent::ClientAsked { client, line } => {
+                    out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                }
+                EngineEvent::SessionUpdated { session, line } => {
+                    self.append(session, EventKind::Update, line, None, out);
+                }
+            }
+        }
+        true
+    }
+
+    fn services_at(&self, key: SessionKey) -> Services {
+        self.profile_of(self.session(key).slot).services
+    }
+
+    /// A request of an agent that is not for a person. Returns whether a program serves it.
+    pub(crate) fn on_agent_request(
+        &mut self,
+        process: Process,
+        id: &Id,
+        method: &str,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(kind) = RequestKind::of(method) else { return false };
+        let session = str_at(line, &["params", "sessionId"]);
+        let key = session.and_then(|id| self.sessions.routed(process.slot, &id));
+        let Some(key) = key else { return false };
+        let (line, offers) = (self.to_public_id(key, line.clone()), self.services_at(key));
+        let place = workplace(&self.sessions[&key], &self.clients, offers);
+        let request = (process.host, id);
+        let events = self.services.on_request(&mut cx!(self, out), &place, request, kind, line);
+        self.route(events, out)
+    }
+
+    /// Continues a request of the last daemon. Returns whether the row is one.
+    pub(crate) fn recover_agent_request(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+        let session = row.session.and_then(|key| self.sessions.get(&key));
+        let session = session.filter(|session| session.row.host == Some(row.host));
+        let place = session.map(|session| {
+            let agent = &self.processes[&session.slot].profile;
+            workplace(session, &self.clients, self.config.profile(agent).services)
+        });
+        let events = self.services.recover(&mut cx!(self, out), place.as_ref(), row);
+        self.route(events, out)
+    }
+
+    /// acpd has done what an agent, or a question, asked of it.
+    pub(crate) fn on_served(
+        &mut self,
+        id: InteractionId,
+        result: Result<Bytes, ServeError>,
+        out: &mut Batch,
+    ) {
+        if self.on_file_seen(id, &result, out) {
+            return;
+        }
+        let sessions = &self.sessions;
+        let is_held = |key, host: HostId| {
+            sessions.get(&key).is_some_and(|session| session.row.host == Some(host))
+        };
+        let events = self.services.on_served(&mut cx!(self, out), id, result, is_held);
+        self.route(events, out);
+    }
+
+    /// A client's answer. Returns whether it is one to a request of an agent.
+    pub(crate) fn on_service_answer(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        line: &Bytes,
+        outcome: &Outcome<'_>,
+        out: &mut Batch,
+    ) -> bool {
+        let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
+        let client = (client, editor);
+        let events = self.services.on_client_answer(&mut cx!(self, out), client, id, line, outcome);
+        self.route(events, out)
+    }
+
+    /// A process no longer holds the session.
+    pub(crate) fn drop_terminals(&mut self, key: SessionKey, out: &mut Batch) {
+        let offers = self.services_at(key);
+        let place = workplace(&self.sessions[&key], &self.clients, offers);
+        let events = self.services.on_process_left(&mut cx!(self, out), &place);
+        self.route(events, out);
+    }
+
+    /// A tool call of the agent, journalled just now, may show terminals.
+    pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        if self.services.may_show_terminals(self.services_at(key)) {
+            let row = &self.sessions[&key].row;
+            let events = self.services.on_tool_call(&mut cx!(self, out), row, line);
+            self.route(events, out);
+        }
+    }
+
+    pub(crate) fn on_terminal_seen(
+        &mut self,
+        terminal: InteractionId,
+        tail: TerminalTail,
+        out: &mut Batch,
+    ) {
+        let Some(key) = self.services.session_of(terminal) else { return };
+        let row = &self.sessions[&key].row;
+        let events = self.services.on_terminal_output(&mut cx!(self, out), row, terminal, tail);
+        self.route(events, out);
+    }
+
+    pub(crate) fn on_terminal_ended(
+        &mut self,
+        terminal: InteractionId,
+        end: TerminalEnd,
+        out: &mut Batch,
+    ) {
+        let Some(key) = self.services.session_of(terminal) else { return };
+        let row = &self.sessions[&key].row;
+        let events = self.services.on_terminal_end(&mut cx!(self, out), row, terminal, end);
+        self.route(events, out);
+    }
+
+    /// Journals the last word of a tool call that the last daemon followed. Returns whether the row is that.
+    pub(crate) fn say_last_word(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+        if !matches!(acp_wire::parse(&row.line), Ok(Message::Notification { .. })) {
+            return false;
+        }
+        out.records.push(Record::InteractionGone { id: row.id });
+        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
+            self.append(key, EventKind::Update, row.line.clone(), None, out);
+        }
+        true
+    }
+}

@@ -1,0 +1,506 @@
+//! Requests of agents that a program carries out, the editor of the session or acpd itself: files, terminals,
+//! and methods of the agent's own.
+//!
+//! ```text
+//!  request ─▶ the owner can do it ─▶ with the owner ── answered ────────────▶ answered
+//!     │                                │ gone: a read ─▶ with acpd; else ─▶ refused
+//!     └────── acpd offers it ─▶ with acpd ─┴── served ──────────────────────▶ answered
+//! ```
+//!
+//! The owner is the sender of the running prompt, else the last controller that came. An agent is offered the
+//! same whoever is attached, because acpd serves it without clients. Calls about a terminal go to the
+//! program that runs it, whoever owns the session by then.
+//!
+//! ```text
+//!  terminal/create ─▶ the editor ─▶ `editor-E-ID` ─▶ every later call goes to that editor
+//!     └────▶ acpd ─▶ running ─▶ ended ─▶ waits are answered
+//!                       └─────────┴─▶ released; its output stays known as long as there is room
+//! ```
+//!
+//! The id that an agent gets names the owner ([`TerminalName`]), so two editors may give the same id.
+//! [`terminal_mirror`] shows the output of acpd's terminals in tool calls.
+//!
+//! | Input | Handler |
+//! | --- | --- |
+//! | request, cancel of an agent | `on_request`, `on_agent_cancel` |
+//! | answer, end of a client | `on_client_answer`, `on_client_gone` |
+//! | acpd served, ended or read a terminal | `on_served`, `on_terminal_end`, `on_terminal_output` |
+//! | a turn is cancelled, a session is deleted or leaves its process, a process is gone | `end_waits`, `on_session_deleted`, `on_process_left`, `on_process_gone` |
+//!
+//! Architecture invariants: a request is on disk until it is answered. The next daemon repeats only a read or
+//! a write; a command would run twice. A terminal ends when its session leaves the process.
+
+mod requests;
+mod terminal_mirror;
+mod terminals;
+
+use acp_wire::acp::{ClientCapabilities, Services};
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome, build, code, locate, set_id, set_member, str_at,
+};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::event::{Answer, EngineEvent};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::input::{Effect, ServeError, TerminalEnd, TerminalTail, ToClient};
+use crate::record::{InteractionRow, Record, SessionRow};
+use crate::services::requests::{AgentRequest, Executor, OpenRequests};
+use crate::services::terminals::{TerminalAnswer, TerminalCall, Terminals, own_terminal, unknown};
+use crate::views::terminal_name::TerminalName;
+
+pub(crate) use crate::services::requests::RequestKind;
+
+/// A client that may carry out requests about a session.
+#[derive(Debug)]
+pub(crate) struct Editor {
+    pub(crate) client: ClientId,
+    /// Part of the names of its terminals.
+    pub(crate) number: u64,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) shows_subagents: bool,
+}
+
+/// The session of a request, and the programs that can carry it out.
+#[derive(Debug)]
+pub(crate) struct Workplace<'a> {
+    pub(crate) row: &'a SessionRow,
+    /// Services of acpd that the profile offers.
+    pub(crate) offers: Services,
+    /// The sender of the running prompt, if it is connected.
+    pub(crate) sender: Option<ClientId>,
+    /// In the order in which they came.
+    pub(crate) editors: Vec<Editor>,
+}
+
+impl Workplace<'_> {
+    /// Returns the owner if it serves the method, else acpd if it does.
+    fn executor(&self, kind: RequestKind) -> Option<Executor> {
+        let serves = |editor: &&Editor| match kind {
+            RequestKind::Read => editor.capabilities.fs_read,
+            RequestKind::Write => editor.capabilities.fs_write,
+            RequestKind::Terminal => editor.capabilities.terminal,
+            RequestKind::Call(_) => false,
+            RequestKind::Extension => true,
+        };
+        let mut owners = self.editors.iter().rev();
+        let owner = owners.find(|editor| {
+            self.sender.is_none_or(|sender| sender == editor.client) && serves(editor)
+        });
+        if let Some(owner) = owner {
+            return Some(Executor::Client(owner.client));
+        }
+        let offered = match kind {
+            RequestKind::Read | RequestKind::Write => self.offers.fs,
+            RequestKind::Terminal => self.offers.terminal,
+            RequestKind::Call(_) | RequestKind::Extension => false,
+        };
+        offered.then_some(Executor::Acpd)
+    }
+
+    /// Returns a line as a client sees it: about the session, unless it knows the session's children.
+    fn line_for(&self, client: ClientId, line: &Bytes) -> Bytes {
+        const SESSION: &[&str] = &["params", "sessionId"];
+        let public_id = &self.row.public_id;
+        let shows = self.editors.iter().any(|it| it.client == client && it.shows_subagents);
+        if shows || str_at(line, SESSION).is_none_or(|id| id == *public_id) {
+            return line.clone();
+        }
+        set_member(line, SESSION, json!(public_id).to_string().as_bytes())
+    }
+
+    /// Returns the client that has this editor's terminals.
+    fn editor(&self, number: u64) -> Option<&Editor> {
+        self.editors.iter().find(|editor| editor.number == number)
+    }
+}
+
+/// Returns the folders that a session works in, its working directory first.
+pub(crate) fn roots(row: &SessionRow) -> Vec<String> {
+    let more = locate(&row.params, &["additionalDirectories"]);
+    let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&row.params[at]).ok());
+    std::iter::once(row.cwd.clone()).chain(more.unwrap_or_default()).collect()
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct AgentServices {
+    requests: OpenRequests,
+    terminals: Terminals,
+}
+
+/// The next step of a call about a terminal.
+enum CallRoute {
+    Open(Executor, Bytes),
+    Answered(serde_json::Value),
+}
+
+impl AgentServices {
+    /// Handles a request of an agent, whose line has the session's public id. Returns `None` if nothing serves it.
+    pub(crate) fn on_request(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &Workplace<'_>,
+        (host, id): (HostId, &Id),
+        kind: RequestKind,
+        line: Bytes,
+    ) -> Option<Vec<EngineEvent>> {
+        let route = match kind {
+            RequestKind::Call(call) => self.route_call(cx, place, call, line),
+            _ => Ok(CallRoute::Open(place.executor(kind)?, line)),
+        };
+        let route = route.and_then(|route| match route {
+            CallRoute::Open(..) => self.check_room(place, kind).map(|()| route),
+            CallRoute::Answered(_) => Ok(route),
+        });
+        let line = match route {
+            Ok(CallRoute::Open(by, line)) => {
+                let (request, session) = (InteractionId(cx.ids.issue()), Some(place.row.key));
+                let row =
+                    InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
+                cx.out.durable = true;
+                cx.out.records.push(Record::Interaction(row.clone()));
+                return Some(self.open(cx, place, row, id.clone(), by));
+            }
+            Ok(CallRoute::Answered(result)) => build::response(id, &result),
+            Err(error) => build::error(id, &error),
+        };
+        Some(vec![EngineEvent::AgentAnswered(Answer { host, line })])
+    }
+
+    /// Continues a request of the last daemon; `place` is the session that the process still holds. Returns
+    /// `None` if the row is no such request.
+    pub(crate) fn recover(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: Option<&Workplace<'_>>,
+        row: &InteractionRow,
+    ) -> Option<Vec<EngineEvent>> {
+        let Ok(Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
+            return None;
+        };
+        let is_repeatable =
+            matches!(RequestKind::of(&method)?, RequestKind::Read | RequestKind::Write);
+        Some(match place.filter(|_| is_repeatable) {
+            Some(place) => self.open(cx, place, row.clone(), id, Executor::Acpd),
+            None => {
+                cx.out.records.push(Record::InteractionGone { id: row.id });
+                let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
+                let line = build::error(&id, &error);
+                vec![EngineEvent::AgentAnswered(Answer { host: row.host, line })]
+            }
+        })
+    }
+
+    fn open(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &Workplace<'_>,
+        row: InteractionRow,
+        asked_as: Id,
+        by: Executor,
+    ) -> Vec<EngineEvent> {
+        let (session, agent, roots) = (place.row.key, place.row.agent.clone(), roots(place.row));
+        let InteractionRow { id, host, line, .. } = row;
+        if let Executor::Client(client) = by {
+            let line = set_id(&place.line_for(client, &line), &Id::issued(id.0));
+            cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        }
+        let request = AgentRequest { session, agent, roots, host, asked_as, line, by };
+        self.requests.open(id, request);
+        if by == Executor::Acpd { self.serve(cx, id) } else { Vec::new() }
+    }
+
+    /// Begins acpd's work for a request; a wait ends with the command.
+    fn serve(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+        match self.requests.get(id).map(|request| request.effect(id)) {
+            Some(Ok(effect)) => {
+                cx.out.effects.extend(effect);
+                Vec::new()
+            }
+            Some(Err(text)) => {
+                let error = ErrorObject::new(code::INVALID_PARAMS, text);
+                self.end(cx, id, |id| build::error(id, &error))
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// # Errors
+    /// When too many requests of the session are open, or it has too many terminals for one more.
+    fn check_room(&mut self, place: &Workplace<'_>, kind: RequestKind) -> Result<(), ErrorObject> {
+        let key = place.row.key;
+        self.requests.check_room(key)?;
+        if kind == RequestKind::Terminal {
+            self.terminals.make_room(key, |number| place.editor(number).is_some())?;
+        }
+        Ok(())
+    }
+
+    /// Finds the executor of a call about a terminal, and the line for it.
+    fn route_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &Workplace<'_>,
+        call: TerminalCall,
+        line: Bytes,
+    ) -> Result<CallRoute, ErrorObject> {
+        let missing = || ErrorObject::new(code::INVALID_PARAMS, "`terminalId` is missing");
+        let name = str_at(&line, &["params", "terminalId"]).ok_or_else(missing)?;
+        match TerminalName::parse(&name) {
+            Some(TerminalName::Editor { editor, id }) => {
+                if call == TerminalCall::Release {
+                    self.terminals.forget(&name);
+                }
+                let editor = place.editor(editor).ok_or_else(|| {
+                    let gone = format!("the editor that has the terminal `{name}` is gone");
+                    ErrorObject::new(code::NOT_FOUND, gone)
+                })?;
+                let id = json!(id).to_string();
+                let line = set_member(&line, &["params", "terminalId"], id.as_bytes());
+                Ok(CallRoute::Open(Executor::Client(editor.client), line))
+            }
+            Some(TerminalName::Own(number)) => {
+                Ok(match self.terminals.call(cx, place.row.key, call, number)? {
+                    TerminalAnswer::Later => CallRoute::Open(Executor::Acpd, line),
+                    TerminalAnswer::Now(result) => CallRoute::Answered(result),
+                })
+            }
+            None => Err(unknown(&name)),
+        }
+    }
+
+    /// acpd has served a request; `is_held` says whether a process still holds a session.
+    pub(crate) fn on_served(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: InteractionId,
+        result: Result<Bytes, ServeError>,
+        is_held: impl Fn(SessionKey, HostId) -> bool,
+    ) -> Vec<EngineEvent> {
+        let Some(request) = self.requests.get(id) else { return Vec::new() };
+        let (session, host) = (request.session, request.host);
+        let result = match result {
+            Ok(_) if request.kind() == Some(RequestKind::Terminal) && !is_held(session, host) => {
+                cx.out.effects.push(Effect::ReleaseTerminal { terminal: id });
+                let message = "the session was closed meanwhile".to_owned();
+                Err(ServeError { code: code::INTERNAL, message })
+            }
+            Ok(_) if request.kind() == Some(RequestKind::Terminal) => {
+                Ok(self.terminals.made(session, id, cx.now))
+            }
+            result => result,
+        };
+        self.end(cx, id, |id| match &result {
+            Ok(result) => set_member(&build::response(id, &json!(null)), &["result"], result),
+            Err(ServeError { code, message }) => {
+                build::error(id, &ErrorObject::new(*code, message.clone()))
+            }
+        })
+    }
+
+    /// Handles an answer of a client, whose terminals have this number in their names. Returns `None` if it
+    /// answers no request of an agent.
+    pub(crate) fn on_client_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (client, editor): (ClientId, u64),
+        id: &Id,
+        line: &Bytes,
+        outcome: &Outcome<'_>,
+    ) -> Option<Vec<EngineEvent>> {
+        let id = id.as_issued().map(InteractionId)?;
+        let request = self.requests.get(id)?;
+        if request.by != Executor::Client(client) {
+            return None;
+        }
+        Some(match (outcome, request.kind()) {
+            // The client declared the method but does not have it.
+            (Outcome::Error(error), Some(RequestKind::Read))
+                if ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND =>
+            {
+                self.give_to_acpd(cx, id)
+            }
+            (Outcome::Result(_), Some(RequestKind::Terminal)) => {
+                let line = self.terminals.made_by_editor(request.session, editor, line);
+                self.end(cx, id, |id| set_id(&line, id))
+            }
+            _ => self.end(cx, id, |id| set_id(line, id)),
+        })
+    }
+
+    fn give_to_acpd(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+        self.requests.give_to_acpd(id);
+        self.serve(cx, id)
+    }
+
+    /// A client is gone: acpd reads files in its place, and other requests fail.
+    pub(crate) fn on_client_gone(&mut self, cx: &mut Cx<'_>, client: ClientId) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        for id in self.requests.which(|request| request.by == Executor::Client(client)) {
+            if self.requests.get(id).and_then(AgentRequest::kind) == Some(RequestKind::Read) {
+                events.extend(self.give_to_acpd(cx, id));
+                continue;
+            }
+            let text = "the editor that was doing it is gone";
+            let error = ErrorObject::new(code::INTERNAL, text);
+            events.extend(self.end(cx, id, |id| build::error(id, &error)));
+        }
+        events
+    }
+
+    /// Handles `$/cancel_request` of an agent. Returns `None` if it is about no request that is open here.
+    pub(crate) fn on_agent_cancel(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        id: &Id,
+    ) -> Option<Vec<EngineEvent>> {
+        let is_it = |request: &AgentRequest| request.host == host && request.asked_as == *id;
+        let request = *self.requests.which(is_it).first()?;
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        Some(self.withdraw(cx, [request], &error))
+    }
+
+    /// Ends the waits for commands of a session, with an error.
+    pub(crate) fn end_waits(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: SessionKey,
+        error: &ErrorObject,
+    ) -> Vec<EngineEvent> {
+        let waits = self.requests.waits(key, |_| true);
+        self.withdraw(cx, waits, error)
+    }
+
+    /// Refuses what is open for a deleted session.
+    pub(crate) fn on_session_deleted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: SessionKey,
+    ) -> Vec<EngineEvent> {
+        let open = self.requests.which(|request| request.session == key);
+        self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"))
+    }
+
+    /// A process no longer holds the session, and cannot release its terminals.
+    pub(crate) fn on_process_left(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &Workplace<'_>,
+    ) -> Vec<EngineEvent> {
+        let key = place.row.key;
+        let error = ErrorObject::new(code::INTERNAL, "the session was closed");
+        let mut events = self.end_waits(cx, key, &error);
+        events.extend(self.end_mirrors(cx, place.row, "ended with the session"));
+        for (number, id) in self.terminals.drop_session(key, cx.out) {
+            let Some(editor) = place.editor(number) else { continue };
+            let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
+            let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
+            events.push(EngineEvent::ClientAsked { client: editor.client, line });
+        }
+        events
+    }
+
+    pub(crate) fn on_process_gone(&mut self, cx: &mut Cx<'_>, host: HostId) {
+        self.requests.drop_host(host, cx.out);
+    }
+
+    /// Returns whether a request about a session is open, or a terminal of it is in use.
+    pub(crate) fn works_for(&self, key: SessionKey) -> bool {
+        self.terminals.has_of(key) || !self.requests.which(|open| open.session == key).is_empty()
+    }
+
+    /// Answers requests with an error, and stops their executors.
+    fn withdraw(
+        &mut self,
+        cx: &mut Cx<'_>,
+        requests: impl IntoIterator<Item = InteractionId>,
+        error: &ErrorObject,
+    ) -> Vec<EngineEvent> {
+        let answers =
+            requests.into_iter().filter_map(|id| self.requests.withdraw(id, error, cx.out));
+        answers.map(EngineEvent::AgentAnswered).collect()
+    }
+
+    fn end(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: InteractionId,
+        answer: impl FnOnce(&Id) -> Bytes,
+    ) -> Vec<EngineEvent> {
+        let answer = self.requests.end(id, answer, cx.out);
+        answer.map(EngineEvent::AgentAnswered).into_iter().collect()
+    }
+
+    /// Returns the session of a terminal of acpd.
+    pub(crate) fn session_of(&self, terminal: InteractionId) -> Option<SessionKey> {
+        self.terminals.session_of(terminal)
+    }
+
+    /// Returns whether a tool call of a session may show a terminal of acpd.
+    pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
+        offers.terminal || !self.terminals.is_empty()
+    }
+
+    /// A tool call of an agent, which is in the journal, may show terminals.
+    pub(crate) fn on_tool_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        line: &Bytes,
+    ) -> Vec<EngineEvent> {
+        let line = self.terminals.show(cx, row, line);
+        updates(row.key, line)
+    }
+
+    /// The deadline for the next look at a terminal.
+    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx<'_>, terminal: InteractionId) {
+        self.terminals.look(cx, terminal);
+    }
+
+    /// Output of a command that runs, in a session with this row.
+    pub(crate) fn on_terminal_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        terminal: InteractionId,
+        tail: TerminalTail,
+    ) -> Vec<EngineEvent> {
+        let lines = self.terminals.seen(cx, row, terminal, tail);
+        updates(row.key, lines)
+    }
+
+    /// A command has ended, in a session with this row.
+    pub(crate) fn on_terminal_end(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        terminal: InteractionId,
+        end: TerminalEnd,
+    ) -> Vec<EngineEvent> {
+        let mut events = Vec::new();
+        let Some(status) = self.terminals.ended(terminal, end) else { return events };
+        let is_it = |line: &[u8]| own_terminal(line) == Some(terminal);
+        for wait in self.requests.waits(row.key, is_it) {
+            events.extend(self.end(cx, wait, |id| build::response(id, &status)));
+        }
+        let lines = self.terminals.show_end(cx, row, terminal);
+        events.extend(updates(row.key, lines));
+        events
+    }
+
+    /// Shows the last output of a session's commands, which were ended, with the reason.
+    pub(crate) fn end_mirrors(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: &SessionRow,
+        why: &str,
+    ) -> Vec<EngineEvent> {
+        updates(row.key, self.terminals.end_mirrors(cx, row, why))
+    }
+}
+
+fn updates(session: SessionKey, lines: impl IntoIterator<Item = Bytes>) -> Vec<EngineEvent> {
+    lines.into_iter().map(|line| EngineEvent::SessionUpdated { session, line }).collect()
+}
