@@ -131,7 +131,20 @@ const CORE: [(&str, &[&str]); 30] = [
     ("clients", &["fault", "ids", "input", "params", "record"]),
     (
         "session",
-        &["auth", "gist", "hash", "ids", "params", "profile", "record", "tool_calls", "views"],
+        &[
+            "auth",
+            "fault",
+            "gist",
+            "hash",
+            "ids",
+            "input",
+            "params",
+            "profile",
+            "prompt",
+            "record",
+            "tool_calls",
+            "views",
+        ],
     ),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included. A

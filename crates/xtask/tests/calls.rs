@@ -10,7 +10,7 @@ use syn::{Expr, FnArg, ImplItemFn, ItemFn, ItemImpl, ItemStruct, Pat, ReturnType
 use xtask::workspace;
 
 /// Largest number of files of acpd-core that call each other in a circle. It may only fall.
-const LARGEST_CIRCLE: usize = 62;
+const LARGEST_CIRCLE: usize = 61;
 
 /// Methods of the standard library: a receiver of unknown type is no type of ours.
 const COMMON: [&str; 25] = [

@@ -367,7 +367,7 @@ impl Hub {
         slots.sort_by_key(|slot| self.urgency_of(*slot));
         for slot in slots {
             let wanted = self.is_needed(slot)
-                || self.sessions.of_slot(slot).iter().any(|key| self.wants_host(*key));
+                || self.sessions.of_slot(slot).iter().any(|key| self.sessions.wants_host(*key));
             if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
                 for key in self.sessions.of_slot(slot) {
                     self.session_mut(key).eager = false;

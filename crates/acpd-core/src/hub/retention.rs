@@ -35,6 +35,22 @@ const NEXT: u64 = 1000;
 type Sizes = BTreeMap<SessionKey, u64>;
 
 impl Hub {
+    fn gc_session(&self, goes: &Goes) -> GcSession {
+        let row = &self.session(goes.key).row;
+        GcSession {
+            session_id: row.public_id.clone().into(),
+            number: goes.key.0,
+            agent: row.agent.clone().into(),
+            name: row.name.clone().map(Into::into),
+            title: row.shown_title().map(Into::into),
+            cwd: row.cwd.clone().into(),
+            updated: row.updated.0,
+            bytes: goes.bytes,
+            limit: goes.limit,
+            workspace: goes.workspace.clone().map(Into::into),
+        }
+    }
+
     fn rules(&self) -> Rules<'_> {
         Rules { all: self.config.retention, workspaces: &self.config.workspaces }
     }
@@ -120,22 +136,6 @@ impl Hub {
     fn expire(&mut self, goes: &Goes, for_good: bool, out: &mut Batch) -> Option<Time> {
         self.tally.session_expired();
         self.delete_for_person(goes.key, for_good, out)
-    }
-
-    fn gc_session(&self, goes: &Goes) -> GcSession {
-        let row = &self.session(goes.key).row;
-        GcSession {
-            session_id: row.public_id.clone().into(),
-            number: goes.key.0,
-            agent: row.agent.clone().into(),
-            name: row.name.clone().map(Into::into),
-            title: row.shown_title().map(Into::into),
-            cwd: row.cwd.clone().into(),
-            updated: row.updated.0,
-            bytes: goes.bytes,
-            limit: goes.limit,
-            workspace: goes.workspace.clone().map(Into::into),
-        }
     }
 
     fn plan(&self, sizes: &Sizes) -> Vec<Goes> {

@@ -88,7 +88,7 @@ impl Hub {
                 return Answer::Taken(effects.remove(at));
             }
         }
-        let deferred = self.take_deferred(to.client, |effect| answers(effect, to));
+        let deferred = self.sessions.take_deferred(to.client, |effect| answers(effect, to));
         deferred.map_or(Answer::Given, Answer::Taken)
     }
 

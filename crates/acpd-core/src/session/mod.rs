@@ -2,12 +2,17 @@
 //! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod activity;
+mod calls;
+pub(crate) mod child;
+mod fanout;
 pub(crate) mod kin;
 pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
+mod restore_queue;
 pub(crate) mod table;
+mod title;
 pub(crate) mod turn;
 pub(crate) mod unused;
 pub(crate) mod way_out;

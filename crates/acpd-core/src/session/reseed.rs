@@ -1,6 +1,26 @@
 //! Texts for a conversation that continues in a new session, and its summary.
 
+use acp_wire::{locate, splice};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::ids::SessionKey;
 use crate::profile::Reseed;
+use crate::session::table::Sessions;
+
+/// The prompt with a first block that sums up what was before.
+pub(crate) fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
+    let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
+    let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
+    let text = format!(
+        "{HEAD} This is all that is known of it:\n\n{text}\n\n[acpd] My next message follows."
+    );
+    let first = json!({ "type": "text", "text": text });
+    let is_empty = prompt[blocks.start + 1..].trim_ascii_start().starts_with(b"]");
+    let block = format!("{first}{}", if is_empty { "" } else { "," });
+    let at = blocks.start + 1;
+    splice(&prompt, &[(at..at, block.as_bytes())])
+}
 
 /// Prompt for an agent whose turn was interrupted, with `on_interrupted = "continue"`.
 pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
@@ -35,4 +55,24 @@ pub(crate) enum Summary {
     Unknown,
     Asked,
     Known(String),
+}
+
+impl Sessions {
+    /// Why a session that owes a summary was given up.
+    pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
+        let reason = self.session(key).row.reason.as_deref();
+        match reason.and_then(without_promise) {
+            Some(reason) => reason.to_owned(),
+            None => "it was given up before, and the agent has said nothing since".to_owned(),
+        }
+    }
+
+    /// Puts the summary that is owed before a prompt to the agent.
+    pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
+        let owed = self.session(key).owes_summary();
+        match std::mem::take(&mut self.session_mut(key).summary) {
+            Summary::Known(text) if owed => with_first_block(prompt, &text),
+            _ => prompt,
+        }
+    }
 }

@@ -5,11 +5,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
+use acp_wire::UpdateClass;
+use acpd_api::{Reason, Role, UndoParams};
 use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::cmp::Reverse;
 
-use crate::ids::{HostId, Seq, SessionKey, SlotId};
-use crate::record::{Child, SessionRow};
-use crate::session::{Session, State};
+use crate::fault::Fault;
+use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
+use crate::session::restore::{mode_option, option_map};
+use crate::session::{LateReplay, Session, State, State as SessionState};
+
+/// The party that waits for a process or a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A client waits for an answer.
+    Awaited,
+    /// A client has the session open.
+    Watched,
+    Unattended,
+}
 
 /// The part that is on disk as well.
 #[derive(Debug)]
@@ -107,6 +124,14 @@ impl Sessions {
         let session = self.by_key.get_mut(&key)?;
         self.touched.insert(key);
         Some(session)
+    }
+
+    pub(crate) fn session(&self, key: SessionKey) -> &Session {
+        &self.by_key[&key]
+    }
+
+    pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
+        self.get_mut(key).expect("a key is only kept while its session exists")
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -309,5 +334,223 @@ impl Deref for Sessions {
 
     fn deref(&self) -> &BTreeMap<SessionKey, Session> {
         &self.by_key
+    }
+}
+
+impl Sessions {
+    /// From now on a session has these servers.
+    pub(crate) fn keep_servers(&mut self, key: SessionKey, mcp_servers: Bytes, out: &mut Batch) {
+        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+        self.session_mut(key).mcp_servers = Some(mcp_servers);
+    }
+
+    /// Returns whether an update outside of a turn belongs to the replay of an answered load. No
+    /// client has prompted since, so a user message begins it.
+    pub(crate) fn is_late_replay(
+        &mut self,
+        key: SessionKey,
+        class: UpdateClass,
+        is_user: bool,
+    ) -> bool {
+        let late = &mut self.session_mut(key).late_replay;
+        if is_user && *late == LateReplay::Possible {
+            *late = LateReplay::Coming;
+        }
+        *late == LateReplay::Coming
+            && matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall)
+    }
+
+    pub(crate) fn waits_for_login(&self, key: SessionKey) -> bool {
+        self.session(key).row.rest == Dormant::NeedsLogin
+    }
+
+    /// The sessions of a process in the order in which they are to be brought back.
+    pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
+        let mut keys = self.of_slot(id);
+        keys.sort_by_key(|key| (self.urgency(*key), Reverse(self.session(*key).row.updated)));
+        keys
+    }
+
+    pub(crate) fn urgency(&self, key: SessionKey) -> Urgency {
+        let session = self.session(key);
+        if session.is_awaited() {
+            Urgency::Awaited
+        } else if session.attached.is_empty() {
+            Urgency::Unattended
+        } else {
+            Urgency::Watched
+        }
+    }
+
+    /// Returns whether an agent works on the restore of a session.
+    pub(crate) fn is_at_agent(&self, key: SessionKey) -> bool {
+        match &self.session(key).state {
+            SessionState::Restoring(restore) => restore.is_at_agent(),
+            SessionState::Live | SessionState::Dormant => false,
+        }
+    }
+
+    /// The agent has said something of its own.
+    pub(crate) fn note_spoken(&mut self, key: SessionKey) {
+        if !self.session(key).row.heard {
+            self.session_mut(key).row.edit().heard = true;
+        }
+    }
+
+    /// Returns whether the process holds a session under this id of its own.
+    pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
+        self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
+            State::Live => true,
+            State::Restoring(restore) => restore.is_back(),
+            State::Dormant => false,
+        })
+    }
+
+    /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
+    pub(crate) fn take_values(
+        &mut self,
+        key: SessionKey,
+        modes: Option<&RawValue>,
+        options: Option<&RawValue>,
+        in_force: bool,
+        out: &mut Batch,
+    ) {
+        let options = options.filter(|options| options.get() != "null");
+        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
+        for (value, raw) in values {
+            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
+                let json = Bytes::copy_from_slice(raw.get().as_bytes());
+                out.records.push(Record::Value { session: key, key: value, json });
+            }
+        }
+        if !in_force {
+            return;
+        }
+        let row = self.session_mut(key).row.edit();
+        if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
+            row.mode = Some(modes.current_mode_id);
+        }
+        if let Some(options) = options {
+            row.options = option_map(options);
+            if let Some(mode) = row.mode.as_mut()
+                && let Some(option) = mode_option(options)
+            {
+                *mode = option;
+            }
+        }
+    }
+
+    /// Returns whether the session needs its agent's process.
+    pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
+        has_prompts || !session.waiting.is_empty() || session.eager
+    }
+
+    /// Returns whether a stop would interrupt a turn or a subagent of the process.
+    pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
+        let mut sessions = self.values().filter(|session| session.slot == slot);
+        sessions.any(|session| session.running.is_some() || session.has_busy_child())
+    }
+
+    pub(crate) fn fork_point(&self, key: SessionKey) -> ForkPoint {
+        let session = self.session(key);
+        let row = &session.row;
+        ForkPoint {
+            session: key,
+            head: session.head,
+            prompts: row.prompts,
+            last_prompt: row.last_prompt,
+            heard: row.heard || row.prompts > 0,
+            turn: session.running.as_ref().map(|turn| turn.started),
+            open_tools: row.open_tools.clone(),
+            children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
+        }
+    }
+
+    /// Returns the sessions that can be brought back, of the agent and since the time that are named.
+    pub(crate) fn aside_of<'a>(
+        &'a self,
+        wanted: &'a UndoParams,
+    ) -> impl Iterator<Item = &'a SessionRow> {
+        let UndoParams { agent, since, .. } = wanted;
+        self.aside().filter(move |row| {
+            agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                && since.is_none_or(|since| row.removed.is_some_and(|at| at.0 >= since))
+        })
+    }
+
+    /// The one that is named, or the one that was deleted last.
+    pub(crate) fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
+        let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
+        let Some(text) = wanted.session.as_deref() else {
+            let last = rows.first().map(|row| row.key);
+            return last
+                .ok_or_else(|| Fault::new(Reason::SessionNotFound, "no deleted session is kept"));
+        };
+        let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
+        let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
+        // Of several that had a name, the last one is meant.
+        let found = rows.iter().find(whole).or_else(|| {
+            let mut fitting = rows.iter().filter(begins);
+            fitting.next().filter(|_| fitting.next().is_none())
+        });
+        found.map(|row| row.key).ok_or_else(|| {
+            let fault = Fault::no_session(text);
+            let kept: Vec<String> =
+                rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
+            if kept.is_empty() {
+                return fault.hint("no deleted session is kept");
+            }
+            fault.hint(format!("these can be brought back: {}", kept.join(", ")))
+        })
+    }
+
+    /// Returns whether an id is the agent's for a session with another public id, or for a child.
+    pub(crate) fn is_ours(&self, profile: &str, id: &str) -> bool {
+        let mut rows = self.values().map(|session| &session.row);
+        let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
+        rows.any(|row| row.agent == profile && of_row(row)) || self.is_aside(profile, id)
+    }
+
+    /// Returns whether a turn of another sender runs or waits in a session.
+    pub(crate) fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let running = session.running.iter().map(|turn| &turn.senders);
+        let mut senders = session.queue.iter().map(|prompt| &prompt.senders).chain(running);
+        senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
+    }
+
+    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
+        match self.session(key).attached.get(&client) {
+            Some(attached) if attached.role == Role::Observer => {
+                Err(Fault::invalid("this connection only observes the session")
+                    .hint("attach as a controller"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
+        let names: Vec<String> = keys
+            .iter()
+            .take(8)
+            .map(|key| {
+                let row = &self.session(*key).row;
+                match &row.name {
+                    Some(name) => format!("`{name}` ({}, {})", row.agent, row.public_id),
+                    None => format!("{} ({})", row.public_id, row.agent),
+                }
+            })
+            .collect();
+        let text =
+            format!("`{text}` is ambiguous: matches {} sessions: {}", keys.len(), names.join(", "));
+        Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
+            .hint("choose with `-a AGENT`, or give the id, or more of the name")
+    }
+
+    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
+        self.get(&key).is_some_and(|session| session.is_controlled_by(client))
     }
 }

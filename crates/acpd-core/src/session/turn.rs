@@ -3,14 +3,23 @@
 use std::collections::BTreeSet;
 
 use acp_wire::bound::NAME;
-use acp_wire::{StateKey, UpdateClass, clipped, str_at};
-use acpd_api::{ClientName, CutShort, Tokens};
+use acp_wire::{StateKey, UpdateClass, clipped, code, set_member, str_at};
+use acpd_api::{ClientName, CutShort, QueueInfo, QueuedPrompt, Reason, Tokens};
 use acpd_policy::Verdict;
 use bytes::Bytes;
+use serde_json::json;
 
+use crate::fault::Fault;
 use crate::ids::{Requester, SessionKey, Time};
+use crate::params::raw_at;
 use crate::profile::FailureSign;
+use crate::prompt::in_place_of;
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
+use crate::session::table::Sessions;
+
+/// Hint after an interrupted turn.
+pub(crate) const GOES_ON: &str =
+    "send another prompt to continue; the interrupted turn is not repeated";
 
 /// Advice for a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
@@ -165,4 +174,99 @@ impl Running {
 /// Returns whether an update is about work. Other facts, such as commands, may come at any time.
 pub(crate) fn is_work(class: UpdateClass) -> bool {
     !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
+}
+
+impl Sessions {
+    /// Where a prompt waits: in the place of one that was taken back, else behind all others.
+    pub(crate) fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
+        let queue = &self.session(key).queue;
+        let taken_back = in_place_of(line);
+        let came_later = |queued: &Queued| taken_back.is_some_and(|ticket| queued.ticket > ticket);
+        queue.iter().position(came_later).unwrap_or(queue.len())
+    }
+
+    /// The error for the senders of an interrupted turn.
+    pub(crate) fn interrupted_fault(&self, key: SessionKey, fault: Fault) -> Fault {
+        let row = &self.session(key).row;
+        let fault = match fault.data.reason {
+            Reason::OutcomeUnknown => fault.hint(format!(
+                "look at what was done (`acpctl session log {}`), then send it again if need be",
+                row.word()
+            )),
+            // The caller that deletes the session knows whether it can be restored.
+            Reason::SessionRemoved => fault,
+            _ => fault.hint(GOES_ON),
+        };
+        fault.session(&row.public_id)
+    }
+
+    /// The error for a prompt to a session that the agent no longer has.
+    pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
+        Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
+            .session(&row.public_id)
+            .hint(self.session(key).way_out().unwrap_or_default())
+    }
+
+    /// A line to the agent, with the id that the agent uses.
+    pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id {
+            return line;
+        }
+        set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
+    }
+
+    /// Returns the queued prompts of a session.
+    pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
+        let session = self.session(key);
+        let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
+            let prompt = raw_at(&queued.line, &["params", "prompt"])?.to_owned();
+            Some(QueuedPrompt { place, ticket: queued.ticket, at: queued.at.0, prompt })
+        });
+        QueueInfo { session_id: session.row.public_id.clone().into(), prompts: prompts.collect() }
+    }
+
+    pub(crate) fn place_of(&self, key: SessionKey, ticket: u64) -> Result<usize, Fault> {
+        let session = self.session(key);
+        let place = session.queue.iter().position(|queued| queued.ticket == ticket);
+        place.ok_or_else(|| {
+            let text = format!("that prompt does not wait in session `{}`", session.row.handle());
+            let hint = format!("`acpctl queue {}` lists those that wait", session.row.word());
+            Fault::invalid(text).session(&session.row.public_id).hint(hint)
+        })
+    }
+
+    pub(crate) fn no_turn(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let text = format!("no turn runs in session `{}`", row.handle());
+        Fault::new(Reason::NoTurn, text)
+            .with_code(code::INVALID_REQUEST)
+            .session(&row.public_id)
+            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
+    }
+
+    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
+    pub(crate) fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
+        let row = &self.session(key).row;
+        let outcome = clipped(outcome, NAME);
+        let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
+        Fault::new(Reason::CannotSteer, text)
+            .session(&row.public_id)
+            .hint("send it again, or as a prompt, which waits until the turn is over")
+    }
+
+    pub(crate) fn cannot_steer(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let text = format!("agent `{}` takes no message into a running turn", row.agent);
+        let name = row.word();
+        Fault::new(Reason::CannotSteer, text)
+            .with_code(code::METHOD_NOT_FOUND)
+            .session(&row.public_id)
+            .hint(format!(
+                "send it as a prompt, which waits until the turn is over (`acpctl run -s {name} …`), or \
+                 cancel the turn first (`acpctl cancel {name}`)"
+            ))
+    }
 }

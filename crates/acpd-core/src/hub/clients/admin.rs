@@ -190,7 +190,7 @@ impl Hub {
     pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
         let text = wanted.session.as_str();
         if let Some(number) = wanted.number {
-            return self.by_number(number);
+            return self.sessions.by_number(number);
         }
         let of_agent = |key: &SessionKey| {
             wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
@@ -217,7 +217,7 @@ impl Hub {
             match found.as_slice() {
                 [] => {}
                 [key] => return Ok(*key),
-                several => return Err(self.ambiguous(text, several)),
+                several => return Err(self.sessions.ambiguous(text, several)),
             }
         }
         match &wanted.agent {
@@ -230,24 +230,6 @@ impl Hub {
     pub(crate) fn is_agent(&self, name: &str) -> bool {
         self.config.agents.contains_key(name)
             || self.sessions.values().any(|session| session.row.agent == name)
-    }
-
-    fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
-        let names: Vec<String> = keys
-            .iter()
-            .take(8)
-            .map(|key| {
-                let row = &self.session(*key).row;
-                match &row.name {
-                    Some(name) => format!("`{name}` ({}, {})", row.agent, row.public_id),
-                    None => format!("{} ({})", row.public_id, row.agent),
-                }
-            })
-            .collect();
-        let text =
-            format!("`{text}` is ambiguous: matches {} sessions: {}", keys.len(), names.join(", "));
-        Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
-            .hint("choose with `-a AGENT`, or give the id, or more of the name")
     }
 
     fn session_infos(
@@ -580,7 +562,7 @@ impl Hub {
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
         let taken_back = if turn_only { 0 } else { waiting };
-        let prompts = if turn_only { Vec::new() } else { self.queue_info(key).prompts };
+        let prompts = if turn_only { Vec::new() } else { self.sessions.queue_info(key).prompts };
         if !running && taken_back == 0 {
             let text = format!("no turn runs in session `{}`", session.row.handle());
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);

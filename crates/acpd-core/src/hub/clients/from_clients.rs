@@ -268,11 +268,11 @@ impl Hub {
             return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
-            self.refuse_for_child(&profile, method, &session)?;
+            self.sessions.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(asked, &profile, &session, out);
         };
         if !matches!(method, "session/load" | "session/resume" | "session/status") {
-            self.may_control(to.client, key)?;
+            self.sessions.may_control(to.client, key)?;
         }
         match method {
             "session/load" => self.open_session(asked, key, ReadStyle::History, out)?,
@@ -303,7 +303,7 @@ impl Hub {
             }
             _ => {
                 if self.session(key).row.rest == Dormant::Lost {
-                    return Err(self.lost_fault(key));
+                    return Err(self.sessions.lost_fault(key));
                 }
                 self.ensure_attached(to.client, key, out);
                 let relayed =
@@ -315,18 +315,8 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
-        match self.session(key).attached.get(&client) {
-            Some(attached) if attached.role == Role::Observer => {
-                Err(Fault::invalid("this connection only observes the session")
-                    .hint("attach as a controller"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn ensure_attached(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        if !self.is_attached(client, key) {
+        if !self.sessions.is_attached(client, key) {
             self.attach(client, key, Role::Controller, None, ReadStyle::Resume, out);
         }
     }
@@ -379,7 +369,7 @@ impl Hub {
             }
             return;
         };
-        if self.may_control(client, key).is_err() {
+        if self.sessions.may_control(client, key).is_err() {
             return;
         }
         if method == "session/cancel" {
@@ -390,7 +380,7 @@ impl Hub {
             if self.is_clogged(slot) || self.store_health.is_failing() {
                 return;
             }
-            let line = self.to_agent_id(key, line.clone());
+            let line = self.sessions.to_agent_id(key, line.clone());
             self.host_write(slot, line, out);
         }
     }
@@ -638,7 +628,7 @@ impl Hub {
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);
-        let line = self.to_agent_id(key, set_id(&line, &Id::issued(ask)));
+        let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
         self.host_write(slot, line, out);
     }
 
@@ -672,7 +662,7 @@ impl Hub {
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if let Some(number) = meta.parent {
             let what = "begin sessions for a session of another agent";
-            let parent = self.by_number(number)?;
+            let parent = self.sessions.by_number(number)?;
             self.must_be_its_own(to.client, parent, what)?;
             params = with_parent(&params, &self.parent_for(parent)?);
         }

@@ -132,7 +132,7 @@ impl Hub {
                 boolean_options: client.capabilities.boolean_options,
             }),
         );
-        self.send_behind(to.client, Some(key), effect, out);
+        self.sessions.send_behind(to.client, Some(key), effect, out);
     }
 
     /// How many other clients use a session: they control it, or are away and wait for a prompt.

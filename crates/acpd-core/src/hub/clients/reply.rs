@@ -59,7 +59,7 @@ impl Hub {
             return;
         }
         let effect = Effect::Client(to.client, ToClient::Line(line));
-        self.send_behind(to.client, session, effect, out);
+        self.sessions.send_behind(to.client, session, effect, out);
     }
 
     /// A live-only notice for one client.

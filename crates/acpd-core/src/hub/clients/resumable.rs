@@ -126,7 +126,12 @@ impl Hub {
         // them, neither of what it asked to make nor of what it was about to follow.
         for Reply { line, session } in self.clients.replies_after_return(client, &open, out) {
             let line = self.as_shown_to(client, line);
-            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
+            self.sessions.send_behind(
+                client,
+                session,
+                Effect::Client(client, ToClient::Line(line)),
+                out,
+            );
             self.attach_anew(client, session, out);
         }
         // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
@@ -144,7 +149,7 @@ impl Hub {
     /// Attaches a client to a session of which it has nothing.
     fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
         let key = key.filter(|key| self.sessions.contains_key(key));
-        if let Some(key) = key.filter(|key| !self.is_attached(client, *key)) {
+        if let Some(key) = key.filter(|key| !self.sessions.is_attached(client, *key)) {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
         }
@@ -163,7 +168,7 @@ impl Hub {
         for id in asked.iter().filter_map(Id::as_issued) {
             let Some(open) = self.questions.get(InteractionId(id)) else { continue };
             let Some(key) = open.session else { continue };
-            if !self.is_controller(client, key) {
+            if !self.sessions.is_controller(client, key) {
                 self.take_back_offers(client, key, out);
             }
         }

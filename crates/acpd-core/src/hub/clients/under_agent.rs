@@ -48,7 +48,8 @@ impl Hub {
             UnderAgent::Refused(what) => Some(what),
             UnderAgent::OwnTurns(what) => {
                 let key = self.session_meant(client, method, params);
-                let of_others = key.is_some_and(|key| self.has_turns_of_others(client, key));
+                let of_others =
+                    key.is_some_and(|key| self.sessions.has_turns_of_others(client, key));
                 of_others.then_some(what)
             }
         };
@@ -88,7 +89,11 @@ impl Hub {
         let its_own = || {
             let open = self.questions.get(InteractionId::parse(&id)?)?;
             let session = self.session(open.session?);
-            let own = self.by_number(parent?).ok().filter(|own| self.is_its_own(client, *own))?;
+            let own = self
+                .sessions
+                .by_number(parent?)
+                .ok()
+                .filter(|own| self.is_its_own(client, *own))?;
             let own = &self.session(own).row;
             let begun_by = session.kin.parent.as_ref()?;
             let senders = &session.running.as_ref()?.senders;
@@ -116,14 +121,6 @@ impl Hub {
         let id = str_at(params?.get().as_bytes(), &["sessionId"])?;
         let child = || self.sessions.child_by_public_id(profile, &id).map(|(key, ..)| key);
         self.sessions.by_public_id(profile, &id).or_else(child)
-    }
-
-    /// Returns whether a turn of another sender runs or waits in a session.
-    fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let running = session.running.iter().map(|turn| &turn.senders);
-        let mut senders = session.queue.iter().map(|prompt| &prompt.senders).chain(running);
-        senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
     }
 }
 

@@ -153,7 +153,7 @@ impl Hub {
     /// Takes the mark off the sessions that wait for a login.
     pub(crate) fn unblock(&mut self, slot: SlotId, out: &mut Batch) -> Vec<SessionKey> {
         let mut keys = self.sessions.of_slot(slot);
-        keys.retain(|key| self.waits_for_login(*key));
+        keys.retain(|key| self.sessions.waits_for_login(*key));
         for key in &keys {
             let session = self.session_mut(*key);
             let row = session.row.edit();
@@ -163,10 +163,6 @@ impl Hub {
             self.tell_state(*key, out);
         }
         keys
-    }
-
-    pub(crate) fn waits_for_login(&self, key: SessionKey) -> bool {
-        self.session(key).row.rest == Dormant::NeedsLogin
     }
 
     /// The agent wants a login before it goes on with a session that it holds: what was not given to
@@ -180,7 +176,7 @@ impl Hub {
 
     /// The user tries again despite a missing login.
     pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
-        if self.waits_for_login(key) {
+        if self.sessions.waits_for_login(key) {
             let row = self.session_mut(key).row.edit();
             row.rest = Dormant::Parked;
             row.reason = None;
@@ -220,7 +216,7 @@ impl Hub {
         self.set_auth(profile, AuthState::Authenticated, source, out);
         let may_run = self.processes.known(profile).row.desired != Desired::Down;
         for slot in self.processes.of_profile(profile).into_iter().filter(|_| may_run) {
-            if self.is_at_work(slot) {
+            if self.sessions.is_at_work(slot) {
                 continue;
             }
             // Those that it holds come back with it; what waits is not given to the old one.

@@ -57,7 +57,11 @@ impl Hub {
         if let Some(client) = waiting.find_map(|waiting| self.clients.get(&waiting.to.client)) {
             return client.offer.clone();
         }
-        let urgent = self.sessions_by_urgency(id).into_iter().find(|key| self.wants_host(*key));
+        let urgent = self
+            .sessions
+            .sessions_by_urgency(id)
+            .into_iter()
+            .find(|key| self.sessions.wants_host(*key));
         match urgent {
             Some(key) => self.session(key).row.client_meta.clone(),
             None => self.processes.known_of(id).row.client_meta.clone(),

@@ -30,9 +30,9 @@ use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::State;
 use crate::session::replay::HISTORY_BYTES;
 use crate::session::turn::is_work;
-use crate::session::{LateReplay, State};
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
 
@@ -262,7 +262,7 @@ impl Hub {
             },
             _ => None,
         };
-        let line = self.to_public_id(key, line.clone());
+        let line = self.sessions.to_public_id(key, line.clone());
         let is_list = is_update && update.is_none();
         if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
             for line in lines {
@@ -331,26 +331,15 @@ impl Hub {
             let first = is_work(class).then(|| running.touch(now)).flatten();
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
-                self.note_spoken(key);
+                self.sessions.note_spoken(key);
             }
             self.tally.first_update(first);
             self.note_said(key, update, &line);
             self.note_failure(key, &line);
-        } else if self.is_late_replay(key, class, is_user) {
+        } else if self.sessions.is_late_replay(key, class, is_user) {
             return;
         }
         self.journal_update(key, line, class, out);
-    }
-
-    /// Returns whether an update outside of a turn belongs to the replay of an answered load. No
-    /// client has prompted since, so a user message begins it.
-    fn is_late_replay(&mut self, key: SessionKey, class: UpdateClass, is_user: bool) -> bool {
-        let late = &mut self.session_mut(key).late_replay;
-        if is_user && *late == LateReplay::Possible {
-            *late = LateReplay::Coming;
-        }
-        *late == LateReplay::Coming
-            && matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall)
     }
 
     /// Appends an update of the agent and remembers what of it counts later.
@@ -371,8 +360,8 @@ impl Hub {
             UpdateClass::State(state_key) => {
                 self.note_state(key, state_key, &line, out);
                 if state_key == StateKey::Info {
-                    line = self.with_title_that_counts(key, line);
-                    line = self.merge_info(key, line);
+                    line = self.sessions.with_title_that_counts(key, line);
+                    line = self.sessions.merge_info(key, line);
                 }
                 EventKind::State(state_key)
             }
@@ -399,7 +388,7 @@ impl Hub {
         let Some(params) = raw_at(line, &["params"]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
-        let is_told = self.note_call(key, id, update_in(line));
+        let is_told = self.sessions.note_call(key, id, update_in(line));
         let now = self.now;
         self.session_mut(key).follow_tool(id, &head, is_told, now);
     }
@@ -416,9 +405,9 @@ impl Hub {
             }
             StateKey::Options => {
                 let options = raw_at(line, &["params", "update", "configOptions"]);
-                self.take_values(key, None, options, !restoring, out);
+                self.sessions.take_values(key, None, options, !restoring, out);
             }
-            StateKey::Info => self.note_title(key, line),
+            StateKey::Info => self.sessions.note_title(key, line),
             StateKey::Usage => self.note_usage(key, line, out),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
@@ -549,7 +538,7 @@ impl Hub {
         if let Some(point) = &new.fork {
             self.begin_forked(key, point, out);
         }
-        self.take_values(key, made.modes, made.config_options, true, out);
+        self.sessions.take_values(key, made.modes, made.config_options, true, out);
         let mut line = self.for_client(process.slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
@@ -641,7 +630,7 @@ impl Hub {
         }
         let line = self.for_client(slot, &to, line);
         let line = match session.filter(|key| self.sessions.contains_key(key)) {
-            Some(key) => self.to_public_id_in_error(key, line),
+            Some(key) => self.sessions.to_public_id_in_error(key, line),
             None => line,
         };
         self.respond(&to, session, line, out);

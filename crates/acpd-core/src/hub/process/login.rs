@@ -40,7 +40,7 @@ impl Hub {
         let fault = self.login_fault(slot, &error.message);
         self.refuse_waiters(slot, &fault, out);
         for key in self.sessions.of_slot(slot) {
-            if self.wants_host(key) {
+            if self.sessions.wants_host(key) {
                 self.session_needs_login(key, error, out);
             }
         }
@@ -72,7 +72,7 @@ impl Hub {
         }
         let stale_from = agent.host().and_then(|host| host.stale_from);
         let is_stale = stale_from.is_some_and(|from| from <= self.now);
-        if !agent.is_up() || !is_stale || self.is_at_work(slot) {
+        if !agent.is_up() || !is_stale || self.sessions.is_at_work(slot) {
             return false;
         }
         self.slot_mut(slot).renewed = true;

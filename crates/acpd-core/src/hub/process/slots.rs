@@ -342,7 +342,7 @@ impl Hub {
         for waiting in std::mem::take(&mut self.slot_mut(id).waiting) {
             self.serve_waiting(id, waiting, out);
         }
-        for key in self.sessions_by_urgency(id) {
+        for key in self.sessions.sessions_by_urgency(id) {
             self.wake_session(key, out);
         }
         self.check_idle(id, out);
@@ -399,7 +399,8 @@ impl Hub {
     pub(crate) fn is_wanted(&self, id: SlotId) -> bool {
         let agent = &self.processes[&id];
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
-        let wanted = waiting || self.sessions.of_slot(id).iter().any(|key| self.wants_host(*key));
+        let wanted =
+            waiting || self.sessions.of_slot(id).iter().any(|key| self.sessions.wants_host(*key));
         wanted && !self.stays_down(id)
     }
 
@@ -415,7 +416,7 @@ impl Hub {
         let for_good = self.stays_down(id);
         for key in self.sessions.of_slot(id) {
             // Prompts that wait for a login run after it, independent of processes until then.
-            if for_good || !self.waits_for_login(key) {
+            if for_good || !self.sessions.waits_for_login(key) {
                 self.fail_queue(key, &fault, out);
             } else {
                 self.refuse_relayed(key, &fault, out);
@@ -457,7 +458,7 @@ impl Hub {
 
     /// How long a process may outlive the daemon depends on whether it works on something.
     pub(crate) fn lease(&mut self, id: SlotId, out: &mut Batch) {
-        let works = self.is_at_work(id);
+        let works = self.sessions.is_at_work(id);
         let Some(host) = self.processes.get_mut(id).and_then(Slot::host_mut) else { return };
         let busy = works || self.requests.abandoned(host.id).next().is_some();
         if host.reachable && host.leased != Some(busy) {

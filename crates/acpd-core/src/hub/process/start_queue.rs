@@ -12,22 +12,11 @@
 //! Architecture invariant: whoever waits for a place gets one. Each start ends, if only by its
 //! timeout, and every fourth place goes to who has waited longest, whatever it is for.
 
-use std::cmp::Reverse;
-
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::SlotId;
 use crate::input::Batch;
 use crate::process::slot::State;
-
-/// The party that waits for a process or a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Urgency {
-    /// A client waits for an answer.
-    Awaited,
-    /// A client has the session open.
-    Watched,
-    Unattended,
-}
+use crate::session::table::Urgency;
 
 impl Hub {
     /// Starts a process, or lets it wait for a place.
@@ -63,31 +52,14 @@ impl Hub {
         self.processes.starting() < self.config.cold_starts as usize
     }
 
-    /// The sessions of a process in the order in which they are to be brought back.
-    pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
-        let mut keys = self.sessions.of_slot(id);
-        keys.sort_by_key(|key| (self.urgency(*key), Reverse(self.session(*key).row.updated)));
-        keys
-    }
-
     pub(crate) fn urgency_of(&self, id: SlotId) -> Urgency {
         let agent = &self.processes[&id];
         if !agent.waiting.is_empty() || !agent.watchers.is_empty() {
             return Urgency::Awaited;
         }
-        let sessions = self.sessions.of_slot(id).into_iter().filter(|key| self.wants_host(*key));
-        sessions.map(|key| self.urgency(key)).min().unwrap_or(Urgency::Unattended)
-    }
-
-    pub(crate) fn urgency(&self, key: SessionKey) -> Urgency {
-        let session = self.session(key);
-        if session.is_awaited() {
-            Urgency::Awaited
-        } else if session.attached.is_empty() {
-            Urgency::Unattended
-        } else {
-            Urgency::Watched
-        }
+        let sessions =
+            self.sessions.of_slot(id).into_iter().filter(|key| self.sessions.wants_host(*key));
+        sessions.map(|key| self.sessions.urgency(key)).min().unwrap_or(Urgency::Unattended)
     }
 
     /// Processes that are being started, and those that wait for that; for tests.

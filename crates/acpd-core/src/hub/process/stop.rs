@@ -14,12 +14,11 @@ use acpd_api::Reason;
 
 use crate::cx::Cx;
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey, SlotId};
+use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
 use crate::process::slot::{Failed, Host, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
-use crate::session::State as SessionState;
 use crate::timers::Timer;
 
 impl Hub {
@@ -197,20 +196,12 @@ impl Hub {
             crashed && slot.host().is_some_and(|host| self.has_run_long_enough(host, id));
         let sessions = self.sessions.of_slot(id);
         let mut cut_off = sessions.clone();
-        cut_off.retain(|key| ended_late && self.is_at_agent(*key));
+        cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
         for key in sessions {
             self.session_lost_host(key, &fault, out);
         }
         for key in &cut_off {
             self.load_cut_off(*key, cut_off.len() == 1, out);
-        }
-    }
-
-    /// Returns whether an agent works on the restore of a session.
-    fn is_at_agent(&self, key: SessionKey) -> bool {
-        match &self.session(key).state {
-            SessionState::Restoring(restore) => restore.is_at_agent(),
-            SessionState::Live | SessionState::Dormant => false,
         }
     }
 

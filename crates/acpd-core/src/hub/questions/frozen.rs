@@ -1,7 +1,6 @@
 //! Freezes the tool call of a permission question, and asks again when the agent changes it. Called
 //! when an agent asks and when it updates a call.
 
-use acp_wire::bound::LONGEST_ID;
 use acp_wire::{ErrorObject, build, code, str_at};
 use acpd_api::{PermissionDecided, method};
 use bytes::Bytes;
@@ -11,9 +10,8 @@ use crate::ids::{InteractionId, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::questions::{AskedBy, Interaction};
 use crate::record::{EventKind, InteractionRow};
-use crate::session::OPEN_TOOLS;
 use crate::tool_calls::call::{Call, update_in};
-use crate::tool_calls::frozen::{Frozen, call_in};
+use crate::tool_calls::frozen::Frozen;
 
 /// For clients that are not shown it in the question itself.
 const CHANGED: &str = "The agent changed a tool call while you were asked about it. The question was \
@@ -23,68 +21,6 @@ const CHANGED: &str = "The agent changed a tool call while you were asked about 
 const CHANGES: u32 = 16;
 
 impl Hub {
-    /// Fixes what a permission question is about. `is_intact`: the line is as the agent wrote it.
-    pub(crate) fn freeze(&mut self, key: SessionKey, line: &[u8], is_intact: bool) -> Box<Frozen> {
-        let asked = call_in(line);
-        let mut call = match self.name_of_asked(key, line) {
-            None => Call::default(),
-            Some(name) => {
-                let known = self.session(key).calls.get(&name);
-                let call = known.cloned().unwrap_or_else(|| self.new_call(key, &name));
-                self.note_call(key, &name, &asked);
-                call
-            }
-        };
-        call.take_whole(&asked);
-        if !is_intact {
-            call.doubt();
-        }
-        Box::new(Frozen::of(call, 0))
-    }
-
-    /// Many agents say what a call is about when it begins, and ask with little more than its id. Returns whether
-    /// this says what the call does.
-    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
-        let Some(call) = self.call_mut(key, name) else { return false };
-        let is_told = call.take(update);
-        call.shrink_if_over();
-        is_told
-    }
-
-    /// A call that something was said of, if there is room for it.
-    fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
-        if !self.session(key).calls.contains_key(name) {
-            if !self.has_room_for(key, name) {
-                return None;
-            }
-            let new = self.new_call(key, name);
-            self.session_mut(key).calls.insert(name.to_owned(), new);
-        }
-        self.session_mut(key).calls.get_mut(name)
-    }
-
-    fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
-        name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
-    }
-
-    /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
-    /// when there were too many calls to keep.
-    fn new_call(&self, key: SessionKey, name: &str) -> Call {
-        let session = self.session(key);
-        let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
-        // Of calls of subagents it is not known which are open.
-        let was_told = session.row.open_tools.contains(name) || name.contains('\n');
-        let is_known = if is_whole { self.has_room_for(key, name) } else { !was_told };
-        if is_known { Call::default() } else { Call::unknown() }
-    }
-
-    /// The name of the call that a question is about, as in [`Hub::call_name`].
-    fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
-        let id = str_at(line, &["params", "toolCall", "toolCallId"])?;
-        let session = str_at(line, &["params", "sessionId"]);
-        Some(self.call_name(key, session.as_deref(), &id).into_owned())
-    }
-
     /// An update of a call, which is in the journal: questions about a changed call are withdrawn
     /// and asked again.
     pub(crate) fn call_told(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
@@ -93,7 +29,7 @@ impl Hub {
         }
         let Some(id) = str_at(line, &["params", "update", "toolCallId"]) else { return };
         let session = str_at(line, &["params", "sessionId"]);
-        let name = self.call_name(key, session.as_deref(), &id).into_owned();
+        let name = self.sessions.call_name(key, session.as_deref(), &id).into_owned();
         let change = |call: &mut Call| {
             call.take(update_in(line));
         };
@@ -106,8 +42,11 @@ impl Hub {
         let session = str_at(line, &["params", "sessionId"]);
         let (Some(call), Some(session)) = (call, session) else { return };
         let Some(key) = self.sessions.routed(slot, &session) else { return };
-        let name = self.call_name(key, Some(self.public_of(key, &session)), &call).into_owned();
-        if let Some(call) = self.call_mut(key, &name) {
+        let name = self
+            .sessions
+            .call_name(key, Some(self.sessions.public_of(key, &session)), &call)
+            .into_owned();
+        if let Some(call) = self.sessions.call_mut(key, &name) {
             call.doubt();
         }
         self.change_asked(key, &name, Call::doubt, out);
@@ -125,7 +64,7 @@ impl Hub {
             let Some(open) = self.questions.get(interaction) else { continue };
             let Some(frozen) = &open.frozen else { continue };
             if open.asked_by == AskedBy::Budget
-                || self.name_of_asked(key, &open.line).as_deref() != Some(name)
+                || self.sessions.name_of_asked(key, &open.line).as_deref() != Some(name)
             {
                 continue;
             }

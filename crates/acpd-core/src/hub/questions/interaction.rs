@@ -80,13 +80,14 @@ impl Hub {
             return Ok(());
         }
         let line = match key {
-            Some(key) => self.to_public_id(key, line.clone()),
+            Some(key) => self.sessions.to_public_id(key, line.clone()),
             None => line.clone(),
         };
         let is_permission = matches!(question, Question::Permission(_));
         // A call that readers may understand differently is for a person.
         let is_intact = is_intact && std::str::from_utf8(&line).is_ok_and(is_legible);
-        let frozen = key.filter(|_| is_permission).map(|key| self.freeze(key, &line, is_intact));
+        let frozen =
+            key.filter(|_| is_permission).map(|key| self.sessions.freeze(key, &line, is_intact));
         if let (Some(key), Some(frozen)) = (key, &frozen)
             && let Some(answer) = self.decided(key, frozen, &question, out)
         {
@@ -227,10 +228,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        self.sessions.get(&key).is_some_and(|session| session.is_controlled_by(client))
-    }
-
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
         let Some(key) = open.session.filter(|_| open.looks_at.is_none()) else { return };
@@ -240,7 +237,7 @@ impl Hub {
                 .get(&client)
                 .is_some_and(|here| open.question.is_for(&here.capabilities));
         if !shows
-            || !self.is_controller(client, key)
+            || !self.sessions.is_controller(client, key)
             || self.questions.is_offered(client, interaction)
         {
             return;
@@ -271,7 +268,7 @@ impl Hub {
     ) {
         let Some(ask) = self.questions.offer(client, interaction, &mut self.ids) else { return };
         let line = set_id(&line, &Id::issued(ask));
-        self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
+        self.sessions.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
     }
 
     /// `elicitation/complete`: what a page was for is done; for those who were shown it.
@@ -286,7 +283,7 @@ impl Hub {
     /// Returns whether this client may answer this question.
     fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
         let is_asked = match open.session {
-            Some(key) => self.is_controller(client, key),
+            Some(key) => self.sessions.is_controller(client, key),
             None => {
                 let asked = open.about.and_then(|ask| self.requests.get(ask));
                 let requester = asked.and_then(|asked| asked.purpose.requester());
@@ -466,7 +463,12 @@ impl Hub {
         for &(client, id) in &closed.offers {
             let line =
                 build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id) }));
-            self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
+            self.sessions.send_behind(
+                client,
+                key,
+                Effect::Client(client, ToClient::Line(line)),
+                out,
+            );
         }
         if let Some(key) = key {
             let now = self.now;
@@ -487,7 +489,7 @@ impl Hub {
                     &json!({ "requestId": Id::issued(id) }),
                 );
                 let effect = Effect::Client(client, ToClient::Line(line));
-                self.send_behind(client, Some(key), effect, out);
+                self.sessions.send_behind(client, Some(key), effect, out);
             }
         }
     }

@@ -24,6 +24,17 @@ use crate::questions::Interaction;
 use crate::questions::question::{Answer, Question, option_info, params_of};
 
 impl Hub {
+    /// The refusal to answer a question that its agent has put without answers.
+    fn offers_nothing(&self, open: &Interaction) -> Fault {
+        let fault = Fault::invalid("the agent offers no answers to this question");
+        let Some(session) = open.session.map(|key| self.session(key)) else { return fault };
+        // A cancel ends what a turn asks, and a subagent may ask without one.
+        fault.session(&session.row.public_id).hint(match session.running {
+            Some(_) => format!("`acpctl cancel {}` ends the turn that asks", session.row.word()),
+            None => format!("`acpctl agent restart {}` ends it", session.row.agent),
+        })
+    }
+
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
         let open = self.questions.iter();
         let mut interactions: Vec<_> =
@@ -52,7 +63,7 @@ impl Hub {
             session_id: row.map(|row| row.public_id.clone().into()),
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),
-            parent: open.session.and_then(|key| self.parent_handle(key)).map(Into::into),
+            parent: open.session.and_then(|key| self.sessions.parent_handle(key)).map(Into::into),
             at: open.at.0,
             question: question_info(open)?,
         })
@@ -97,17 +108,6 @@ impl Hub {
         Ok(())
     }
 
-    /// The refusal to answer a question that its agent has put without answers.
-    fn offers_nothing(&self, open: &Interaction) -> Fault {
-        let fault = Fault::invalid("the agent offers no answers to this question");
-        let Some(session) = open.session.map(|key| self.session(key)) else { return fault };
-        // A cancel ends what a turn asks, and a subagent may ask without one.
-        fault.session(&session.row.public_id).hint(match session.running {
-            Some(_) => format!("`acpctl cancel {}` ends the turn that asks", session.row.word()),
-            None => format!("`acpctl agent restart {}` ends it", session.row.agent),
-        })
-    }
-
     /// Returns the answering client for people. A tool answers for its agent, under any name.
     fn who_answers(
         &self,
@@ -118,7 +118,7 @@ impl Hub {
         if self.may_decide(client) {
             return self.name_of(client, said);
         }
-        let row = &self.session(self.by_number(parent?).ok()?).row;
+        let row = &self.session(self.sessions.by_number(parent?).ok()?).row;
         let title = format!("agent `{}` of session `{}`", row.agent, row.handle());
         Some(ClientName { name: row.agent.clone().into(), title: Some(title.into()), place: None })
     }

@@ -74,7 +74,7 @@ impl Hub {
         let session = str_at(line, &["params", "sessionId"]);
         let key = session.and_then(|id| self.sessions.routed(process.slot, &id));
         let Some(key) = key else { return false };
-        let (line, offers) = (self.to_public_id(key, line.clone()), self.services_at(key));
+        let (line, offers) = (self.sessions.to_public_id(key, line.clone()), self.services_at(key));
         let place = workplace(&self.sessions[&key], &self.clients, offers);
         let request = (process.host, id);
         let events = self.services.on_request(&mut cx!(self, out), &place, request, kind, line);

@@ -123,12 +123,6 @@ impl Hub {
         told(params, |_, _| takes)
     }
 
-    /// From now on a session has these servers.
-    fn keep_servers(&mut self, key: SessionKey, mcp_servers: Bytes, out: &mut Batch) {
-        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
-        self.session_mut(key).mcp_servers = Some(mcp_servers);
-    }
-
     /// A session's servers as a client would declare them for another session: without those that live
     /// in other clients.
     pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
@@ -198,7 +192,7 @@ impl Hub {
             return Vec::new();
         }
         let names = || brought.iter().map(|item| label(item)).collect();
-        if !may || self.may_control(client, key).is_err() {
+        if !may || self.sessions.may_control(client, key).is_err() {
             return names();
         }
         let slot = self.session(key).slot;
@@ -210,7 +204,7 @@ impl Hub {
             brought.retain(|item| is_in_client(item) && !is_known(item));
             if !brought.is_empty() {
                 let (declared, _) = self.declare(slot, client, &array(&brought));
-                self.keep_servers(key, array(&[known, items(&declared)].concat()), out);
+                self.sessions.keep_servers(key, array(&[known, items(&declared)].concat()), out);
             }
             return ignored;
         }
@@ -225,7 +219,7 @@ impl Hub {
             all.push(place.map_or(item, |place| brought.remove(place)));
         }
         all.append(&mut brought);
-        self.keep_servers(key, array(&all), out);
+        self.sessions.keep_servers(key, array(&all), out);
         Vec::new()
     }
 
@@ -263,7 +257,7 @@ impl Hub {
         if taken.is_empty() {
             return;
         }
-        self.keep_servers(key, mcp_servers, out);
+        self.sessions.keep_servers(key, mcp_servers, out);
         let is_meant = |call: &Call| taken.contains(&call.server.number) && call.client != client;
         self.withdraw_calls(is_meant, |call| gone(&call.label), out);
     }

@@ -180,14 +180,16 @@ impl Hub {
         let style = match method {
             "session/load" => ReadStyle::History,
             "session/resume" => ReadStyle::Resume,
-            _ if self.may_do(profile, method) && !self.is_ours(profile, session) => {
+            _ if self.may_do(profile, method) && !self.sessions.is_ours(profile, session) => {
                 let slot = self.processes.shared(profile, self.now);
                 let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
                 return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
             }
             _ => return Err(Fault::no_session(session)),
         };
-        if self.is_ours(profile, session) || !(unknown || self.way(profile, style).is_some()) {
+        if self.sessions.is_ours(profile, session)
+            || !(unknown || self.way(profile, style).is_some())
+        {
             return Err(Fault::no_session(session));
         }
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
@@ -235,13 +237,6 @@ impl Hub {
         // None of these is worth a start.
         let slot = self.processes.shared(profile, self.now);
         offered && self.processes[&slot].is_up()
-    }
-
-    /// Returns whether an id is the agent's for a session with another public id, or for a child.
-    fn is_ours(&self, profile: &str, id: &str) -> bool {
-        let mut rows = self.sessions.values().map(|session| &session.row);
-        let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
-        rows.any(|row| row.agent == profile && of_row(row)) || self.sessions.is_aside(profile, id)
     }
 
     /// Returns whether a process of a deleted session still exists.
@@ -448,7 +443,7 @@ impl Hub {
         // Cost from before the adoption is not counted.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
-        self.take_values(key, modes, options, true, out);
+        self.sessions.take_values(key, modes, options, true, out);
         self.deliver_parked(process, adoption.id.clone(), out);
         let session = self.session_mut(key);
         // All turns are over, with all open calls.

@@ -58,7 +58,7 @@ impl Hub {
             let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
             build::notification("session/cancel", &params)
         });
-        let line = self.to_agent_id(key, line);
+        let line = self.sessions.to_agent_id(key, line);
         self.host_write(slot, line, out);
         self.cancel_interactions(key, out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");

@@ -11,53 +11,25 @@
 //! routes. Its lines are in the session's journal, in order with the others, and are shown to the clients
 //! that show subagents. What it asks is asked of the others as well, under the id that they know.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use acp_wire::{UpdateClass, build, classify_update, locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::record::{Child, EventKind};
+use crate::session::child::{SESSION, member};
 use crate::session::turn::is_work;
 use crate::session::{Session, State};
 use crate::tool_calls::call::update_in;
 
-/// Children of one session that are known at the same time.
-const MOST: usize = 64;
-
-/// Longest id of a child, in bytes.
-const ID_BYTES: usize = 1 << 10;
-
-/// Maximum length of a replay's update of one child, in bytes.
-const ANNOUNCEMENT_BYTES: usize = 256 << 10;
-
-const SESSION: &[&str] = &["params", "sessionId"];
-
 const STATE: &[&str] = &["params", "update", "state"];
-
-fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
-    str_at(line, &["params", "update", name])
-}
 
 /// Returns whether a `subagent_update` says that the child works or waits for a person.
 fn says_busy(line: &[u8]) -> bool {
     let state = str_at(line, &["params", "update", "state", "state"]);
     matches!(state.as_deref(), Some("running" | "requires_action"))
-}
-
-/// Merges two `subagent_update`s of a child.
-fn merged(first: &Bytes, second: &Bytes) -> Bytes {
-    let members = locate(second, &["params", "update"])
-        .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
-    members.into_iter().flatten().fold(first.clone(), |line, (name, value)| {
-        set_member(&line, &["params", "update", &name], value.get().as_bytes())
-    })
 }
 
 impl Hub {
@@ -76,7 +48,7 @@ impl Hub {
             matches!(&self.session(key).state, State::Restoring(restore) if restore.replays());
         let is_new = match self.sessions.routed(slot, &id) {
             None => {
-                self.new_child(key, &id, line)?;
+                self.sessions.new_child(key, &id, line)?;
                 true
             }
             Some(of) if of == key && self.session(key).row.children.contains_key(&*id) => false,
@@ -101,43 +73,21 @@ impl Hub {
         Ok(is_new.then(|| id.into_owned()))
     }
 
-    fn new_child(&mut self, key: SessionKey, id: &str, line: &[u8]) -> Result<(), String> {
-        if id.len() > ID_BYTES {
-            return Err(format!("the id of the child has {} bytes", id.len()));
-        }
-        let children = &self.session(key).row.children;
-        if children.len() >= MOST {
-            let resting = children.iter().filter(|(_, child)| !child.busy);
-            let oldest = resting.min_by_key(|(_, child)| child.seq).map(|(id, _)| id.clone());
-            let oldest = oldest.ok_or_else(|| format!("{MOST} subagents are at work already"))?;
-            self.sessions.remove_child(key, &oldest);
-        }
-        let agent = &self.session(key).row.agent;
-        let mut public_id = id.to_owned();
-        while self.sessions.is_taken(agent, &public_id) {
-            public_id = format!("{public_id}.{}", key.0);
-        }
-        let parent = str_at(line, SESSION).unwrap_or_default();
-        let parent = self.public_of(key, &parent).to_owned();
-        let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
-        self.sessions.add_child(key, id, child);
-        Ok(())
-    }
-
     /// A notification with a child's id, with the ids that clients use.
     pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
         if !self.hears_children(key) {
             self.replay_goes_on(key);
-            return self.remember_announcement(key, &line);
+            return self.sessions.remember_announcement(key, &line);
         }
         let now = self.now;
         let class = member(&line, "sessionUpdate").map(|update| classify_update(&update));
         if class == Some(UpdateClass::ToolCall)
             && let Some(call) = member(&line, "toolCallId")
         {
-            let call = self.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
-            self.note_call(key, &call, update_in(&line));
+            let call =
+                self.sessions.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
+            self.sessions.note_call(key, &call, update_in(&line));
         }
         let session = self.session_mut(key);
         session.activity.heard(now);
@@ -145,27 +95,13 @@ impl Hub {
             running.last_line = now;
             let first = class.is_some_and(is_work).then(|| running.touch(now)).flatten();
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
-                self.note_spoken(key);
+                self.sessions.note_spoken(key);
             }
             self.tally.first_update(first);
         }
         self.append(key, EventKind::Child, line.clone(), None, out);
         if class == Some(UpdateClass::ToolCall) {
             self.call_told(key, &line, out);
-        }
-    }
-
-    /// The name of a tool call among those of a session and its children, by the public id of whose it
-    /// is: two of them may call different things the same.
-    pub(crate) fn call_name<'a>(
-        &self,
-        key: SessionKey,
-        session: Option<&str>,
-        id: &'a str,
-    ) -> Cow<'a, str> {
-        match session.filter(|session| *session != self.session(key).row.public_id) {
-            Some(child) => format!("{child}\n{id}").into(),
-            None => id.into(),
         }
     }
 
@@ -178,27 +114,6 @@ impl Hub {
                 restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
             }
             State::Live | State::Dormant => true,
-        }
-    }
-
-    /// Keeps what a replay says of a child until the session is back; other lines are dropped.
-    pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
-        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
-            return;
-        }
-        let Some(id) = member(line, "sessionId") else { return };
-        let session = self.session_mut(key);
-        let State::Restoring(restore) = &mut session.state else { return };
-        let is_known = |id: &str| session.row.children.values().any(|child| child.public_id == id);
-        restore.announced.retain(|(id, _)| is_known(id));
-        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
-        let all = before
-            .as_ref()
-            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
-        match before {
-            _ if all.len() > ANNOUNCEMENT_BYTES => {}
-            Some((_, before)) => *before = all,
-            None => restore.announced.push((id.into_owned(), all)),
         }
     }
 
@@ -217,15 +132,9 @@ impl Hub {
             if says_busy(&line) && !child.busy {
                 line = set_member(&line, STATE, br#"{"state":"unknown"}"#);
             }
-            let kind = self.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
+            let kind = self.sessions.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
             self.append(key, kind, line, None, out);
         }
-    }
-
-    /// The kind of a line about a child that is on this session, or on another child of it.
-    fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
-        let is_own = public_id == self.session(key).row.public_id;
-        if is_own { EventKind::Update } else { EventKind::Child }
     }
 
     /// The process does not hold the session any more: its children are over, too.
@@ -250,32 +159,9 @@ impl Hub {
         if child.busy {
             update["state"] = json!({ "state": "unknown" });
         }
-        let kind = self.kind_on(key, &child.parent);
+        let kind = self.sessions.kind_on(key, &child.parent);
         let params = json!({ "sessionId": child.parent, "update": update });
         self.append(key, kind, build::notification("session/update", &params), None, out);
-    }
-
-    /// A request of a client about a session that is a child: there is nothing to ask of it.
-    pub(crate) fn refuse_for_child(
-        &self,
-        agent: &str,
-        method: &str,
-        id: &str,
-    ) -> Result<(), Fault> {
-        let Some((key, _, child)) = self.sessions.child_by_public_id(agent, id) else {
-            return Ok(());
-        };
-        if matches!(method, "session/load" | "session/resume") {
-            return Err(Fault::no_session(id));
-        }
-        let parent = &self.session(key).row.public_id;
-        let text = format!("`{id}` is the session of a subagent, which takes no `{method}`");
-        let hint = if child.cancel {
-            format!("`session/cancel` ends what it does; all else is for `{parent}`")
-        } else {
-            format!("talk with its agent in `{parent}`")
-        };
-        Err(Fault::invalid(text).session(parent).hint(hint))
     }
 
     /// `session/cancel` of a client with the id of a child: what that does is to end, and nothing else.
@@ -289,7 +175,7 @@ impl Hub {
     ) {
         let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
-        let can = child.cancel && self.may_control(client, key).is_ok();
+        let can = child.cancel && self.sessions.may_control(client, key).is_ok();
         if !can || self.is_clogged(slot) || self.store_health.is_failing() {
             return;
         }
@@ -328,53 +214,5 @@ impl Hub {
             return line;
         }
         set_member(&line, SESSION, json!(public_id).to_string().as_bytes())
-    }
-
-    /// The public id for an id of the agent's that leads to this session.
-    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
-        let row = &self.session(key).row;
-        row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
-    }
-
-    /// A line from the agent, with the ids that clients use.
-    pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
-        let line = if row.agent_id == row.public_id && row.children.is_empty() {
-            line
-        } else {
-            self.translated(key, line, SESSION)
-        };
-        match member(&line, "sessionUpdate").as_deref() {
-            Some("subagent_update") => {
-                self.translated(key, line, &["params", "update", "sessionId"])
-            }
-            Some("session_message") => {
-                let line = self.translated(key, line, &["params", "update", "senderSessionId"]);
-                self.translated(key, line, &["params", "update", "recipientSessionId"])
-            }
-            _ => line,
-        }
-    }
-
-    /// An error from the agent may name the session, or a child of it, by the agent's own id.
-    pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
-        if row.agent_id == row.public_id && row.children.is_empty() {
-            return line;
-        }
-        self.translated(key, line, &["error", "data", "sessionId"])
-    }
-
-    /// A line of the process that holds a session with the public id at a place where the agent has
-    /// one of its own; what leads to no session stays.
-    fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
-        let Session { slot, row, .. } = self.session(key);
-        let Some(id) = str_at(&line, path) else { return line };
-        let of = if *id == row.agent_id { Some(key) } else { self.sessions.routed(*slot, &id) };
-        let public = of.map(|of| self.public_of(of, &id));
-        match public.filter(|public| *public != id).map(|public| json!(public).to_string()) {
-            Some(public) => set_member(&line, path, public.as_bytes()),
-            None => line.clone(),
-        }
     }
 }

@@ -12,8 +12,7 @@
 //! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
 //! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
 
-use acp_wire::build;
-use acpd_api::{CaughtUp, Role, method};
+use acpd_api::Role;
 use bytes::Bytes;
 
 use crate::hub::Hub;
@@ -96,7 +95,7 @@ impl Hub {
         // A client that attaches again starts over: its old place says nothing about its new view.
         // Answers that wait for lines go on waiting for them, if there are any to come.
         // What is taken back stays behind the question that it takes back.
-        if self.is_attached(client, key) {
+        if self.sessions.is_attached(client, key) {
             self.take_back_offers(client, key, out);
         }
         let old = self.session_mut(key).attached.remove(&client);
@@ -183,10 +182,6 @@ impl Hub {
         out.effects.push(Effect::Client(client, ToClient::Read(read)));
     }
 
-    pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
-        self.session(key).attached.contains_key(&client)
-    }
-
     /// A piece of journal was sent: more of it, or live from here on.
     pub(crate) fn on_read_done(
         &mut self,
@@ -254,17 +249,10 @@ impl Hub {
             attachment.told = true;
         }
         if !self.tell_cursor(client, key, out) {
-            let line = self.caught_up_line(key);
+            let line = self.sessions.caught_up_line(key);
             self.tell_client(client, &line, out);
         }
         self.offer_all(client, key, out);
-    }
-
-    fn caught_up_line(&self, key: SessionKey) -> Bytes {
-        let session = self.session(key);
-        let caught_up =
-            CaughtUp { session_id: session.row.public_id.clone().into(), seq: session.head };
-        build::notification(method::CAUGHT_UP, &caught_up)
     }
 
     /// Tells a client that comes back the head of a session, from which it goes on then; whether it
@@ -277,7 +265,7 @@ impl Hub {
     ) -> bool {
         let comes_back = self.clients.get(&client).is_some_and(|place| place.token.is_some());
         if comes_back {
-            let line = self.caught_up_line(key);
+            let line = self.sessions.caught_up_line(key);
             out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
         comes_back
@@ -326,40 +314,5 @@ impl Hub {
     fn client_sessions(&self, client: ClientId) -> Vec<SessionKey> {
         let sessions = self.clients.get(&client).map(|client| &client.sessions);
         sessions.map(|keys| keys.iter().copied().collect()).unwrap_or_default()
-    }
-
-    /// Sends something that must not overtake the session's lines.
-    pub(crate) fn send_behind(
-        &mut self,
-        client: ClientId,
-        session: Option<SessionKey>,
-        effect: Effect,
-        out: &mut Batch,
-    ) {
-        if let Some(session) = session.and_then(|key| self.sessions.get_mut(key)) {
-            let head = session.head;
-            if let Some(attachment) = session.attached.get_mut(&client)
-                && attachment.cursor != Cursor::Live
-            {
-                attachment.deferred.push_back((head, effect));
-                return;
-            }
-        }
-        out.effects.push(effect);
-    }
-
-    /// Takes back something that waits behind lines of a session for a client.
-    pub(crate) fn take_deferred(
-        &mut self,
-        client: ClientId,
-        is_meant: impl Fn(&Effect) -> bool,
-    ) -> Option<Effect> {
-        let attached = self.sessions.values_mut().filter_map(|s| s.attached.get_mut(&client));
-        for attachment in attached {
-            if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
-                return attachment.deferred.remove(at).map(|(_, effect)| effect);
-            }
-        }
-        None
     }
 }

@@ -92,9 +92,9 @@ impl Hub {
             Fault::no_session(&id)
                 .hint("only sessions that acpd knows can be forked; `session/load` makes it one")
         })?;
-        self.may_control(to.client, key)?;
+        self.sessions.may_control(to.client, key)?;
         if self.session(key).row.rest == Dormant::Lost {
-            return Err(self.lost_fault(key));
+            return Err(self.sessions.lost_fault(key));
         }
         self.fork_of(key, to, params)?;
         let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());
@@ -142,23 +142,8 @@ impl Hub {
             params,
             notices: Vec::new(),
             directory: Directory::Unknown,
-            fork: Some(self.fork_point(key)),
+            fork: Some(self.sessions.fork_point(key)),
         })
-    }
-
-    fn fork_point(&self, key: SessionKey) -> ForkPoint {
-        let session = self.session(key);
-        let row = &session.row;
-        ForkPoint {
-            session: key,
-            head: session.head,
-            prompts: row.prompts,
-            last_prompt: row.last_prompt,
-            heard: row.heard || row.prompts > 0,
-            turn: session.running.as_ref().map(|turn| turn.started),
-            open_tools: row.open_tools.clone(),
-            children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
-        }
     }
 
     /// The session is live: on with a request to fork it.
@@ -219,7 +204,7 @@ impl Hub {
             let fault = Fault::new(Reason::SessionBlocked, text).hint("try again");
             return self.refuse(&new.to, &fault, out);
         };
-        new.fork = Some(self.fork_point(key));
+        new.fork = Some(self.sessions.fork_point(key));
         let (of, notices) = (new.to.client, &mut new.notices);
         let servers = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();

@@ -19,7 +19,7 @@ impl Hub {
         let parent =
             Parent { agent: row.agent.clone().into(), session_id: row.public_id.clone().into() };
         let limits = self.config.delegation;
-        if self.depth(row.key) >= limits.max_depth {
+        if self.sessions.depth(row.key) >= limits.max_depth {
             let text = format!(
                 "session `{}` may begin no more sessions: it is {} below the one that a person began",
                 row.handle(),
@@ -44,30 +44,6 @@ impl Hub {
         Ok(parent)
     }
 
-    /// The session that a tool names by this number.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
-        let mut all = self.sessions.iter();
-        let found = all.find(|(_, session)| session.kin.number == Some(number));
-        found.map(|(key, _)| *key).ok_or_else(|| {
-            let text = "the session that this tool belongs to is not there any more";
-            Fault::new(Reason::SessionNotFound, text)
-        })
-    }
-
-    /// How many sessions are above it.
-    fn depth(&self, key: SessionKey) -> u32 {
-        let above = |key: &SessionKey| {
-            let parent = self.session(*key).kin.parent.as_ref()?;
-            self.sessions.by_public_id(parent.agent.raw(), parent.session_id.raw())
-        };
-        // An id may be given to another session once its first one is deleted: a circle must end.
-        let most = self.sessions.len();
-        std::iter::successors(above(&key), above).take(most).count() as u32
-    }
-
     /// Sessions that are being made for this one.
     fn being_made_for(&self, parent: &Parent) -> usize {
         let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
@@ -77,12 +53,5 @@ impl Hub {
             WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
         });
         waiting.count() + self.requests.new_sessions().filter(|(_, new)| is_its(new)).count()
-    }
-
-    /// Returns the name of the session that began this one.
-    pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
-        let parent = self.session(key).kin.parent.as_ref()?;
-        let parent = self.sessions.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
-        Some(self.session(parent).row.handle())
     }
 }

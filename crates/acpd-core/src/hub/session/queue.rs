@@ -2,17 +2,14 @@
 //! is told, and the conversation gets a notice.
 
 use acp_wire::{clipped, code, locate, set_member};
-use acpd_api::{
-    NAMESPACE, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams, QueueStep,
-    QueuedPrompt, Reason,
-};
+use acpd_api::{NAMESPACE, QueueEditParams, QueueMoveParams, QueueRemoveParams, QueueStep, Reason};
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey};
 use crate::input::Batch;
-use crate::params::{raw_at, read};
+use crate::params::read;
 use crate::prompt::{continues, has_yes, prompt_text, without_once};
 use crate::session::turn::Queued;
 
@@ -24,7 +21,7 @@ const SAID: usize = 4_000;
 impl Hub {
     pub(crate) fn session_queue(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let key = self.resolve(&read(asked.params)?)?;
-        let info = self.queue_info(key);
+        let info = self.sessions.queue_info(key);
         self.answer(asked.to, &info, out);
         Ok(())
     }
@@ -33,7 +30,7 @@ impl Hub {
     pub(crate) fn queue_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let QueueRemoveParams { session, ticket, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
-        let place = self.place_of(key, ticket)?;
+        let place = self.sessions.place_of(key, ticket)?;
         let Some(prompt) = self.session_mut(key).queue.remove(place) else { return Ok(()) };
         out.records.push(prompt.dropped(key));
         self.tell_taken_back(key, &prompt, by.as_deref(), out);
@@ -81,7 +78,7 @@ impl Hub {
     pub(crate) fn queue_edit(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let QueueEditParams { session, ticket, prompt, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
-        let place = self.place_of(key, ticket)?;
+        let place = self.sessions.place_of(key, ticket)?;
         let blocks: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(prompt.get()).unwrap_or_default();
         if blocks.is_empty() {
@@ -112,7 +109,7 @@ impl Hub {
     pub(crate) fn queue_move(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let QueueMoveParams { session, ticket, to, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
-        let from = self.place_of(key, ticket)?;
+        let from = self.sessions.place_of(key, ticket)?;
         let place = match to {
             QueueStep::First => 0,
             QueueStep::Up => from.saturating_sub(1),
@@ -152,28 +149,8 @@ impl Hub {
     /// Answers with what waits now.
     fn tell_queue(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) {
         self.tell_state(key, out);
-        let info = self.queue_info(key);
+        let info = self.sessions.queue_info(key);
         self.answer(asked.to, &info, out);
-    }
-
-    /// Returns the queued prompts of a session.
-    pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
-        let session = self.session(key);
-        let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
-            let prompt = raw_at(&queued.line, &["params", "prompt"])?.to_owned();
-            Some(QueuedPrompt { place, ticket: queued.ticket, at: queued.at.0, prompt })
-        });
-        QueueInfo { session_id: session.row.public_id.clone().into(), prompts: prompts.collect() }
-    }
-
-    fn place_of(&self, key: SessionKey, ticket: u64) -> Result<usize, Fault> {
-        let session = self.session(key);
-        let place = session.queue.iter().position(|queued| queued.ticket == ticket);
-        place.ok_or_else(|| {
-            let text = format!("that prompt does not wait in session `{}`", session.row.handle());
-            let hint = format!("`acpctl queue {}` lists those that wait", session.row.word());
-            Fault::invalid(text).session(&session.row.public_id).hint(hint)
-        })
     }
 }
 

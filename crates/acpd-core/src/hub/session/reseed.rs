@@ -14,9 +14,8 @@
 //! Architecture invariant: no agent goes on with less than it had unless the conversation says so
 //! before.
 
-use acp_wire::{Id, build, locate, splice};
+use acp_wire::{Id, build};
 use acpd_api::RestoreLevel;
-use bytes::Bytes;
 use serde_json::json;
 
 use crate::fault::Fault;
@@ -27,7 +26,7 @@ use crate::profile::{OnInterrupted, Reseed};
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::limit::Held;
-use crate::session::reseed::{GO_ON, HEAD, Summary, promise, without_promise};
+use crate::session::reseed::{GO_ON, Summary, promise};
 use crate::session::turn::Queued;
 use crate::timers::Timer;
 
@@ -35,15 +34,6 @@ use crate::timers::Timer;
 const REFUSALS: u32 = 2;
 
 impl Hub {
-    /// Why a session that owes a summary was given up.
-    pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
-        let reason = self.session(key).row.reason.as_deref();
-        match reason.and_then(without_promise) {
-            Some(reason) => reason.to_owned(),
-            None => "it was given up before, and the agent has said nothing since".to_owned(),
-        }
-    }
-
     /// The agent cannot restore a session: it continues in a new one with the next prompt.
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let what = self.reseeds_with(key);
@@ -55,9 +45,11 @@ impl Hub {
             return self.reseed_now(key, reason, out);
         }
         let waiting = std::mem::take(&mut session.waiting);
-        let fault =
-            Fault { message: format!("the session is lost: {reason}"), ..self.lost_fault(key) }
-                .hint(format!("the next prompt continues in a new one, with {}", what.name()));
+        let fault = Fault {
+            message: format!("the session is lost: {reason}"),
+            ..self.sessions.lost_fault(key)
+        }
+        .hint(format!("the next prompt continues in a new one, with {}", what.name()));
         for relayed in waiting {
             self.refuse(&relayed.to, &fault, out);
         }
@@ -107,15 +99,6 @@ impl Hub {
         self.session(key).summary == Summary::Asked
     }
 
-    /// Puts the summary that is owed before a prompt to the agent.
-    pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
-        let owed = self.session(key).owes_summary();
-        match std::mem::take(&mut self.session_mut(key).summary) {
-            Summary::Known(text) if owed => with_first_block(prompt, &text),
-            _ => prompt,
-        }
-    }
-
     pub(crate) fn on_summary(&mut self, key: SessionKey, text: String, out: &mut Batch) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         if session.summary == Summary::Asked {
@@ -160,18 +143,4 @@ impl Hub {
         self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.push_back(prompt);
     }
-}
-
-/// The prompt with a first block that sums up what was before.
-fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
-    let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
-    let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
-    let text = format!(
-        "{HEAD} This is all that is known of it:\n\n{text}\n\n[acpd] My next message follows."
-    );
-    let first = json!({ "type": "text", "text": text });
-    let is_empty = prompt[blocks.start + 1..].trim_ascii_start().starts_with(b"]");
-    let block = format!("{first}{}", if is_empty { "" } else { "," });
-    let at = blocks.start + 1;
-    splice(&prompt, &[(at..at, block.as_bytes())])
 }

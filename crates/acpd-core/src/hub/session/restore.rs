@@ -39,8 +39,7 @@ use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
 use crate::session::replay::Gap;
 use crate::session::restore::{
-    Event, Facts, Next, Progress, Restore, Setting, Step, current_mode, option_map, settings,
-    values_of,
+    Event, Facts, Next, Progress, Restore, Setting, Step, option_map, values_of,
 };
 use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
@@ -79,12 +78,12 @@ impl Hub {
     /// The directory exists: continue the restore.
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
         if self.session(key).owes_summary() {
-            let reason = self.why_given_up(key);
+            let reason = self.sessions.why_given_up(key);
             return self.reseed(key, reason, out);
         }
         let Session { slot, row, .. } = self.session(key);
         let is_fresh = row.prompts == 0 && !row.heard;
-        let is_held = self.is_held(*slot, &row.agent_id);
+        let is_held = self.sessions.is_held(*slot, &row.agent_id);
         if !is_fresh && !is_held {
             self.sessions.route(key);
         }
@@ -114,7 +113,7 @@ impl Hub {
             },
         };
         let (progress, next) = restore.progress.next(&facts, event);
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.progress = progress;
         }
         match next {
@@ -131,7 +130,7 @@ impl Hub {
             }
             Next::Settle => {
                 let now = self.now;
-                if let Some(restore) = self.restore_mut(key) {
+                if let Some(restore) = self.sessions.restore_mut(key) {
                     restore.cap = now.after(QUIET_CAP);
                 }
                 self.timers.set(Timer::Restore(key), now.after(QUIET));
@@ -150,17 +149,10 @@ impl Hub {
         }
     }
 
-    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
-        match &mut self.sessions.get_mut(key)?.state {
-            State::Restoring(restore) => Some(restore),
-            State::Live | State::Dormant => None,
-        }
-    }
-
     /// Asks the agent for what its step wants.
     fn ask_step(&mut self, key: SessionKey, out: &mut Batch) {
         let Some(Progress { step, without_servers: bare, .. }) =
-            self.restore_mut(key).map(|restore| restore.progress)
+            self.sessions.restore_mut(key).map(|restore| restore.progress)
         else {
             return;
         };
@@ -181,7 +173,7 @@ impl Hub {
             let id = json!(self.session(key).row.agent_id).to_string();
             params = set_member(&params, &["sessionId"], id.as_bytes());
         }
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.left_out = left_out;
         }
         self.restore_ask(key, step.method(), &params, &servers, out);
@@ -190,7 +182,7 @@ impl Hub {
     /// Asks the agent again for what it refused for want of a login.
     pub(crate) fn ask_step_again(&mut self, key: SessionKey, out: &mut Batch) {
         let is_asked = self.requests.restore_ask(key).is_some();
-        let Some(restore) = self.restore_mut(key).filter(|_| !is_asked) else { return };
+        let Some(restore) = self.sessions.restore_mut(key).filter(|_| !is_asked) else { return };
         match restore.step() {
             Step::Directory(_) | Step::Retry | Step::Settle => {}
             Step::Settings => self.next_setting(key, out),
@@ -243,7 +235,7 @@ impl Hub {
         self.host_write_with(slot, line, servers, out);
         let timeout = self.profile_of(slot).restore_timeout;
         let cap = self.now.after(timeout.saturating_mul(REPLAY_TIMES));
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.cap = cap;
         }
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
@@ -255,7 +247,9 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let Some(step) = self.restore_mut(key).map(|restore| restore.step()) else { return };
+        let Some(step) = self.sessions.restore_mut(key).map(|restore| restore.step()) else {
+            return;
+        };
         if matches!(step, Step::Directory(_) | Step::Retry | Step::Settle) {
             // Nothing is asked, and its timer is that of the step.
             return;
@@ -278,7 +272,7 @@ impl Hub {
             Step::New if !self.session_renewed(key, result, out) => return,
             Step::Settings => self.setting_answered(key, result, out),
             _ => {
-                self.take_restored_values(key, result, out);
+                self.sessions.take_restored_values(key, result, out);
                 Event::Accepted
             }
         };
@@ -292,7 +286,7 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.refused = Some(error.code);
         }
         let slot = self.session(key).slot;
@@ -301,7 +295,7 @@ impl Hub {
             Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
             // The next process is asked the same, or this one after a login.
             Refusal::Renewed => {
-                if let Some(restore) = self.restore_mut(key)
+                if let Some(restore) = self.sessions.restore_mut(key)
                     && let Some(setting) = restore.setting.take()
                 {
                     restore.settings.push_front(setting);
@@ -366,7 +360,7 @@ impl Hub {
                 return false;
             }
         };
-        let level = self.restore_mut(key).map(|restore| restore.progress.level);
+        let level = self.sessions.restore_mut(key).map(|restore| restore.progress.level);
         let row = self.session_mut(key).row.edit();
         row.agent_id.clone_from(&agent_id);
         row.replayable = Replayable::default();
@@ -388,7 +382,9 @@ impl Hub {
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
         let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
-        if self.is_held(slot, agent_id) || self.session(other).row.children.contains_key(agent_id) {
+        if self.sessions.is_held(slot, agent_id)
+            || self.session(other).row.children.contains_key(agent_id)
+        {
             return false;
         }
         self.give_up_restore(other, out);
@@ -398,18 +394,8 @@ impl Hub {
         true
     }
 
-    /// The agent has the session: what it does not show in force is to be set again.
-    fn take_restored_values(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
-        let (modes, options) = values_of(result);
-        self.take_values(key, modes, options, false, out);
-        let Some(restore) = self.restore_mut(key) else { return };
-        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
-        restore.shown_mode = modes.and_then(current_mode);
-        restore.shown_options = options.map(ToOwned::to_owned);
-    }
-
     fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
-        let Some(restore) = self.restore_mut(key) else { return };
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
         let Some(setting) = restore.settings.pop_front() else {
             return self.session_usable(key, out);
         };
@@ -441,7 +427,7 @@ impl Hub {
         result: &RawValue,
         out: &mut Batch,
     ) -> Event<'static> {
-        let setting = self.restore_mut(key).and_then(|restore| restore.setting.clone());
+        let setting = self.sessions.restore_mut(key).and_then(|restore| restore.setting.clone());
         if let Some(Setting::Mode(mode)) = &setting {
             self.tell_mode(key, mode, None, out);
         } else {
@@ -453,7 +439,7 @@ impl Hub {
             return Event::Accepted;
         };
         let shown = option_map(options);
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.settings.retain(|setting| !setting.is_shown_by(&shown));
             restore.shown_options = Some(options.to_owned());
         }
@@ -470,7 +456,7 @@ impl Hub {
     /// A setting, or all that are left, could not be set again: the conversation says so, and from now on
     /// clients see what the agent has shown instead.
     fn setting_failed(&mut self, key: SessionKey, why: &str, all: bool, out: &mut Batch) {
-        let Some(restore) = self.restore_mut(key) else { return };
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
         let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
         if all {
             failed.extend(restore.settings.drain(..));
@@ -503,7 +489,7 @@ impl Hub {
 
     fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
         if let Some(gap) = self.restored_with_gap(key)
-            && let Some(restore) = self.restore_mut(key)
+            && let Some(restore) = self.sessions.restore_mut(key)
         {
             restore.progress.level = RestoreLevel::Partial;
             restore.reason = Some(gap.to_string());
@@ -558,7 +544,7 @@ impl Hub {
         let Session { slot, doubtful, .. } = self.session(key);
         let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
         let compares = self.profile_of(*slot).replays && !is_doubtful;
-        let restore = self.restore_mut(key).filter(|_| compares)?;
+        let restore = self.sessions.restore_mut(key).filter(|_| compares)?;
         let is_load = restore.replays() || restore.progress.level == RestoreLevel::Loaded;
         if is_load { restore.replay.gap() } else { None }
     }
@@ -602,9 +588,9 @@ impl Hub {
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
                 if is_child {
-                    self.remember_announcement(key, &line);
+                    self.sessions.remember_announcement(key, &line);
                 }
-                let Some(restore) = self.restore_mut(key) else { return };
+                let Some(restore) = self.sessions.restore_mut(key) else { return };
                 if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
                     // The end of a turn that is over for us, if anything.
                     return;
@@ -621,7 +607,7 @@ impl Hub {
     pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
         let now = self.now;
         let timeout = self.profile_of(self.session(key).slot).restore_timeout;
-        let Some(restore) = self.restore_mut(key) else { return };
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
         let at = match restore.step() {
             Step::Settle => now.after(QUIET).min(restore.cap),
             Step::Load => now.after(timeout).min(restore.cap),
@@ -641,7 +627,7 @@ impl Hub {
 
     pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
         // In a pause or a late replay nothing is asked, and a setting is no replay.
-        if self.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
+        if self.sessions.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
             self.give_up_restore_step(key, out);
         } else {
             self.give_up_restore(key, out);
@@ -693,14 +679,14 @@ impl Hub {
         self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
         self.make_dormant(key, Dormant::Lost, Some(reason), out);
-        let fault = self.lost_fault(key);
+        let fault = self.sessions.lost_fault(key);
         self.fail_queue(key, &fault, out);
     }
 
     /// Starts a lost session over for a queued prompt.
     pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         self.sessions.unroute(key);
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.progress.level = RestoreLevel::Reseeded;
             restore.reason = Some(reason);
         }
@@ -729,7 +715,7 @@ impl Hub {
     }
 
     fn ask_for_new(&mut self, key: SessionKey, out: &mut Batch) {
-        if let Some(restore) = self.restore_mut(key) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
             restore.progress.step = Step::New;
         }
         self.ask_step(key, out);

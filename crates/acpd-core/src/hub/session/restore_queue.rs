@@ -24,49 +24,25 @@
 //! and on, whose every line puts the timeout off, is ended by a person (`acpctl session reseed --discard`).
 
 use crate::hub::Hub;
-use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::process::slot::Slot;
-use crate::session::{Session, State};
-
-/// Maximum number of sessions without waiting clients that a process restores at once.
-const AT_ONCE: usize = 4;
+use crate::session::State;
 
 impl Hub {
-    /// Returns whether its restore may begin.
-    pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let others = self.sessions.restoring(session.slot).map(|other| self.session(other));
-        let others: Vec<&Session> = others.collect();
-        if session.is_restored_alone() || others.iter().any(|other| other.is_restored_alone()) {
-            return others.is_empty();
-        }
-        let is_free = others.len() < AT_ONCE && !others.iter().any(|other| other.is_awaited());
-        is_free || session.is_awaited()
-    }
-
     /// Gives out the places that have become free.
     pub(crate) fn restore_queued(&mut self, out: &mut Batch) {
         for slot in self.sessions.places_freed() {
             if !self.processes.get(&slot).is_some_and(Slot::is_up) {
                 continue;
             }
-            for key in self.sessions_by_urgency(slot) {
+            for key in self.sessions.sessions_by_urgency(slot) {
                 if matches!(self.session(key).state, State::Dormant) {
                     self.wake_session(key, out);
-                    if self.keeps_places(key) {
+                    if self.sessions.keeps_places(key) {
                         break;
                     }
                 }
             }
         }
-    }
-
-    /// Returns whether later sessions wait until this one has its place: a client waits for it and
-    /// it must be restored alone, which would never happen otherwise.
-    fn keeps_places(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let waits = matches!(session.state, State::Dormant) && self.wants_host(key);
-        waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
     }
 }

@@ -31,9 +31,9 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Counter, Dormant, EventKind, Record, Replayable, SessionRow, Used, ValueKey};
+use crate::record::{Counter, Dormant, EventKind, Record, Replayable, SessionRow, Used};
 use crate::requests::purpose::NewSession;
-use crate::session::restore::{mode_option, option_map, values_of};
+use crate::session::restore::values_of;
 use crate::session::turn::Cancel;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
@@ -69,14 +69,7 @@ impl Hub {
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
-        self.sessions.get_mut(key).expect("a key is only kept while its session exists")
-    }
-
-    /// The agent has said something of its own.
-    pub(crate) fn note_spoken(&mut self, key: SessionKey) {
-        if !self.session(key).row.heard {
-            self.session_mut(key).row.edit().heard = true;
-        }
+        self.sessions.session_mut(key)
     }
 
     /// Takes over a session that the agent has just made for a client.
@@ -146,49 +139,6 @@ impl Hub {
         key
     }
 
-    /// Returns whether the process holds a session under this id of its own.
-    pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
-        self.sessions.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
-            State::Live => true,
-            State::Restoring(restore) => restore.is_back(),
-            State::Dormant => false,
-        })
-    }
-
-    /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
-    pub(crate) fn take_values(
-        &mut self,
-        key: SessionKey,
-        modes: Option<&RawValue>,
-        options: Option<&RawValue>,
-        in_force: bool,
-        out: &mut Batch,
-    ) {
-        let options = options.filter(|options| options.get() != "null");
-        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
-        for (value, raw) in values {
-            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
-                let json = Bytes::copy_from_slice(raw.get().as_bytes());
-                out.records.push(Record::Value { session: key, key: value, json });
-            }
-        }
-        if !in_force {
-            return;
-        }
-        let row = self.session_mut(key).row.edit();
-        if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
-            row.mode = Some(modes.current_mode_id);
-        }
-        if let Some(options) = options {
-            row.options = option_map(options);
-            if let Some(mode) = row.mode.as_mut()
-                && let Some(option) = mode_option(options)
-            {
-                *mode = option;
-            }
-        }
-    }
-
     /// A mode or an option was set by one client: the others learn it from us.
     pub(crate) fn setting_changed(
         &mut self,
@@ -237,7 +187,7 @@ impl Hub {
     ) {
         let (_, Some(config_options)) = values_of(result) else { return };
         let restoring = matches!(self.session(key).state, State::Restoring(_));
-        self.take_values(key, None, Some(config_options), !restoring, out);
+        self.sessions.take_values(key, None, Some(config_options), !restoring, out);
         self.show_options(key, config_options, by, out);
     }
 
@@ -255,27 +205,14 @@ impl Hub {
         self.append(key, EventKind::State(StateKey::Options), line, by, out);
     }
 
-    /// Returns whether the session needs its agent's process.
-    pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
-        has_prompts || !session.waiting.is_empty() || session.eager
-    }
-
     /// Returns whether the process must not be stopped for idleness.
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
-        busy || self.wants_host(key)
+        busy || self.sessions.wants_host(key)
             || self.questions.are_open(key)
             || !session.attached.is_empty()
             || session.has_busy_child()
-    }
-
-    /// Returns whether a stop would interrupt a turn or a subagent of the process.
-    pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
-        let mut sessions = self.sessions.values().filter(|session| session.slot == slot);
-        sessions.any(|session| session.running.is_some() || session.has_busy_child())
     }
 
     /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
@@ -299,7 +236,7 @@ impl Hub {
             State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
-                if free && self.wants_host(key) && self.may_restore(key) {
+                if free && self.sessions.wants_host(key) && self.sessions.may_restore(key) {
                     self.begin_restore(key, out);
                 }
             }
@@ -335,7 +272,7 @@ impl Hub {
         let session = self.session_mut(key);
         // A session that starts over does so with a prompt.
         session.eager = again && (was_live || session.eager) && !session.owes_summary();
-        if self.waits_for_login(key) {
+        if self.sessions.waits_for_login(key) {
             // The restore would be refused again.
             let reason = self.session(key).row.reason.clone();
             return self.make_dormant(key, Dormant::NeedsLogin, reason, out);

@@ -65,7 +65,7 @@ impl Hub {
         session.running.is_some()
             // A prompt that waits for a login wants no process yet.
             || !session.queue.is_empty()
-            || self.wants_host(key)
+            || self.sessions.wants_host(key)
             || self.questions.are_open(key)
             || session.has_busy_child()
             || !row.open_tools.is_empty()

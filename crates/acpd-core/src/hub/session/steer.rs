@@ -22,10 +22,9 @@
 //! without acpd's knowledge.
 
 use acp_wire::acp::{SessionUpdate, Steering, SteeringOutcome, Update};
-use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
-    ErrorObject, Id, Outcome, build, clipped, code, locate, remove_member, set_id, set_member,
-    str_at,
+    ErrorObject, Id, Outcome, build, locate, remove_member, set_id, set_member, str_at,
 };
 use acpd_api::{NAMESPACE, Reason};
 use acpd_policy::Verdict;
@@ -62,7 +61,7 @@ impl Hub {
         let blocks = blocks_of(&params, member)?;
         let agent = &self.session(key).row.agent;
         let Some(way) = self.processes.known(agent).capabilities.steering else {
-            return Err(self.cannot_steer(key));
+            return Err(self.sessions.cannot_steer(key));
         };
         let message = format!("acpd-{}", self.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
@@ -128,7 +127,7 @@ impl Hub {
         let (method, params) = for_agent(way, params, &steer.blocks);
         let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)), out);
         let line = build::request(&Id::issued(ask), method, &raw(&params));
-        let line = self.to_agent_id(key, line);
+        let line = self.sessions.to_agent_id(key, line);
         self.host_write(process.slot, line, out);
         out.durable = true;
     }
@@ -153,7 +152,9 @@ impl Hub {
                 if self.note_refusal(slot, steer.form.method(), &error, out) == Refusal::Renewed {
                     return self.refuse(&steer.to, &renewed_fault(), out);
                 }
-                let line = self.to_public_id_in_error(key, self.for_client(slot, &steer.to, line));
+                let line = self
+                    .sessions
+                    .to_public_id_in_error(key, self.for_client(slot, &steer.to, line));
                 return self.respond(&steer.to, Some(key), line, out);
             }
         };
@@ -171,7 +172,7 @@ impl Hub {
                 return;
             }
             Some(SteeringOutcome::Other(outcome)) if steer.form == SteerForm::Inject => {
-                let fault = self.not_taken(key, outcome);
+                let fault = self.sessions.not_taken(key, outcome);
                 return self.refuse(&steer.to, &fault, out);
             }
             Some(SteeringOutcome::Other(_)) => {}
@@ -229,7 +230,7 @@ impl Hub {
     fn steer_late(&mut self, steer: Steer, out: &mut Batch) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;
         match form {
-            SteerForm::Inject => return Err(self.no_turn(key)),
+            SteerForm::Inject => return Err(self.sessions.no_turn(key)),
             SteerForm::PromptRequired => {
                 let result = json!({ "outcome": "promptRequired", "reason": "noRunningTurn" });
                 self.respond(&to, Some(key), build::response(&to.id, &result), out);
@@ -258,38 +259,6 @@ impl Hub {
         }
         let fault = fault.hint("say it with the next prompt, which brings the conversation back");
         self.refuse(&steer.to, &fault, out);
-    }
-
-    fn no_turn(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
-        let text = format!("no turn runs in session `{}`", row.handle());
-        Fault::new(Reason::NoTurn, text)
-            .with_code(code::INVALID_REQUEST)
-            .session(&row.public_id)
-            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
-    }
-
-    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
-    fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
-        let row = &self.session(key).row;
-        let outcome = clipped(outcome, NAME);
-        let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
-        Fault::new(Reason::CannotSteer, text)
-            .session(&row.public_id)
-            .hint("send it again, or as a prompt, which waits until the turn is over")
-    }
-
-    fn cannot_steer(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
-        let text = format!("agent `{}` takes no message into a running turn", row.agent);
-        let name = row.word();
-        Fault::new(Reason::CannotSteer, text)
-            .with_code(code::METHOD_NOT_FOUND)
-            .session(&row.public_id)
-            .hint(format!(
-                "send it as a prompt, which waits until the turn is over (`acpctl run -s {name} …`), or \
-                 cancel the turn first (`acpctl cancel {name}`)"
-            ))
     }
 }
 

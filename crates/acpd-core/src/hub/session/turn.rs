@@ -19,12 +19,10 @@ use std::fmt::{self, Write as _};
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
 use acp_wire::bound::NAME;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
-    str_at,
+    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, str_at,
 };
 use acpd_api::{Outcome, PromptQueued, Reason, Tokens, TurnEnded, TurnStarted, method};
 use bytes::Bytes;
-use serde_json::json;
 
 use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
@@ -39,20 +37,17 @@ use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
 use crate::prompt::{
-    blocks_text, continues, has_yes, idempotency_key, in_place_of, once, prompt_text, request_in,
-    title,
+    blocks_text, continues, has_yes, idempotency_key, once, prompt_text, request_in, title,
 };
 use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::{Held, over};
 use crate::session::replay::replayed_as;
+use crate::session::turn::GOES_ON;
 use crate::session::turn::{Queued, Running, TurnFailure, wait_or_cancel};
 use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
-
-/// Hint after an interrupted turn.
-const GOES_ON: &str = "send another prompt to continue; the interrupted turn is not repeated";
 
 /// Prompts that may wait in one session.
 const QUEUE_LIMIT: usize = 32;
@@ -120,14 +115,6 @@ impl Hub {
         self.need_session(key, Asker::Person, out);
     }
 
-    /// Where a prompt waits: in the place of one that was taken back, else behind all others.
-    fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
-        let queue = &self.session(key).queue;
-        let taken_back = in_place_of(line);
-        let came_later = |queued: &Queued| taken_back.is_some_and(|ticket| queued.ticket > ticket);
-        queue.iter().position(came_later).unwrap_or(queue.len())
-    }
-
     /// Puts a prompt into the line; how many are before it.
     ///
     /// # Errors
@@ -151,10 +138,10 @@ impl Hub {
             && session.row.rest == Dormant::Lost
             && matches!(session.state, State::Dormant)
         {
-            return Err(self.lost_fault(key));
+            return Err(self.sessions.lost_fault(key));
         }
         self.forget_held(key, out);
-        let place = self.place_in_line(key, &line);
+        let place = self.sessions.place_in_line(key, &line);
         let ahead = place as u32 + u32::from(self.is_busy(key));
         let now = self.now;
         let ticket = self.session_mut(key).next_ticket();
@@ -232,7 +219,7 @@ impl Hub {
         let slot = session.slot;
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
-            && !self.waits_for_login(key)
+            && !self.sessions.waits_for_login(key)
             && !self.is_logged_in_again(slot)
             && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
@@ -245,9 +232,9 @@ impl Hub {
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Purpose::Prompt { session: key }, out);
         let said = without_own(&prompt.line);
-        let line = self.with_summary(key, set_id(&said, &Id::issued(ask)));
+        let line = self.sessions.with_summary(key, set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
-        let line = self.to_agent_id(key, line);
+        let line = self.sessions.to_agent_id(key, line);
         let sender = prompt.senders.first().map(|sender| sender.client);
         let title = title(&prompt.line);
         let number = self.journal_prompt(key, &said, title, sender, out);
@@ -415,7 +402,9 @@ impl Hub {
                 None if cancelling == Some(Canceller::Client) => {
                     cancelled(&sender.id, &self.for_client(slot, &sender, line))
                 }
-                None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
+                None => {
+                    self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
+                }
             };
             self.respond(&sender, Some(key), line, out);
         }
@@ -475,7 +464,7 @@ impl Hub {
             }
         };
         // A prompt that is refused has not been taken in, nor has the summary before it.
-        self.note_spoken(key);
+        self.sessions.note_spoken(key);
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.tokens = tokens_of(result);
         }
@@ -532,7 +521,7 @@ impl Hub {
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
         self.make_dormant(key, Dormant::Parked, Some(reason), out);
-        if !self.is_at_work(slot) && self.processes[&slot].is_up() {
+        if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
@@ -621,7 +610,7 @@ impl Hub {
         };
         self.end_turn(key, outcome, out);
         // A user who wanted it to end hears that it has ended.
-        let fault = (!is_cancelled).then(|| self.interrupted_fault(key, fault));
+        let fault = (!is_cancelled).then(|| self.sessions.interrupted_fault(key, fault));
         if let Some(own) = own {
             self.keep_outcome(key, own, &by_user(), fault.as_ref(), out);
         }
@@ -632,21 +621,6 @@ impl Hub {
             };
             self.respond(&to, Some(key), line, out);
         }
-    }
-
-    /// The error for the senders of an interrupted turn.
-    fn interrupted_fault(&self, key: SessionKey, fault: Fault) -> Fault {
-        let row = &self.session(key).row;
-        let fault = match fault.data.reason {
-            Reason::OutcomeUnknown => fault.hint(format!(
-                "look at what was done (`acpctl session log {}`), then send it again if need be",
-                row.word()
-            )),
-            // The caller that deletes the session knows whether it can be restored.
-            Reason::SessionRemoved => fault,
-            _ => fault.hint(GOES_ON),
-        };
-        fault.session(&row.public_id)
     }
 
     /// Returns whether a lost process may or may not have got this line.
@@ -694,24 +668,6 @@ impl Hub {
         }
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
-    }
-
-    /// The error for a prompt to a session that the agent no longer has.
-    pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
-        let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
-        Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
-            .session(&row.public_id)
-            .hint(self.session(key).way_out().unwrap_or_default())
-    }
-
-    /// A line to the agent, with the id that the agent uses.
-    pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
-        if row.agent_id == row.public_id {
-            return line;
-        }
-        set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
     }
 }
 

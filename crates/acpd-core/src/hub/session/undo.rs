@@ -10,11 +10,10 @@
 //! Architecture invariant: an agent is asked to delete a session only when nothing can bring it back any more.
 
 use acp_wire::{Id, build};
-use acpd_api::{Reason, RemoveParams, RemoveResult, UndoParams, UndoResult};
+use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
 use serde_json::json;
 
 use crate::clients::{Asked, Served};
-use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::hub::session::sessions::forget_journal;
 use crate::ids::{HostId, SessionKey, SlotId, Time};
@@ -77,7 +76,7 @@ impl Hub {
 
     pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let wanted: UndoParams = read(asked.params)?;
-        let key = self.find_aside(&wanted)?;
+        let key = self.sessions.find_aside(&wanted)?;
         let Some(aside) = self.sessions.take_from_aside(key) else { return Ok(()) };
         let agent = aside.row.agent.clone();
         let mut session = aside.back(self.slot_for(key, &agent));
@@ -93,47 +92,11 @@ impl Hub {
         self.sessions.insert(session);
         // The row is marked as changed; what is looked at is what was touched.
         self.session_mut(key);
-        let kept = self.aside_of(&wanted).count() as u32;
+        let kept = self.sessions.aside_of(&wanted).count() as u32;
         let (session, name_taken) = (self.session_info(key), name.map(Into::into));
         let result = UndoResult { session, name_taken, kept };
         self.answer(asked.to, &result, out);
         Ok(())
-    }
-
-    /// Returns the sessions that can be brought back, of the agent and since the time that are named.
-    fn aside_of<'a>(&'a self, wanted: &'a UndoParams) -> impl Iterator<Item = &'a SessionRow> {
-        let UndoParams { agent, since, .. } = wanted;
-        self.sessions.aside().filter(move |row| {
-            agent.as_ref().is_none_or(|agent| row.agent == *agent)
-                && since.is_none_or(|since| row.removed.is_some_and(|at| at.0 >= since))
-        })
-    }
-
-    /// The one that is named, or the one that was deleted last.
-    fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
-        let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
-        let Some(text) = wanted.session.as_deref() else {
-            let last = rows.first().map(|row| row.key);
-            return last
-                .ok_or_else(|| Fault::new(Reason::SessionNotFound, "no deleted session is kept"));
-        };
-        let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
-        let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
-        // Of several that had a name, the last one is meant.
-        let found = rows.iter().find(whole).or_else(|| {
-            let mut fitting = rows.iter().filter(begins);
-            fitting.next().filter(|_| fitting.next().is_none())
-        });
-        found.map(|row| row.key).ok_or_else(|| {
-            let fault = Fault::no_session(text);
-            let kept: Vec<String> =
-                rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
-            if kept.is_empty() {
-                return fault.hint("no deleted session is kept");
-            }
-            fault.hint(format!("these can be brought back: {}", kept.join(", ")))
-        })
     }
 
     /// Looks when the time of the first one is over, and not before this time.

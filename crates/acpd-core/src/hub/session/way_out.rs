@@ -79,7 +79,7 @@ impl Hub {
         let is_stuck = matches!(session.state, State::Dormant)
             && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
         if !is_stuck && !discard {
-            return Err(self.still_has_it(key));
+            return Err(self.sessions.still_has_it(key));
         }
         if !matches!(session.state, State::Dormant) {
             self.close_session(key, out);
@@ -88,19 +88,6 @@ impl Hub {
         let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
-    }
-
-    /// The error for a session whose context need not be given up.
-    fn still_has_it(&self, key: SessionKey) -> Fault {
-        let session = self.session(key);
-        let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
-        let text =
-            format!("agent `{agent}` may still have session `{handle}`: a new one knows less");
-        let hint = format!(
-            "the next prompt continues in it; to give it up all the same: \
-             `acpctl session reseed {word} --discard`"
-        );
-        Fault::invalid(text).session(&session.row.public_id).hint(hint)
     }
 
     fn give_up_context(&mut self, key: SessionKey, out: &mut Batch) {

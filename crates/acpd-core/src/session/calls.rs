@@ -1,0 +1,74 @@
+//! Tool calls of sessions that run, as their agents announce them.
+
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::str_at;
+
+use crate::ids::SessionKey;
+use crate::session::OPEN_TOOLS;
+use crate::session::table::Sessions;
+use crate::tool_calls::call::Call;
+use crate::tool_calls::frozen::{Frozen, call_in};
+
+impl Sessions {
+    /// Fixes what a permission question is about. `is_intact`: the line is as the agent wrote it.
+    pub(crate) fn freeze(&mut self, key: SessionKey, line: &[u8], is_intact: bool) -> Box<Frozen> {
+        let asked = call_in(line);
+        let mut call = match self.name_of_asked(key, line) {
+            None => Call::default(),
+            Some(name) => {
+                let known = self.session(key).calls.get(&name);
+                let call = known.cloned().unwrap_or_else(|| self.new_call(key, &name));
+                self.note_call(key, &name, &asked);
+                call
+            }
+        };
+        call.take_whole(&asked);
+        if !is_intact {
+            call.doubt();
+        }
+        Box::new(Frozen::of(call, 0))
+    }
+
+    /// Many agents say what a call is about when it begins, and ask with little more than its id. Returns whether
+    /// this says what the call does.
+    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
+        let Some(call) = self.call_mut(key, name) else { return false };
+        let is_told = call.take(update);
+        call.shrink_if_over();
+        is_told
+    }
+
+    /// A call that something was said of, if there is room for it.
+    pub(crate) fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
+        if !self.session(key).calls.contains_key(name) {
+            if !self.has_room_for(key, name) {
+                return None;
+            }
+            let new = self.new_call(key, name);
+            self.session_mut(key).calls.insert(name.to_owned(), new);
+        }
+        self.session_mut(key).calls.get_mut(name)
+    }
+
+    pub(crate) fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
+        name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
+    }
+
+    /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
+    /// when there were too many calls to keep.
+    pub(crate) fn new_call(&self, key: SessionKey, name: &str) -> Call {
+        let session = self.session(key);
+        let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
+        // Of calls of subagents it is not known which are open.
+        let was_told = session.row.open_tools.contains(name) || name.contains('\n');
+        let is_known = if is_whole { self.has_room_for(key, name) } else { !was_told };
+        if is_known { Call::default() } else { Call::unknown() }
+    }
+
+    /// The name of the call that a question is about, as in [`Hub::call_name`].
+    pub(crate) fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
+        let id = str_at(line, &["params", "toolCall", "toolCallId"])?;
+        let session = str_at(line, &["params", "sessionId"]);
+        Some(self.call_name(key, session.as_deref(), &id).into_owned())
+    }
+}

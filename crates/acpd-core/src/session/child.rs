@@ -1,0 +1,181 @@
+//! Ids and announcements of child sessions. The diagram is in `hub/session/child.rs`.
+
+use std::collections::BTreeMap;
+
+use acp_wire::{locate, set_member, str_at};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+use crate::fault::Fault;
+use crate::ids::SessionKey;
+use crate::record::{Child, EventKind};
+use crate::session::table::Sessions;
+use crate::session::{Session, State};
+
+/// Longest id of a child, in bytes.
+pub(crate) const ID_BYTES: usize = 1 << 10;
+
+/// Children of one session that are known at the same time.
+pub(crate) const MOST: usize = 64;
+
+/// Maximum length of a replay's update of one child, in bytes.
+pub(crate) const ANNOUNCEMENT_BYTES: usize = 256 << 10;
+
+pub(crate) const SESSION: &[&str] = &["params", "sessionId"];
+
+pub(crate) fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
+    str_at(line, &["params", "update", name])
+}
+
+/// Merges two `subagent_update`s of a child.
+pub(crate) fn merged(first: &Bytes, second: &Bytes) -> Bytes {
+    let members = locate(second, &["params", "update"])
+        .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
+    members.into_iter().flatten().fold(first.clone(), |line, (name, value)| {
+        set_member(&line, &["params", "update", &name], value.get().as_bytes())
+    })
+}
+
+impl Sessions {
+    pub(crate) fn new_child(
+        &mut self,
+        key: SessionKey,
+        id: &str,
+        line: &[u8],
+    ) -> Result<(), String> {
+        if id.len() > ID_BYTES {
+            return Err(format!("the id of the child has {} bytes", id.len()));
+        }
+        let children = &self.session(key).row.children;
+        if children.len() >= MOST {
+            let resting = children.iter().filter(|(_, child)| !child.busy);
+            let oldest = resting.min_by_key(|(_, child)| child.seq).map(|(id, _)| id.clone());
+            let oldest = oldest.ok_or_else(|| format!("{MOST} subagents are at work already"))?;
+            self.remove_child(key, &oldest);
+        }
+        let agent = &self.session(key).row.agent;
+        let mut public_id = id.to_owned();
+        while self.is_taken(agent, &public_id) {
+            public_id = format!("{public_id}.{}", key.0);
+        }
+        let parent = str_at(line, SESSION).unwrap_or_default();
+        let parent = self.public_of(key, &parent).to_owned();
+        let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
+        self.add_child(key, id, child);
+        Ok(())
+    }
+
+    /// The name of a tool call among those of a session and its children, by the public id of whose it
+    /// is: two of them may call different things the same.
+    pub(crate) fn call_name<'a>(
+        &self,
+        key: SessionKey,
+        session: Option<&str>,
+        id: &'a str,
+    ) -> Cow<'a, str> {
+        match session.filter(|session| *session != self.session(key).row.public_id) {
+            Some(child) => format!("{child}\n{id}").into(),
+            None => id.into(),
+        }
+    }
+
+    /// Keeps what a replay says of a child until the session is back; other lines are dropped.
+    pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
+        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
+            return;
+        }
+        let Some(id) = member(line, "sessionId") else { return };
+        let session = self.session_mut(key);
+        let State::Restoring(restore) = &mut session.state else { return };
+        let is_known = |id: &str| session.row.children.values().any(|child| child.public_id == id);
+        restore.announced.retain(|(id, _)| is_known(id));
+        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
+        let all = before
+            .as_ref()
+            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
+        match before {
+            _ if all.len() > ANNOUNCEMENT_BYTES => {}
+            Some((_, before)) => *before = all,
+            None => restore.announced.push((id.into_owned(), all)),
+        }
+    }
+
+    /// The kind of a line about a child that is on this session, or on another child of it.
+    pub(crate) fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
+        let is_own = public_id == self.session(key).row.public_id;
+        if is_own { EventKind::Update } else { EventKind::Child }
+    }
+
+    /// A request of a client about a session that is a child: there is nothing to ask of it.
+    pub(crate) fn refuse_for_child(
+        &self,
+        agent: &str,
+        method: &str,
+        id: &str,
+    ) -> Result<(), Fault> {
+        let Some((key, _, child)) = self.child_by_public_id(agent, id) else {
+            return Ok(());
+        };
+        if matches!(method, "session/load" | "session/resume") {
+            return Err(Fault::no_session(id));
+        }
+        let parent = &self.session(key).row.public_id;
+        let text = format!("`{id}` is the session of a subagent, which takes no `{method}`");
+        let hint = if child.cancel {
+            format!("`session/cancel` ends what it does; all else is for `{parent}`")
+        } else {
+            format!("talk with its agent in `{parent}`")
+        };
+        Err(Fault::invalid(text).session(parent).hint(hint))
+    }
+
+    /// The public id for an id of the agent's that leads to this session.
+    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
+        let row = &self.session(key).row;
+        row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
+    }
+
+    /// A line from the agent, with the ids that clients use.
+    pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        let line = if row.agent_id == row.public_id && row.children.is_empty() {
+            line
+        } else {
+            self.translated(key, line, SESSION)
+        };
+        match member(&line, "sessionUpdate").as_deref() {
+            Some("subagent_update") => {
+                self.translated(key, line, &["params", "update", "sessionId"])
+            }
+            Some("session_message") => {
+                let line = self.translated(key, line, &["params", "update", "senderSessionId"]);
+                self.translated(key, line, &["params", "update", "recipientSessionId"])
+            }
+            _ => line,
+        }
+    }
+
+    /// An error from the agent may name the session, or a child of it, by the agent's own id.
+    pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id && row.children.is_empty() {
+            return line;
+        }
+        self.translated(key, line, &["error", "data", "sessionId"])
+    }
+
+    /// A line of the process that holds a session with the public id at a place where the agent has
+    /// one of its own; what leads to no session stays.
+    pub(crate) fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
+        let Session { slot, row, .. } = self.session(key);
+        let Some(id) = str_at(&line, path) else { return line };
+        let of = if *id == row.agent_id { Some(key) } else { self.routed(*slot, &id) };
+        let public = of.map(|of| self.public_of(of, &id));
+        match public.filter(|public| *public != id).map(|public| json!(public).to_string()) {
+            Some(public) => set_member(&line, path, public.as_bytes()),
+            None => line.clone(),
+        }
+    }
+}

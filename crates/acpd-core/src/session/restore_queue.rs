@@ -1,0 +1,56 @@
+//! Sessions that wait for their restore, and the restores under way.
+
+use serde_json::value::RawValue;
+
+use crate::ids::SessionKey;
+use crate::input::Batch;
+use crate::session::restore::{Restore, current_mode, settings, values_of};
+use crate::session::table::Sessions;
+use crate::session::{Session, State};
+
+/// Maximum number of sessions without waiting clients that a process restores at once.
+const AT_ONCE: usize = 4;
+
+impl Sessions {
+    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+        match &mut self.get_mut(key)?.state {
+            State::Restoring(restore) => Some(restore),
+            State::Live | State::Dormant => None,
+        }
+    }
+
+    /// The agent has the session: what it does not show in force is to be set again.
+    pub(crate) fn take_restored_values(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        let (modes, options) = values_of(result);
+        self.take_values(key, modes, options, false, out);
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
+        restore.shown_mode = modes.and_then(current_mode);
+        restore.shown_options = options.map(ToOwned::to_owned);
+    }
+
+    /// Returns whether its restore may begin.
+    pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let others = self.restoring(session.slot).map(|other| self.session(other));
+        let others: Vec<&Session> = others.collect();
+        if session.is_restored_alone() || others.iter().any(|other| other.is_restored_alone()) {
+            return others.is_empty();
+        }
+        let is_free = others.len() < AT_ONCE && !others.iter().any(|other| other.is_awaited());
+        is_free || session.is_awaited()
+    }
+
+    /// Returns whether later sessions wait until this one has its place: a client waits for it and
+    /// it must be restored alone, which would never happen otherwise.
+    pub(crate) fn keeps_places(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let waits = matches!(session.state, State::Dormant) && self.wants_host(key);
+        waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
+    }
+}
