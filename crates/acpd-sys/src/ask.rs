@@ -1,6 +1,6 @@
-//! What a program in a terminal is asked.
+//! Signals to a program in a terminal.
 
-/// What a person or the system asks of a program in a terminal.
+/// A request of a user or the system to a program in a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     Interrupt,

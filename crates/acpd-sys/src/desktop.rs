@@ -1,5 +1,5 @@
-//! What a desktop does for its programs: notifications, and no sleep. Its own commands do it, so no library for it
-//! is in a daemon that mostly runs without one.
+//! Desktop services: notifications, and preventing sleep. They use the desktop's own commands, so that a
+//! daemon that mostly runs without a desktop links no library for it.
 
 use crate::os;
 

@@ -13,29 +13,27 @@ use crate::user::UserId;
 /// Why a directory or file is not fit to hold what is private.
 #[derive(Debug, Error)]
 pub enum DirError {
-    /// It could not be made.
+    /// The system could not create it.
     #[error("cannot create `{}`", .path.display())]
     Create {
         /// The path in question.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// It could not be looked at or opened.
+    /// Looking at it or opening it failed.
     #[error("cannot open `{}`", .path.display())]
     Open {
         /// The path in question.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// It is a symbolic link, so somebody else may choose where it leads.
+    /// A symbolic link, whose target another user may choose.
     #[error("`{}` is a symbolic link", .path.display())]
     Symlink {
         /// The path in question.
         path: PathBuf,
     },
-    /// It is something else than expected.
+    /// Another kind of file than expected.
     #[error("`{}` is not a {expected}", .path.display())]
     WrongKind {
         /// The path in question.
@@ -62,7 +60,6 @@ pub enum DirError {
     NotWritable {
         /// The path in question.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
 }
@@ -99,7 +96,7 @@ impl DirError {
     }
 }
 
-/// What is at this path, if that is a directory and no link, which may lead elsewhere; a junction of Windows is one.
+/// Returns the metadata of a directory. Refuses links, which may lead elsewhere, as junctions of Windows do.
 pub(crate) fn real_dir(path: &Path) -> Result<Metadata, DirError> {
     let found = path.symlink_metadata().map_err(|source| failed(path, source))?;
     if found.is_symlink() {

@@ -1,7 +1,7 @@
-//! Reading small files that a person or another process may have put there.
+//! Reading small files that a user or another process may have put there.
 //!
-//! Architecture invariant: a read of such a file never waits, and is bounded. A pipe, a device or a huge
-//! file in the place of a configuration must not stop whoever reads it.
+//! Architecture invariant: a read of such a file never waits, and is bounded. A pipe, a device or a huge file
+//! instead of a configuration must not stop the reader.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -21,10 +21,9 @@ pub use crate::stamp::{Stamp, Version};
 /// Why a file was not read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// It is a directory, a pipe, a socket or a device.
+    /// A directory, a pipe, a socket or a device.
     #[error("it is not a regular file")]
     NotAFile,
-    /// It is longer than such a file may be.
     #[error("it is longer than {limit} bytes")]
     TooLong {
         /// The most bytes that are read.
@@ -42,7 +41,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     read_all(&open_regular(path)?.ok_or(ReadError::NotAFile)?, limit)
 }
 
-/// The same for a file that says what acpd runs: every user may not write to it.
+/// Reads a file that decides what acpd runs; refuses it if every user may write to it.
 pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = open_regular(path)?.ok_or(ReadError::NotAFile)?;
     if os::is_open_to_all(&file)? { Err(ReadError::OpenToAll) } else { read_all(&file, limit) }
@@ -77,17 +76,17 @@ pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
     Ok(os::stamp_of(one)?.id == os::stamp_of(other)?.id)
 }
 
-/// Gives a file that is whole and on the disk the name of another one, which goes. Whoever is killed, or loses power, at
-/// any moment of this leaves the one or the other under that name; afterwards it is this one.
+/// Gives a file that is whole and on the disk the name of another one, which is removed. After a kill or a
+/// loss of power at any moment, one of the two has that name; afterwards it is this one.
 pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     os::put_in_place(file, of)
 }
 
-/// Puts a file with a secret into its place: whole and on the disk, closed to others from the first moment. Whoever
-/// calls keeps others from doing the same meanwhile.
+/// Puts a file with a secret into its place: whole and on the disk, closed to others from the first moment.
+/// The caller keeps others from doing the same meanwhile.
 pub fn put_secret(path: &Path, secret: &[u8]) -> Result<(), DirError> {
     let new = path.with_added_extension("new");
-    // Somebody may have been killed before it got its name.
+    // An earlier call may have been killed before the rename.
     let _ = fs::remove_file(&new);
     let mut file = private_target(&new)?;
     let written = file.set_len(0).and_then(|()| file.write_all(secret));
@@ -98,7 +97,7 @@ pub fn put_secret(path: &Path, secret: &[u8]) -> Result<(), DirError> {
         .map_err(|source| DirError::Create { path: path.to_owned(), source })
 }
 
-/// The version of the file that this path leads to; `None` if there is none, or nobody may look.
+/// The version of the file that this path leads to; `None` if there is none, or it cannot be looked at.
 pub fn version(path: &Path) -> Option<Version> {
     os::version(path).ok()
 }

@@ -130,7 +130,7 @@ pub mod uv;
 #[cfg_attr(windows, path = "windows/wait.rs")]
 pub mod wait;
 
-// What has no place on Windows: descriptors that pass through an exec.
+// Descriptors that pass through an exec. Windows has none.
 #[cfg(unix)]
 #[path = "unix/inherit.rs"]
 pub mod inherit;

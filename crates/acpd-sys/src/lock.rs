@@ -39,14 +39,14 @@ pub enum LockError {
     #[error("`{}` is locked by {}", .path.display(), holder(*.pid))]
     Held {
         path: PathBuf,
-        /// What the holder wrote into the file: good for a message, nothing else.
+        /// The pid that the holder wrote into the file: good for a message, nothing else.
         pid: Option<u32>,
     },
     /// The file could not be opened or locked.
     #[error("cannot lock `{}`", .path.display())]
     Io {
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -82,7 +82,7 @@ impl InstanceLock {
             .name("lock".to_owned())
             .spawn(move || {
                 let wait = |file: &File| os::lock(file).map_err(|source| failed(&owned, source));
-                // Nobody listens any more: the lock goes with the message.
+                // After the deadline the receiver is gone: the lock is dropped with the message.
                 let _ = send.send(take(&owned, wait));
             })
             .map_err(|source| failed(path, source))?;
@@ -90,8 +90,8 @@ impl InstanceLock {
     }
 }
 
-/// Locks a file for as long as it is open. Everybody may read and write it nevertheless: who does not ask for the lock
-/// does not meet it.
+/// Locks a file for as long as it is open. The lock is advisory: processes that do not ask for it may read
+/// and write the file.
 pub fn hold(file: &File) -> Result<(), TryLockError> {
     os::try_lock(file)
 }
@@ -118,7 +118,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok(file::stamp(path)?.is_some_and(|named| named.id == open.id))
 }
 
-/// Writes our pid over whatever an earlier holder left.
+/// Writes our pid over the text of an earlier holder.
 pub(crate) fn sign(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -130,8 +130,7 @@ pub(crate) fn held(path: &Path) -> LockError {
     LockError::Held { path: path.to_owned(), pid }
 }
 
-/// What the last holder of a lock has written into its file: good for a message or a try, nothing
-/// else.
+/// The text that the last holder of a lock wrote into its file: good for a message or a try, nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pub pid: u32,
@@ -139,7 +138,7 @@ pub struct Signature {
     pub line: Option<String>,
 }
 
-/// Returns whether somebody holds this lock. Asking neither makes the lock nor takes it.
+/// Returns whether a process holds this lock. Asking neither makes the lock nor takes it.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = match file::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -152,7 +151,7 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Who wrote into this lock file; `None` if nobody did, or it cannot be read.
+/// Reads the text of this lock file; `None` if it has none, or cannot be read.
 pub fn signature(path: &Path) -> Option<Signature> {
     let text = String::from_utf8(file::read(path, LONGEST).ok()?).ok()?;
     let mut lines = text.lines();

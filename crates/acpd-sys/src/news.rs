@@ -1,6 +1,6 @@
-//! Words between a daemon and whoever started it: what is asked of it, and what it tells.
+//! Messages between a daemon and the process that started it: requests and notifications.
 
-/// What the system, a terminal or another process asks for.
+/// A request of the system, a terminal or another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     Stop,
@@ -10,15 +10,14 @@ pub enum Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
     pub wish: Wish,
-    /// What the system calls it.
+    /// The system's name for it, such as that of a signal.
     pub name: &'static str,
     /// The process that asks; 0 if none does, or it is not known.
     pub sender: i32,
 }
 
-/// What the service manager hears.
+/// A notification to the service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// Clients are let in.

@@ -1,12 +1,12 @@
-//! The command scripts that npm makes on Windows for the programs of packages (`claude.cmd`), and what is behind them.
+//! The command scripts of npm on Windows for the programs of packages (`claude.cmd`), and their targets.
 //!
-//! Such a script runs `node` with a file beside it. Whoever starts it goes through cmd.exe, which has rules of its own for
-//! arguments (some cannot be passed at all), and stays between the agent and whoever ends it. So acpd starts what is
-//! behind it. A script that is not exactly as npm writes it is left alone: it may do anything.
+//! Such a script runs `node` with a file next to it. Starting it involves cmd.exe, which has rules of its own
+//! for arguments (some cannot be passed at all), and stays between the agent and the process that ends it. So
+//! acpd starts the target. A script that is not exactly as npm writes it is left alone: it may do anything.
 //!
 //! ```text
 //! "%_prog%"  --no-warnings "%dp0%\node_modules\pkg\cli.js" %*
-//!  node       arguments     a file beside the script        whatever it is called with
+//!  node       arguments     a file next to the script       the arguments of the call
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::npm::needs_shell;
 /// No such script is longer, in bytes.
 const LONGEST: u64 = 4 << 10;
 
-/// What has stood before the call in versions of npm, to end the script's own variables.
+/// Text before the call in versions of npm, to end the script's own variables.
 const KNOWN_STARTS: [&str; 3] =
     ["", "endLocal &", "endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% &"];
 
@@ -28,7 +28,7 @@ const KNOWN_STARTS: [&str; 3] =
 #[error("it is a script for a shell, which would read more into its arguments than what they say")]
 pub struct NeedsShell;
 
-/// What is started for a file: itself, or what is behind a script of npm.
+/// Returns the program to start for a file: itself, or the target of a script of npm.
 ///
 /// # Errors
 /// When it is a script for a shell, and not npm's. A system that runs scripts by itself has none.
@@ -42,16 +42,16 @@ pub fn without_shell(file: PathBuf) -> Result<Behind, NeedsShell> {
     behind(&script).ok_or(NeedsShell)
 }
 
-/// What a script runs.
+/// The command line that a script runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
     /// The interpreter: a path if it is installed beside the script, else a name.
     pub program: PathBuf,
-    /// Its first arguments, the last one the file that it runs.
+    /// The first arguments, the last one the file that the interpreter runs.
     pub args: Vec<String>,
 }
 
-/// What is behind this script, if npm has written it and the file that it runs is there.
+/// Parses this script, and returns its target if npm has written it and the file that it runs is there.
 pub fn behind(script: &Path) -> Option<Behind> {
     let is_script = script.extension().is_some_and(|found| found.eq_ignore_ascii_case("cmd"));
     let dir = script.parent().filter(|_| is_script)?;
@@ -83,7 +83,7 @@ fn parse(text: &str) -> Option<Call> {
         (!name.contains('%')).then_some(name)
     })?;
     let last = lines.next_back().filter(|_| is_npms && is_plain(program))?;
-    // What stands before it ends the script's own variables, in words that npm has changed over time.
+    // The text before it ends the script's own variables, in words that npm has changed over time.
     let (before, call) = last.split_once(r#""%_prog%""#)?;
     let (args, file) = call.trim().strip_suffix(" %*")?.trim().split_once(r#""%dp0%\"#)?;
     let file = file.strip_suffix('"')?;
@@ -97,12 +97,12 @@ fn parse(text: &str) -> Option<Call> {
     all.then(|| Call { program: program.to_owned(), args, file: file.to_owned() })
 }
 
-/// What no name of a file has, or what cmd.exe reads more into.
+/// Returns whether no file name has this character, or cmd.exe interprets it.
 fn is_special(c: char) -> bool {
     c.is_control() || "\"%:/*?<>|".contains(c)
 }
 
-/// Returns whether neither cmd.exe nor anybody else reads more into a word than what stands there.
+/// Returns whether neither cmd.exe nor another program interprets a part of this word.
 fn is_plain(word: &str) -> bool {
     !word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.=,/".contains(&byte))

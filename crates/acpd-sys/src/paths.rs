@@ -54,7 +54,7 @@ pub enum PathError {
     SocketTooLong {
         /// The path in question.
         path: PathBuf,
-        /// Its length in bytes.
+        /// Length of the path in bytes.
         length: usize,
         /// The most bytes that this system takes.
         limit: usize,
@@ -142,18 +142,17 @@ impl Paths {
         self.state.join("acpd.db")
     }
 
-    /// What was said, to be searched: a file that is made again when it is gone.
+    /// The search index of conversations: a file that is made again when it is gone.
     pub fn search_index(&self) -> PathBuf {
         self.state.join("search.db")
     }
 
-    /// What the daemon says.
     pub fn daemon_log(&self) -> PathBuf {
         self.state.join("log").join("acpd.log")
     }
 
-    /// What the agent of this name says on stderr. Any name gives a file in the log
-    /// directory, and two names give two files (up to 200 bytes).
+    /// The log of the stderr of the agent with this name. Any name gives a file in the log directory,
+    /// and two names give two files (up to 200 bytes).
     pub fn agent_log(&self, name: &str) -> PathBuf {
         let file = format!("{}.log", file_name(name));
         self.state.join("log").join("agents").join(file)

@@ -11,7 +11,7 @@ pub use crate::child::{
 };
 pub use crate::process_table::{Condition, ExitKind, Liveness, ProcessId, StopSignal};
 
-/// What the process with this pid does; `None` if there is none or the system does not say.
+/// Returns the state of the process with this pid; `None` if there is none or the system does not report it.
 pub fn condition(pid: u32) -> Option<Condition> {
     Some(os::look_up(pid).ok()??.condition)
 }
@@ -38,7 +38,7 @@ pub fn become_subreaper() -> io::Result<()> {
     os::become_subreaper()
 }
 
-/// What a process calls itself, which it may choose; `None` if the system does not say.
+/// The name that a process gives itself, which it may choose; `None` if the system does not report it.
 pub fn name_of(pid: u32) -> Option<String> {
     os::name_of(pid).filter(|name| !name.is_empty())
 }

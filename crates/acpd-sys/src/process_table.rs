@@ -1,4 +1,4 @@
-//! What the system tells of a process: the types that all systems have in common.
+//! Facts about a process: the types that all systems have in common.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub struct ProcessId {
     pub start: u64,
 }
 
-/// What became of a process.
+/// The fate of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     Alive,
-    /// It ended, or waits only to be reaped, or its pid is another process by now.
+    /// Ended, or a zombie, or its pid belongs to another process by now.
     Gone,
     /// The system does not say: neither kill nor forget it.
     Unverifiable,
@@ -33,12 +33,12 @@ pub enum StopSignal {
     Kill,
 }
 
-/// What a process does, as far as the system tells.
+/// The state of a process, as far as the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It runs, or waits for something to do.
+    /// Running, or waiting for something to do.
     Running,
-    /// It waits for a disk or the like, and cannot be interrupted.
+    /// Waiting for a disk or the like, not interruptible.
     Blocked,
     /// A signal or a debugger has stopped it.
     Stopped,
@@ -59,7 +59,7 @@ impl fmt::Display for Condition {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
-    /// It exited with this code.
+    /// Exited with this code.
     Code(i32),
     /// This signal ended it.
     Signal(i32),
@@ -78,15 +78,15 @@ impl ExitKind {
 /// The process at the other end of a connection, as the kernel saw it when it connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its user: what access is decided by.
+    /// The user, who decides the access.
     pub uid: UserId,
-    /// Its pid, where the system tells. For logs: pids are used again.
+    /// The pid, where the system reports it. For logs: pids are used again.
     pub pid: Option<u32>,
 }
 
 impl Peer {
-    /// Whether it is our own user, and nobody else: administrators are not. Nothing else is said to a connection, and
-    /// nothing of it is heard.
+    /// Returns whether the peer is our own user; administrators are not. Other connections are sent nothing,
+    /// and nothing is read from them.
     pub fn is_ours(&self) -> bool {
         self.uid == own_uid()
     }

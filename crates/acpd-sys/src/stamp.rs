@@ -5,7 +5,7 @@
 pub struct Stamp {
     /// Device and inode, or what the system has instead: they tell it from every other file that there is at this moment.
     pub id: (u64, u64),
-    /// In bytes.
+    /// Size of the file in bytes.
     pub length: u64,
 }
 

@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::dir::{self, DirError};
 use crate::startup_pipe::{Started, Teller, start};
 
-/// What names the daemon's end of the pipe.
+/// The environment variable that names the daemon's end of the pipe.
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 
 /// The most that is read of a reason.
@@ -25,14 +25,14 @@ const REASON_LIMIT: usize = 64 * 1024;
 /// Why the daemon could not even be started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
-    /// Its log could not be opened.
+    /// Opening its log failed.
     #[error("cannot open the daemon's log")]
     Log(#[source] DirError),
     /// The program could not be run.
     #[error("cannot start `{}`", .exe.display())]
     Exec {
         exe: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -53,7 +53,7 @@ impl SpawnError {
 #[derive(Debug)]
 pub struct StartupPipe(Started);
 
-/// What became of the start.
+/// The outcome of the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartupOutcome {
     Ready,
@@ -106,8 +106,8 @@ pub fn stderr_to(file: &File) -> io::Result<()> {
 }
 
 impl StartupPipe {
-    /// Whether the daemon ends together with others that we belong to, because the system lets nobody out of what they
-    /// are in: a Job of Windows.
+    /// Returns whether the daemon ends together with our group, because the system lets no process out of it:
+    /// a Job of Windows.
     pub fn is_bound(&self) -> bool {
         self.0.is_bound()
     }

@@ -1,13 +1,13 @@
-//! What a full screen is told.
+//! Events of a full screen other than keys.
 
 use crate::ask::Ask;
 
-/// What a full screen is told by others than the keyboard.
+/// An event of a full screen from another source than the keyboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// A person or the system asks something of it.
     Asked(Ask),
-    /// It was stopped, and goes on: the terminal may be as somebody else wanted it.
+    /// Continued after a stop: another program may have changed the terminal.
     Continued,
     /// The terminal has another size.
     Resized,

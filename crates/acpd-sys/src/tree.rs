@@ -29,7 +29,7 @@ pub(crate) const MARK: &str = "ACPD_HOST";
 /// than we kill.
 const MAX_ROUNDS: usize = 100;
 
-/// What a tree takes of the machine.
+/// The resources that a tree uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Memory in RAM in bytes; pages that several share count once for each.
@@ -43,11 +43,11 @@ pub struct Usage {
 pub struct Tree {
     marker: String,
     leader: ProcessId,
-    /// Whether everything below this process belongs, and nothing else is looked at.
+    /// Everything below this process belongs, and nothing else is looked at.
     below_us: bool,
     /// The keeper of the tree: everything below it belongs, but not itself.
     keeper: Option<u32>,
-    /// Whether others have the same mark, so that it says nothing.
+    /// Other trees have the same mark, so it proves nothing.
     shares_mark: bool,
     /// Processes with another mark. They are not asked for it again.
     strangers: HashSet<ProcessId>,
@@ -90,14 +90,14 @@ impl Tree {
         Tree { shares_mark: true, ..Tree::new(marker, leader) }
     }
 
-    /// What is left of a tree whose daemon is gone. The leader may be long dead: then of its
-    /// children, session and group only what has the mark counts, or cannot be asked for it.
+    /// A tree whose daemon is gone. The leader may be long dead: then of its children, session and group only
+    /// processes with the mark count, or those that cannot be asked for it.
     pub fn leftovers(marker: impl Into<String>, leader: ProcessId) -> Tree {
         Tree::leftovers_with(marker, leader, &[])
     }
 
-    /// The same, with processes that somebody has seen to belong. What holds for the leader holds for
-    /// each of them.
+    /// Like `leftovers`, with processes that were recorded as members. The rules for the leader hold for each
+    /// of them.
     pub fn leftovers_with(
         marker: impl Into<String>,
         leader: ProcessId,
@@ -117,7 +117,7 @@ impl Tree {
         Tree { below_us: os::WHAT_IS_BELOW_US_IS_ITS, ..Tree::new(marker, leader) }
     }
 
-    /// The same tree, whose leader and orphans are children of a [keeper](crate::keeper).
+    /// Sets the [keeper](crate::keeper), whose children are the leader and orphans.
     #[must_use]
     pub fn with_keeper(self, keeper: Option<u32>) -> Tree {
         Tree { keeper, ..self }
@@ -188,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// What the processes of the last look take, with all that is below them by now.
+    /// Returns what the processes of the last look use, with all that is below them by now.
     pub fn usage(&mut self) -> Usage {
         let roots = self.alive.iter().chain([&self.leader]);
         let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
@@ -200,7 +200,7 @@ impl Tree {
         })
     }
 
-    /// The same for a tree of which everything is below `root`, its subreaper, which itself does not
+    /// Returns the usage of a tree of which everything is below `root`, its subreaper, which itself does not
     /// count.
     pub fn usage_below(&mut self, root: ProcessId) -> Usage {
         if root.is_alive() != Liveness::Alive {
@@ -302,9 +302,9 @@ impl Tree {
     }
 }
 
-/// What these processes and all below them take, without what has another mark and all below that.
-/// Looks at nothing else, so it costs what the tree is large, whatever else the machine runs. An error
-/// where the system does not list children.
+/// Returns what these processes and all below them use, without processes with another mark and all below
+/// those. Looks at nothing else, so it costs what the tree is large, on a machine of any load. An error where
+/// the system does not list children.
 fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
     // Some systems list none of any process.
     os::children(std::process::id())?;
@@ -314,7 +314,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
         if !seen.insert(pid) || has_other_mark(pid, marker) {
             continue;
         }
-        // It may end while it is looked at; its children have another parent then.
+        // A process may end while it is looked at; its children have another parent then.
         todo.extend(os::children(pid).unwrap_or_default());
         let runs = |entry: &Entry| entry.uid == own_uid() && !entry.is_zombie();
         if os::look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
@@ -325,7 +325,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
     Ok(usage)
 }
 
-/// What cannot be looked at shows no mark.
+/// A process that cannot be looked at shows no mark.
 fn environ(pid: u32) -> Option<Vec<u8>> {
     os::environ(pid).ok().flatten()
 }
@@ -347,7 +347,7 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
 pub fn marks() -> HashMap<String, ProcessId> {
     let own_uid = own_uid();
     let mut found = HashMap::new();
-    // What cannot be looked at shows no mark.
+    // A process that cannot be looked at shows no mark.
     for entry in os::scan().unwrap_or_default() {
         if entry.uid != own_uid || entry.is_zombie() {
             continue;
@@ -403,7 +403,7 @@ fn find_above(
     last
 }
 
-/// Whose a process is.
+/// The owner of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// An agent's, or the shim of one.
@@ -433,12 +433,12 @@ fn is_below_agent(
             return Ok(Some(false));
         }
         let Some(entry) = look_up(next)? else {
-            // Who has ended says nothing of what goes on in its name.
+            // An ended process proves nothing about the processes that run in its name.
             let Some(child) = below else { return Ok(Some(true)) };
             let again = look_up(child.id.pid)?.filter(|again| again.id == child.id);
             let Some(Entry { parent, .. }) = again else { return Ok(None) };
             if parent == next {
-                // It is there, and another user's who hides what they run.
+                // The parent is there, but another user's who hides processes.
                 return Ok(Some(false));
             }
             next = parent;
@@ -466,7 +466,7 @@ pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Opt
             if next <= 1 || next == std::process::id() {
                 return None;
             }
-            // Who has ended leaves its children to another one: look again.
+            // An ended process leaves its children to another parent: look again.
             let Ok(Some(entry)) = os::look_up(next) else { break };
             if let Some(found) = owner(entry.id) {
                 return Some(found);
@@ -477,7 +477,7 @@ pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Opt
     None
 }
 
-/// The mark of a daemon, which is no agent's whoever started it.
+/// The mark of a daemon, which belongs to no agent, even if one started the daemon.
 const NO_AGENT: &str = "-";
 
 /// One look at all processes.
@@ -505,8 +505,8 @@ impl Table {
         self.by_pid.get(&id.pid).is_some_and(|e| e.id == id)
     }
 
-    /// Returns whether the process is there, or its pid still names a session or group that it
-    /// founded: the kernel gives the pid to nobody else as long as it does.
+    /// Returns whether the process is there, or its pid still names a session or group that it founded: the
+    /// kernel does not reuse the pid as long as it does.
     fn has_trace_of(&self, id: ProcessId) -> bool {
         match self.by_pid.get(&id.pid) {
             Some(entry) => entry.id == id,
@@ -582,7 +582,7 @@ mod tests {
             let mut cat = Command::new("cat");
             let cat = cat.env(MARK, mark).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = cat.spawn().unwrap();
-            // It runs, so its environment is there.
+            // The child runs, so its environment is there.
             child.stdin.as_mut().unwrap().write_all(b".").unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let mut tree = Tree::new("m", id(LEADER, 0));
@@ -617,8 +617,8 @@ mod tests {
         assert_eq!(found, [LEADER, LEADER + 2]);
     }
 
-    /// Returns whether a process descends from the agent, in a world in which the parent of each has
-    /// the next pid, and in which so many looks succeed.
+    /// Returns whether a process descends from the agent, in a world in which the parent of each has the next
+    /// pid, and in which `looks` looks succeed.
     fn is_below(pid: u32, agent: u32, looks: usize) -> io::Result<bool> {
         let done = std::cell::Cell::new(0);
         let look_up = |pid| {

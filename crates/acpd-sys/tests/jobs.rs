@@ -1,4 +1,4 @@
-//! Windows, or Wine: what outlives a Job that nobody may leave, as some editors and terminals keep what they start.
+//! Windows, or Wine: processes that outlive a Job without breakaway, as some editors and terminals use.
 #![cfg(windows)]
 
 mod common;
@@ -50,7 +50,7 @@ fn helper() {
             wait_for_input();
             let (word, rest) = rest.split_once(' ').unwrap();
             let (exe, home) = (std::env::current_exe().unwrap(), Path::new(rest));
-            // SAFETY: nobody else reads the environment of this process now.
+            // SAFETY: no other thread reads the environment of this process now.
             unsafe { std::env::set_var(common::PART, format!("daemon {rest}")) };
             let args = common::HELPER_ARGS.into_iter().chain([word]);
             let started = spawn_daemon(&exe, args, &home.join("log").join("acpd.log")).unwrap();
@@ -99,14 +99,14 @@ fn wait_for_input() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// Until somebody ends us.
+/// Waits until another process ends this one.
 fn stay() {
     loop {
         thread::park();
     }
 }
 
-/// What a process says between these brackets; a test program says other things, too.
+/// Returns the text between these brackets; a test program prints other things, too.
 fn line_of(from: &mut End, end: Instant) -> String {
     let mut said = Vec::new();
     loop {
@@ -126,7 +126,7 @@ fn line_of(from: &mut End, end: Instant) -> String {
 
 // ---- Jobs
 
-/// Ends all that is in it when it goes, and lets nobody go.
+/// A Job that ends all its processes when it goes, and lets none go.
 struct Job(OwnedHandle);
 
 impl Job {
@@ -157,7 +157,7 @@ impl Job {
     }
 }
 
-/// What a helper says between brackets.
+/// Returns the text that a helper prints between brackets.
 fn word_of(helper: &mut Child) -> String {
     let lines = BufReader::new(helper.stdout.as_mut().unwrap()).lines();
     let word = lines.map(Result::unwrap).find_map(|line| {
@@ -185,7 +185,7 @@ fn start_in_a_job(word: &str) -> (bool, ProcessId) {
     (word == "bound true", daemon)
 }
 
-/// The same for a daemon in a Job and its shim.
+/// Like [`start_in_a_job`], for a daemon in a Job and its shim.
 fn start_shim_in_a_job(word: &str) -> (bool, ProcessId) {
     let job = Job::new();
     let mut host = job.start(&format!("host {word}"));
@@ -214,7 +214,7 @@ fn kill(process: ProcessId) {
     await_end(process);
 }
 
-/// What stands for the user's shell where there is none: this program under its name.
+/// A replacement of the user's shell where there is none: this program under its name.
 struct Shell {
     process: Child,
     _dir: TempDir,
@@ -226,7 +226,7 @@ impl Shell {
         let own = std::env::current_exe().unwrap();
         let exe: PathBuf = dir.path().join("explorer.exe");
         fs::copy(&own, &exe).unwrap();
-        // What Wine lacks is beside the tests.
+        // The library that Wine lacks is next to the tests.
         let library = "bcryptprimitives.dll";
         fs::copy(own.with_file_name(library), dir.path().join(library)).ok();
         let mut command = Command::new(exe);

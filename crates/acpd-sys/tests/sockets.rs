@@ -48,7 +48,7 @@ fn l16_a_connection_that_nobody_takes_up_is_given_up() {
     let path = home.path().join("acpd.sock");
     assert_eq!(connect(&path, SOON).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let listener = UnixListener::bind(&path).unwrap();
-    // Nobody accepts: so many wait, and one more would wait for ever.
+    // The listener accepts none: these wait, and one more would wait for ever.
     let mut waiting = Vec::new();
     let late = loop {
         match connect(&path, SOON) {

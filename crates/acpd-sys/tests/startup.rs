@@ -114,7 +114,7 @@ fn a_daemon_that_gives_up_says_why_in_as_many_lines_as_it_takes() {
 fn a_daemon_is_detached_and_its_output_is_in_the_log() {
     let home = TempDir::new().unwrap();
     mkfifo(&home.path().join("hold"), Mode::S_IRWXU).unwrap();
-    // Whoever starts it may have something open that is not its business.
+    // The starting process may have something open that is not the daemon's business.
     let open = OpenOptions::new().read(true).write(true).open(home.path().join("hold")).unwrap();
     set_inherited(&open);
     let outcome = start("describe", home.path()).wait(LONG);

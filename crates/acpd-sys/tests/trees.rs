@@ -1,6 +1,6 @@
 //! Process trees, with real processes that hide the way agents do.
 //!
-//! All of them read a pipe that this program holds open, so none outlives it, whatever fails.
+//! All of them read a pipe that this program holds open, so none outlives it, even if a test fails.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -116,7 +116,7 @@ STAY";
     let recorded = Tree::new(&agent.marker, agent.id).alive();
     agent.kill_leader();
     reap(agent.id.pid).unwrap();
-    // Its session alone shows nothing: the leader's pid may have been another's since.
+    // The session alone shows nothing: the leader's pid may have been another's since.
     assert_eq!(Tree::leftovers(&agent.marker, agent.id).refresh(), 1);
     let mut tree = Tree::leftovers_with(&agent.marker, agent.id, &recorded);
     kill_all(&mut tree, agent.id, 2);
@@ -140,7 +140,7 @@ STAY";
     let [tree, ..] = &mut trees;
     assert_eq!(tree.signal_all(StopSignal::Kill), 2);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
-    // They have no other parent than us now, and are strangers all the same.
+    // These two have no other parent than us now, and are strangers all the same.
     let below = &mut trees[1];
     while !below.is_empty() {}
     let mut strangers = Tree::new(format!("{}-other", agent.marker), agent.id);
@@ -276,7 +276,7 @@ fn an_exit_is_told_in_words() {
     assert_eq!(ExitKind::Signal(64).to_string(), "signal 64");
     assert_eq!(ExitKind::Code(3).predicate(), "ended with exit code 3");
     assert_eq!(ExitKind::Signal(9).predicate(), "was killed (SIGKILL)");
-    // Not init, not a group, not everybody.
+    // Not init, not a group, not all processes.
     for pid in [0, 1, u32::MAX] {
         wait_leader(pid).unwrap_err();
         reap(pid).unwrap_err();
@@ -309,7 +309,7 @@ fn l1_what_is_below_this_process_is_an_agents_unless_it_is_known_to_be_nobodys()
     assert_eq!(nearest_above(leader.pid, owner), Some(7));
     assert_eq!(nearest_above(below.pid, owner), Some(7));
     assert_eq!(nearest_above(std::process::id(), owner), None);
-    // One that has lost its parent is a child of this process, and nobody knows of it.
+    // An orphan is a child of this process, and its owner is unknown.
     agent.kill_leader();
     assert!(runs_under_agent(below.pid, |id| (id == leader).then_some(Whose::Users)).unwrap());
     kill_all(&mut tree, leader, 1);

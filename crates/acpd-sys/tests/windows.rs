@@ -64,7 +64,7 @@ fn helper() {
             let _ = std::io::stdin().read(&mut [0]);
         }
         "parent" => {
-            // It reads what we read, so it stays as long as the test does.
+            // The child reads our stdin, so it stays as long as the test does.
             let child = common::helper("stay").stdout(Stdio::piped()).spawn();
             let mut child = child.unwrap();
             await_up(&mut child);
@@ -76,13 +76,13 @@ fn helper() {
         "late" => {
             println!("up");
             let _ = std::io::stdin().read(&mut [0]);
-            // It goes on when we are gone.
+            // The child continues when we are gone.
             let child = common::helper("stay").stdout(Stdio::null()).spawn().unwrap();
             println!("child {}", child.id());
             println!("up");
         }
         "keeper" => {
-            // It keeps an agent, and says who that is.
+            // Keeps an agent, and prints its pid.
             let mut command = common::helper("stay");
             detach_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
             let mut child = command.spawn().unwrap();
@@ -161,7 +161,7 @@ fn an_adopted_child_runs_and_its_end_is_told() {
 #[test]
 fn a_console_asks_and_whoever_listens_hears_of_it() {
     let mut command = common::helper("ask");
-    // A console of its own: what is asked there reaches nobody else.
+    // A console of its own: events there reach no other program.
     let done = command.creation_flags(CREATE_NO_WINDOW).output().unwrap();
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success(), "{said} {}", String::from_utf8_lossy(&done.stderr));

@@ -60,7 +60,7 @@ pub(crate) fn fallback_runtime_dir() -> PathBuf {
     PathBuf::from(format!("/tmp/acpd-{}", own_uid()))
 }
 
-/// Whoever listens for us has said so in the environment.
+/// Returns `None`: on Linux, a service manager that listens for us reports it in the environment.
 #[cfg(feature = "daemon")]
 pub(crate) fn activated_socket(_name: &str) -> Option<OwnedFd> {
     None
@@ -95,7 +95,7 @@ pub(crate) fn removals(dir: &Path) -> io::Result<Option<OwnedFd>> {
 
     let mask = libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
     let dir = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: it makes a descriptor, which is nobody else's.
+    // SAFETY: it makes a descriptor, which has no other owner.
     let inotify = unsafe {
         let raw = Errno::result(libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC))?;
         OwnedFd::from_raw_fd(raw)
@@ -107,7 +107,7 @@ pub(crate) fn removals(dir: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(Some(inotify))
 }
 
-/// Whether orphans can come to a process of ours.
+/// `true` where orphans can become children of a process of ours.
 pub(crate) const HAS_SUBREAPER: bool = true;
 
 pub(crate) fn become_subreaper() -> io::Result<()> {
@@ -238,7 +238,7 @@ pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let Ok(mut todo) = children(std::process::id()) else { return scan() };
     while let Some(pid) = todo.pop() {
-        // It may have ended since its parent was looked at; its children have another one then.
+        // The process may have ended since its parent was looked at; its children have another parent then.
         todo.extend(children(pid).unwrap_or_default());
         match scan_one(pid, boot) {
             Ok(entry) => found.extend(entry),
@@ -268,7 +268,7 @@ fn scan_one(pid: u32, boot: u64) -> io::Result<Option<Entry>> {
 /// The environment that the process was started with, entries ended by zero bytes; `None` if it
 /// is hidden, or not there yet in the middle of an exec.
 pub(crate) fn environ(pid: u32) -> io::Result<Option<Vec<u8>>> {
-    // Its size is not known before: with room for most, it is read at once.
+    // The size is not known before: with room for most, the file is read at once.
     let mut bytes = Vec::with_capacity(16 << 10);
     let opened = File::open(format!("/proc/{pid}/environ"));
     match opened.and_then(|mut file| file.read_to_end(&mut bytes)) {
@@ -285,12 +285,12 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     boot_bits().is_ok_and(|boot| id.start >> TICK_BITS == boot >> TICK_BITS)
 }
 
-/// Its `comm`, which a process in any state tells at once: its command line may not be readable.
-/// A way to the program of this process that also other processes have, whatever became of its file.
+/// A path to the program of this process that other processes have, too, even if its file is gone.
 pub(crate) fn running_program(_path: &Path) -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
 
+/// Reads the process's `comm`, which is there in any state: the command line may not be readable.
 pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(name.trim_ascii()).into_owned())

@@ -51,8 +51,8 @@ pub(crate) fn fallback_runtime_dir() -> PathBuf {
 
 #[cfg(feature = "daemon")]
 unsafe extern "C" {
-    /// What launchd listens on for us under this name: so many descriptors, in memory that is ours then. Works once in the
-    /// life of a process, whatever program runs in it.
+    /// Returns the descriptors that launchd listens on for us under this name, in memory that is ours then.
+    /// Works once in the life of a process, even across an exec.
     fn launch_activate_socket(
         name: *const c_char,
         descriptors: *mut *mut c_int,
@@ -71,7 +71,7 @@ pub(crate) fn activated_socket(name: &str) -> Option<OwnedFd> {
     if error != 0 || descriptors.is_null() {
         return None;
     }
-    // SAFETY: the call has put so many descriptors there, each of them open and nobody else's.
+    // SAFETY: the call has put `count` descriptors there, each of them open and without another owner.
     let sockets: Vec<OwnedFd> = unsafe {
         std::slice::from_raw_parts(descriptors, count)
             .iter()
@@ -109,7 +109,7 @@ pub(crate) fn removals(_dir: &Path) -> io::Result<Option<OwnedFd>> {
     Ok(None)
 }
 
-/// Whether orphans can come to a process of ours.
+/// `true` where orphans can become children of a process of ours.
 pub(crate) const HAS_SUBREAPER: bool = false;
 
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
@@ -179,7 +179,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
 
 /// Every process that can be seen.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
-    // SAFETY: the buffer is the caller's and has so many bytes; without one the call only counts.
+    // SAFETY: the buffer is the caller's and has `bytes` bytes; without one the call only counts.
     let pids = pids(|buffer, bytes| unsafe { libc::proc_listallpids(buffer, bytes) })?;
     Ok(pids.into_iter().filter_map(|pid| look_up(pid).ok()?).collect())
 }
@@ -190,7 +190,7 @@ pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     pids(|buffer, bytes| unsafe { libc::proc_listchildpids(pid as c_int, buffer, bytes) })
 }
 
-/// The pids that a call of libproc writes into a buffer of so many bytes.
+/// The pids that a call of libproc writes into a buffer, whose size in bytes it gets.
 fn pids(list: impl Fn(*mut libc::c_void, c_int) -> c_int) -> io::Result<Vec<u32>> {
     let count = Errno::result(list(std::ptr::null_mut(), 0))? as usize;
     // Room for those that start between the two calls.
@@ -201,7 +201,7 @@ fn pids(list: impl Fn(*mut libc::c_void, c_int) -> c_int) -> io::Result<Vec<u32>
     Ok(found.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect())
 }
 
-/// Nobody is a subreaper here: what is below may be anywhere.
+/// There are no subreapers here: processes below us may be anywhere.
 pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
     scan()
 }

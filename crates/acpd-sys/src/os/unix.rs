@@ -1,4 +1,4 @@
-//! What Linux and macOS have in common.
+//! Functions that Linux and macOS share.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -19,7 +19,7 @@ use crate::process_table::{ExitKind, ProcessId, StopSignal};
 use crate::stamp::{Stamp, Version};
 use crate::user::Openness;
 
-/// Whether all that is below the process of one agent is that agent's.
+/// `true` where all that is below the process of one agent belongs to that agent.
 pub(crate) const WHAT_IS_BELOW_US_IS_ITS: bool = true;
 
 /// The variable that names the home directory.
@@ -131,26 +131,26 @@ pub(crate) fn signal_group(
 ) -> io::Result<()> {
     match killpg(child(leader.pid)?, as_nix(signal)) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
-        // What macOS says of a group that has only zombies in it.
+        // macOS returns this for a group that has only zombies in it.
         Err(Errno::EPERM) if !has_members => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What the system itself counts to the tree of this process: nothing is counted here.
+/// Returns the processes that the system itself counts to the tree of this process: none.
 pub(crate) fn members(_leader: ProcessId) -> Vec<u32> {
     Vec::new()
 }
 
-/// Opens for reading what may be no file at all, without waiting; `None` if it shows at once that it is none.
 pub(crate) fn is_open_to_all(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.mode() & 0o002 != 0)
 }
 
+/// Opens a path for reading, without waiting; `None` if the system shows at once that it is no file.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     // Not blocking: the other end of a pipe may never be opened.
     match OpenOptions::new().read(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(path) {
-        // What the system says of a socket.
+        // The system's error for a socket.
         Err(error) if error.raw_os_error() == Some(ENXIO) => Ok(None),
         opened => opened.map(Some),
     }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::child::detach_child;
 use crate::wait::End;
 
-/// Whether we end together with others: that is of Windows.
+/// Returns whether we end together with others: never here, only on Windows.
 pub fn are_we_bound() -> bool {
     false
 }
@@ -33,7 +33,7 @@ impl Talk {
         Ok(Talk { input, output, process })
     }
 
-    /// Whether it ends together with others that we belong to: that is of Windows.
+    /// Returns whether it ends together with others that we belong to: only on Windows.
     pub fn is_bound(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What a person or the system asks of a program in a terminal: signals.
+//! Signals from a user or the system to a program in a terminal.
 
 use std::io;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + us
     }))
 }
 
-/// Asks everybody in our process group, us too, as Ctrl-C does.
+/// Sends SIGINT to our process group including us, as Ctrl-C does.
 pub fn interrupt_all() -> io::Result<()> {
     killpg(getpgrp(), Signal::SIGINT).map_err(io::Error::from)
 }
 
-/// Ends the process as if nobody had taken it.
+/// Ends the process as the signal does without a handler.
 pub fn end_by(ask: Ask) {
     // There is nothing to be done if it should not.
     let _ = low_level::emulate_default_handler(ask.signal());

@@ -30,7 +30,7 @@ pub fn detach_child(cmd: &mut Command) {
     }
 }
 
-/// The same, and the child puts itself into the cgroup whose `cgroup.procs` this is, if it may.
+/// Like [`detach_child`], and the child puts itself into the cgroup with this `cgroup.procs`, if it may.
 pub fn detach_child_into(cmd: &mut Command, procs: File) {
     detach_child(cmd);
     let enter = move || {
@@ -45,8 +45,8 @@ pub fn detach_child_into(cmd: &mut Command, procs: File) {
     }
 }
 
-/// Like [`detach_child`]; and the child inherits no descriptors but the standard ones, whoever has left
-/// others open to us.
+/// Like [`detach_child`]; and the child inherits no descriptors but the standard ones, even if our parent has
+/// left others open to us.
 pub fn detach_child_alone(cmd: &mut Command) {
     detach_child(cmd);
     // SAFETY: `keep_from_next_program` makes system calls alone, and allocates nothing.
@@ -63,7 +63,7 @@ pub fn adopt(pid: u32) -> io::Result<ProcessId> {
     ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))
 }
 
-/// Keeps the pid of a child its own. Here a child that nobody has waited for does that itself.
+/// Keeps the pid of a child its own. Here a child that was not waited for does that itself.
 #[derive(Debug)]
 pub struct Hold(());
 
@@ -108,7 +108,7 @@ pub fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 
-/// What a detached child does between fork and exec. Async-signal-safe.
+/// The steps of a detached child between fork and exec. Async-signal-safe.
 pub(crate) fn start_detached() -> io::Result<()> {
     setsid()?;
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
@@ -140,7 +140,7 @@ pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
     }
 }
 
-/// The same without the wait: `None` if it has not ended.
+/// Like [`wait_leader`], without the wait: `None` if the child has not ended.
 pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
     os::wait_leader(child(pid)?, false)
 }
@@ -161,8 +161,8 @@ pub fn reap(pid: u32) -> io::Result<ExitKind> {
     }
 }
 
-/// Reaps every zombie that is our child and not in `kept`; their number. Most became our children
-/// when their parents died. Nobody else may wait for a child that is not in `kept`.
+/// Reaps every zombie that is our child and not in `kept`; their number. Most became our children when their
+/// parents died. No other code may wait for a child that is not in `kept`.
 pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
     let own_pid = std::process::id();
     let is_orphan = |entry: &Entry| {
@@ -179,7 +179,7 @@ pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
 /// Kills a child that was just started with [`detach_child`], and its group, and reaps it.
 pub fn discard(mut started: Child) {
     if let Ok(pid) = child(started.id()) {
-        // It may have ended already.
+        // The group may have ended already.
         let _ = killpg(pid, Signal::SIGKILL);
     }
     let _ = started.kill();
@@ -190,7 +190,7 @@ pub fn discard(mut started: Child) {
 pub fn signal_one(id: ProcessId, signal: StopSignal) {
     // Look right before the kill: the pid would have to go round in between to hit a stranger.
     if let (Liveness::Alive, Ok(pid)) = (id.is_alive(), child(id.pid)) {
-        // It may end at this moment, which is what we want of it.
+        // The process may end at this moment, which is what we want of it.
         let _ = kill(pid, as_nix(signal));
     }
 }

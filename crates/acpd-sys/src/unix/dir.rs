@@ -1,4 +1,4 @@
-//! Directories and files that nobody else may touch.
+//! Directories and files that no other user may touch.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -37,7 +37,7 @@ pub fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The same check without the creation, and without the question whether we may write.
+/// Checks a directory like [`private_dir`], but does not create it, nor ask whether we may write.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
     let found = real_dir(path)?;
     check_owner(path, &found)?;
@@ -47,7 +47,7 @@ pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
 /// Opens a file for appending and makes it if it is missing (mode 0600; a looser one is
 /// tightened). The directory must exist. A symbolic link and a stranger's file are refused.
 pub fn private_file(path: &Path) -> Result<File, DirError> {
-    // Not blocking: a pipe in the file's place would else hold us until somebody reads it.
+    // Not blocking: a pipe instead of the file would hold us until a process reads it.
     let file = OpenOptions::new()
         .append(true)
         .create(true)
@@ -56,7 +56,7 @@ pub fn private_file(path: &Path) -> Result<File, DirError> {
         .open(path)
         .map_err(|source| match source.raw_os_error() {
             Some(ELOOP) => DirError::Symlink { path: path.to_owned() },
-            // What the system says of a socket, and of a pipe that nobody reads.
+            // The system's error for a socket, and for a pipe without a reader.
             Some(ENXIO) => no_regular_file(path),
             _ => failed(path, source),
         })?;
@@ -68,7 +68,7 @@ pub fn private_file(path: &Path) -> Result<File, DirError> {
     Ok(file)
 }
 
-/// The same, to be cut, locked and filled by whoever opens it again.
+/// Like [`private_file`], for a file that is cut, locked and filled through a later open.
 pub fn private_target(path: &Path) -> Result<File, DirError> {
     private_file(path)
 }
@@ -83,7 +83,7 @@ pub fn secret_file(path: &Path) -> Result<File, DirError> {
     Ok(file)
 }
 
-/// What the system says of an open file, which has to be a regular one of our own.
+/// Returns the metadata of an open file, which must be a regular one of our own.
 fn own_file(path: &Path, file: &File) -> Result<Metadata, DirError> {
     let found = file.metadata().map_err(|source| failed(path, source))?;
     if !found.is_file() {

@@ -25,7 +25,7 @@ pub type Handed = OwnedFd;
 /// A connection to a shim.
 pub type Link = tokio::net::UnixStream;
 
-/// Listens at this path: only this user can reach it, whatever the umask. To be called on the runtime.
+/// Listens at this path: only this user can reach it, with any umask. To be called on the runtime.
 pub fn listen(path: &Path) -> io::Result<Listener> {
     let options = || -> io::Result<ListenerOptions<'_>> {
         let name = path.to_fs_name::<GenericFilePath>()?;
@@ -57,7 +57,7 @@ pub fn let_go(listener: Listener) -> Option<Handed> {
     OwnedFd::try_from(listener).ok()
 }
 
-/// Who connects: the user as the system has noted it, and the process where it tells.
+/// The peer: the user as the system has noted it, and the process where the system reports it.
 pub fn other_end(stream: &Stream) -> io::Result<Peer> {
     let Stream::UdSocket(unix) = stream;
     peer_of(unix.as_fd())

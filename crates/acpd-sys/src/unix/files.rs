@@ -10,16 +10,16 @@ use nix::errno::Errno;
 use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX, mode_t};
 use nix::sys::stat::{Mode, fchmod, fstat};
 
-/// What takes everything and has nothing.
+/// The null device: takes everything, and reads as empty.
 pub const NULL: &str = "/dev/null";
 
-/// A path of so many bytes cannot be opened by its name.
+/// The length in bytes from which on a path cannot be opened by its name.
 pub const LONGEST_PATH: usize = PATH_MAX as usize;
 
-/// Whether files have permission bits, and new ones are made for a umask.
+/// `true` where files have permission bits, and new ones are made for a umask.
 pub const HAS_MODES: bool = true;
 
-/// Flags of an open that never waits, whatever is there.
+/// Flags of an open that never waits, for any kind of file.
 pub const NEVER_WAIT: i32 = O_NONBLOCK | O_NOCTTY;
 
 /// Options for a file that is for us alone, if it is made.
@@ -48,17 +48,17 @@ pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-/// What is said of a path that is too long.
+/// The error for a path that is too long.
 pub fn too_long() -> io::Error {
     Errno::ENAMETOOLONG.into()
 }
 
-/// What is said of links that lead in circles.
+/// The error for links that lead in circles.
 pub fn too_many_links() -> io::Error {
     Errno::ELOOP.into()
 }
 
-/// What the system says of a socket, and of a pipe that nobody reads, when it is opened like a file.
+/// Returns whether this is the error of opening a socket, or a pipe without a reader, like a file.
 pub fn is_no_file(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ENXIO as i32)
 }

@@ -7,10 +7,10 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::socket::Stream;
 
-/// What the other end says.
+/// The half that receives from the other end.
 pub type Reader = OwnedReadHalf;
 
-/// What is said to it.
+/// The half that sends to it.
 pub type Writer = OwnedWriteHalf;
 
 /// Brings a connection to the runtime, where this is to be called.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What gives a program more files that it may have open.
+/// The hint for a program that may not open enough files.
 pub const MORE_FILES: &str = "start acpd with a higher limit of open files (`ulimit -n`)";
 
 /// The command that ends a process.
@@ -10,12 +10,12 @@ pub fn ending(pid: u32) -> String {
     format!("kill -9 {pid}")
 }
 
-/// What lets a stopped process go on, as a sentence without its period.
+/// The hint for continuing a stopped process, as a sentence without its period.
 pub fn continuing(pid: u32) -> String {
     format!("`kill -CONT {pid}` continues it")
 }
 
-/// What closes a file to others.
+/// The hint for closing a file to others.
 pub fn closing(_file: &Path) -> String {
     "run `chmod 600` on it".to_owned()
 }

@@ -10,7 +10,7 @@ use crate::dir;
 use crate::socket::{Listener, Stream, clear_stale_socket};
 use crate::wait::Source;
 
-/// A socket that somebody may connect to. It never waits.
+/// A socket that listens for connections. It never waits.
 #[derive(Debug)]
 pub struct Incoming(Listener);
 

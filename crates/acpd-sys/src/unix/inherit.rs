@@ -33,13 +33,13 @@ pub fn leave(fd: BorrowedFd<'_>) -> io::Result<RawFd> {
     Ok(fd.as_raw_fd())
 }
 
-/// The same for what was handed over to us under this number.
+/// Like [`leave`], for the descriptor that was handed over to us under this number.
 pub fn leave_number(handed_over: RawFd) -> io::Result<()> {
     leave(handed(handed_over)?).map(drop)
 }
 
-/// Keeps every descriptor but the standard ones from the next program: whoever started us may have left
-/// files, locks and pipes open that are none of its business. Safe between fork and exec.
+/// Keeps every descriptor but the standard ones from the next program: our parent may have left files, locks
+/// and pipes open that are none of its business. Safe between fork and exec.
 pub(crate) fn keep_from_next_program() {
     if os::keep_from_next_program() {
         return;
@@ -53,7 +53,7 @@ pub(crate) fn keep_from_next_program() {
 /// Where the system cannot mark all descriptors at once, those below this number are.
 const LAST_DESCRIPTOR: RawFd = 4_096;
 
-/// A descriptor that somebody has left open for us under this number.
+/// A descriptor that another program has left open for us under this number.
 pub(crate) fn handed<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -69,7 +69,7 @@ impl AsFd for InstanceLock {
 }
 
 impl InstanceLock {
-    /// Takes over the lock of the program that ran in this process before: nobody else can get it in between.
+    /// Takes over the lock of this process's earlier program: no other process can get it in between.
     pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
         let mut file = File::from(fd);
         let failed = |source| failed(path, source);

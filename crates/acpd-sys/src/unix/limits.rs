@@ -57,7 +57,7 @@ impl Spare {
 pub fn no_core_dumps() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
     FOUND_CORE.get_or_init(|| (soft, hard));
-    // What is lowered of the hard limit, no child gets back.
+    // A child cannot raise a hard limit that we have lowered, so it stays.
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, hard)?)
 }
 
@@ -67,7 +67,7 @@ pub fn private_files() {
     FOUND_UMASK.get_or_init(|| found);
 }
 
-/// What new files were open to before: the umask that the person who started this process has.
+/// The umask of the user who started this process: the access to new files before [`private_files`].
 #[allow(clippy::useless_conversion, reason = "modes have 16 bits on macOS")]
 pub fn found_umask() -> u32 {
     u32::from(FOUND_UMASK.get().copied().unwrap_or(Mode::from_bits_truncate(0o077)).bits())
@@ -80,8 +80,8 @@ pub fn return_large_buffers() {
     os::return_buffers(1 << 20);
 }
 
-/// The same for memory blocks of 32 KiB and more: for a process that is to be small when it is
-/// idle, and is idle most of the time.
+/// Like [`return_large_buffers`], for blocks of 32 KiB and more: for a process that must be small when
+/// it is idle, and is idle most of the time.
 pub fn return_small_buffers() {
     os::return_buffers(32 << 10);
 }

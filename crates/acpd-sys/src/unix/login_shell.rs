@@ -1,4 +1,4 @@
-//! The user's login shell, and how its environment comes to whoever asks it.
+//! The user's login shell, and how its environment reaches the caller.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// What shows long output where nobody has chosen.
+/// The program that shows long output if the user has chosen none.
 pub const PAGER: &str = "less";
 
-/// What changes a text where nobody has chosen.
+/// The program that edits a text if the user has chosen none.
 pub const EDITOR: &str = "vi";
 
 /// A command line with a file behind it, as a shell runs it.

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 
 use tokio::net::unix::pipe;
 
-/// What a child reads from.
+/// Our end of a pipe that a child reads from.
 pub type Sender = pipe::Sender;
 
-/// What a child writes to.
+/// Our end of a pipe that a child writes to.
 pub type Receiver = pipe::Receiver;
 
 /// Our end of a pipe that a child reads from. To be called on the runtime.

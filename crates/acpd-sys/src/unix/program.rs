@@ -23,7 +23,7 @@ pub fn is_same_variable(one: &OsStr, other: &OsStr) -> bool {
     one == other
 }
 
-/// What runs a line as the system's own shell does.
+/// Returns the command that runs a line as the system's own shell does.
 pub fn shell(line: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line);

@@ -1,5 +1,5 @@
-//! What the system, a terminal or another process asks of a program: signals. SIGTERM and SIGINT ask for an
-//! end, SIGHUP for the configuration as it is now.
+//! Requests of the system, a terminal or another process to a program: signals. SIGTERM and SIGINT request an
+//! end, SIGHUP a reload of the configuration.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub use crate::news::{Request, Wish};
 pub struct Requests(SignalsInfo<WithOrigin>);
 
 impl Requests {
-    /// From now on nothing else happens when somebody asks.
+    /// Catches these signals, which have no other effect from now on.
     pub fn watch() -> io::Result<Requests> {
         SignalsInfo::<WithOrigin>::new([SIGTERM, SIGINT, SIGHUP]).map(Requests)
     }
@@ -37,7 +37,7 @@ impl Requests {
     }
 }
 
-/// Sets `stop` when somebody asks for an end, or the terminal goes away.
+/// Sets `stop` on a request to end, or when the terminal goes away.
 pub fn on_stop(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(stop))?;

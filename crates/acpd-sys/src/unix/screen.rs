@@ -15,11 +15,11 @@ use crate::ask::Ask;
 
 pub use crate::told::Told;
 
-/// Whether the person can stop the program and go on with it.
+/// `true` where the user can stop the program and continue it.
 pub const CAN_SUSPEND: bool = true;
 
-/// Whether keys come as a keyboard has them: also when they are released, AltGr as Ctrl and Alt, and what is pasted
-/// as if it was typed.
+/// `true` where keys come as a keyboard has them: also when they are released, AltGr as Ctrl and Alt, and
+/// pasted text as if it was typed.
 pub const HAS_BARE_KEYS: bool = false;
 
 /// How a terminal was before a full screen.
@@ -80,9 +80,9 @@ pub fn tell_again() {
     let _ = tcgetattr(io::stdin()).and_then(|now| tcsetattr(io::stdin(), SetArg::TCSANOW, &now));
 }
 
-/// Stops the program until the person goes on with it; returns then. The terminal is to be given back before.
+/// Stops the program until the user continues it; returns then. The caller gives the terminal back before.
 pub fn suspend() {
-    // Where nobody can continue us, the system does not stop us.
+    // Where no process can continue us, the system does not stop us.
     let _ = raise(Signal::SIGTSTP);
 }
 

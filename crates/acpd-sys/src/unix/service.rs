@@ -56,7 +56,7 @@ impl Manager {
         let given = sd_notify::listen_fds_with_names().ok();
         let given: Vec<_> = given.into_iter().flatten().collect();
         let named = given.iter().find(|(_, name)| name == SOCKET);
-        // Who hands over a single socket need not name it.
+        // A single socket may be handed over without a name.
         let only = given.first().filter(|_| given.len() == 1);
         Manager {
             socket: named.or(only).map(|(number, _)| *number).or_else(activated),
@@ -64,7 +64,7 @@ impl Manager {
         }
     }
 
-    /// Whether there is one: it listens for the daemon, or waits for its word.
+    /// Returns whether there is a service manager: it listens for the daemon, or waits for its notifications.
     pub fn is_there(&self) -> bool {
         self.socket.is_some() || std::env::var_os("NOTIFY_SOCKET").is_some()
     }
@@ -76,7 +76,7 @@ impl Manager {
 
     /// Leaves the socket to the daemon that takes this one's place.
     pub fn keep_socket(&self) {
-        // It cannot fail for a number that worked at the start.
+        // Cannot fail for a number that worked at the start.
         let _ = self.socket.map(inherit::leave_number).transpose();
     }
 

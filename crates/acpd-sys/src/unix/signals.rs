@@ -23,12 +23,12 @@ pub struct Signals {
     pipe: PipeReader,
 }
 
-/// What came since the last look.
+/// Events since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// A child ended (`SIGCHLD`).
     pub child: bool,
-    /// Somebody asks us to end (`SIGTERM`, `SIGHUP`).
+    /// A request to end (`SIGTERM`, `SIGHUP`).
     pub stop: bool,
 }
 
@@ -65,12 +65,12 @@ extern "C" fn note(signal: nix::libc::c_int) {
 }
 
 impl Signals {
-    /// Tells of the end of this child, too: on other systems nobody else does.
+    /// Reports the end of this child, too: on other systems nothing else does.
     pub fn watch(&mut self, _child: u32) -> io::Result<()> {
         Ok(())
     }
 
-    /// What came since the last call.
+    /// Returns the events since the last call.
     pub fn take(&mut self) -> Seen {
         let mut wakes = [0; 64];
         while matches!(self.pipe.read(&mut wakes), Ok(count) if count > 0) {}

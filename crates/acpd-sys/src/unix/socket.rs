@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket, and whether a socket file is left over.
+//! Peers of sockets, and socket files that are left over.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -32,23 +32,23 @@ pub type Listener = UnixListener;
 pub enum StaleError {
     #[error("somebody listens on `{}`", .path.display())]
     InUse { path: PathBuf },
-    /// It is no socket, so it is not ours to remove.
+    /// Not a socket, so it is not ours to remove.
     #[error("`{}` is not a socket", .path.display())]
     NotASocket {
         /// The path in question.
         path: PathBuf,
     },
-    /// The system would not say, or not remove it.
+    /// The system gave no answer, or did not remove it.
     #[error("cannot clear the old socket `{}`", .path.display())]
     Io {
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
 
-/// Connects to a Unix socket, and waits for at most `patience`, which must not be zero, while nobody
-/// takes up the connections that wait there: then [`io::ErrorKind::TimedOut`].
+/// Connects to a Unix socket, and waits for at most `patience`, which must not be zero, while the server
+/// accepts none of the connections that wait there: then [`io::ErrorKind::TimedOut`].
 pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let socket = os::stream_socket()?;
     // The limit on sending is the one on connecting, too.
@@ -68,7 +68,7 @@ pub fn accept(listener: &Listener) -> io::Result<Stream> {
     listener.accept().map(|(stream, _)| stream)
 }
 
-/// Ends a connection, also for whoever reads from it or writes to it just now.
+/// Ends a connection, also for threads that read from it or write to it just now.
 pub fn hang_up(stream: &Stream) {
     // One that has ended already needs nothing.
     let _ = stream.shutdown(Shutdown::Both);
@@ -95,7 +95,7 @@ pub fn check_server_dir(path: &Path) -> Result<(), DirError> {
     dir::check_private_dir(path)
 }
 
-/// Whether a socket may be there at all. If there is a directory, it is checked as by [`check_server_dir`].
+/// Returns whether a socket may be there. An existing directory is checked by [`check_server_dir`].
 pub fn check_place(socket: &Path) -> Result<bool, DirError> {
     let Some(directory) = socket.parent() else { return Ok(false) };
     match directory.symlink_metadata() {
@@ -115,14 +115,14 @@ impl SocketFile {
     }
 }
 
-/// Whether somebody listens there, or has died without removing it.
+/// Returns whether a socket file is there, of a listener or of a process that died without removing it.
 pub fn is_left(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Removes the socket of somebody who listens there no more.
+/// Removes the socket of a process that no longer listens there.
 pub fn remove(path: &Path) {
-    // Gone already, if somebody cleaned up.
+    // Gone already, if another process cleaned up.
     let _ = std::fs::remove_file(path);
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn start(mut command: Command, out: File, variable: &str) -> io::Resu
 }
 
 impl Started {
-    /// A session of its own is nobody else's.
+    /// Returns `false`: the daemon has a session of its own.
     #[expect(clippy::unused_self, reason = "as on Windows")]
     pub(crate) fn is_bound(&self) -> bool {
         false

@@ -13,10 +13,10 @@ use crate::{inherit, limits};
 /// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
 const VARIABLE: &str = "ACPD_HERITAGE";
 
-/// Whether the next daemon has the terminal of this one.
+/// `true` where the next daemon has the terminal of this one.
 pub const KEEPS_TERMINAL: bool = true;
 
-/// What passes from a daemon to the one that takes its place, so that nobody gets in between.
+/// The handles that a daemon passes to its successor, so that no other process gets in between.
 #[derive(Debug)]
 pub struct Heritage {
     /// The lock that makes a daemon the only one.
@@ -26,7 +26,7 @@ pub struct Heritage {
 }
 
 impl Heritage {
-    /// What the daemon before us has left, if there was one: its lock is at this path.
+    /// Takes over the handles of the daemon before us, if there was one: its lock is at this path.
     pub fn take(lock: &Path) -> Option<Heritage> {
         let text = std::env::var(VARIABLE).ok()?;
         let mut numbers = text.split(' ').map(|number| number.parse::<i32>().ok());
@@ -42,7 +42,7 @@ impl Heritage {
 
     /// Executes the next daemon in place of this process; returns only if that fails.
     pub fn pass_to(self, mut command: Command) -> io::Result<()> {
-        // A limit that stays as it is harms nobody.
+        // An unchanged limit does no harm.
         let _ = limits::restore();
         // The next program is told of its own descriptors, not of those that were left to us.
         command.env_remove(VARIABLE);

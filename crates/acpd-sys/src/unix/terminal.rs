@@ -30,7 +30,7 @@ pub fn restore(before: &Modes) {
 
 /// Throws away what was typed and not read yet.
 pub fn forget_typed() {
-    // What is no terminal has nothing to forget.
+    // Fails if stdin is no terminal, which has nothing to forget.
     let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 

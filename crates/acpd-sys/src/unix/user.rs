@@ -3,7 +3,7 @@
 /// A user: an effective user id.
 pub type UserId = u32;
 
-/// What opens a directory or file to others: its permission bits.
+/// The permission bits that open a directory or file to others.
 pub type Openness = u32;
 
 /// The effective user id of this process.

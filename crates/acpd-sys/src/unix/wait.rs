@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 
-/// What an [`End`] is waited for.
+/// The event to wait for at an [`End`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// That there is something to read, or will never be.
@@ -21,7 +21,7 @@ pub enum Interest {
     Both,
 }
 
-/// What a [`Wait`] can wait for.
+/// Something that a [`Wait`] can wait for.
 pub trait Source: AsFd {}
 
 impl Source for End {}
@@ -84,7 +84,7 @@ pub fn output_pipe() -> io::Result<(End, PipeWriter)> {
 #[derive(Debug)]
 pub struct Bell(PipeReader);
 
-/// What rings a [`Bell`].
+/// The remote end that rings a [`Bell`].
 #[derive(Debug, Clone)]
 pub struct Rope(Arc<PipeWriter>);
 
@@ -105,7 +105,7 @@ impl Bell {
 impl Rope {
     /// Rings. A bell that rings already goes on.
     pub fn pull(&self) {
-        // A full pipe wakes as well, and a bell that is gone wakes nobody.
+        // A full pipe wakes as well, and without its bell it wakes no thread.
         let _ = (&*self.0).write(b"!");
     }
 }
@@ -116,7 +116,7 @@ impl AsFd for Bell {
     }
 }
 
-/// What is waited for, each with what its owner calls it.
+/// A set of sources to wait for, each with its owner's name for it.
 #[derive(Debug)]
 pub struct Wait<'a, T> {
     fds: Vec<PollFd<'a>>,
@@ -124,7 +124,7 @@ pub struct Wait<'a, T> {
 }
 
 impl<'a, T: Copy + PartialEq> Wait<'a, T> {
-    /// A wait for so many things.
+    /// Makes a wait for up to `count` sources.
     pub fn for_up_to(count: usize) -> Wait<'a, T> {
         Wait { fds: Vec::with_capacity(count), what: Vec::with_capacity(count) }
     }

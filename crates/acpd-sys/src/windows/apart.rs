@@ -1,4 +1,4 @@
-//! Processes that are to outlive us: without our console, and in nobody's Job, if that can be.
+//! Processes that must outlive us: without our console, and in no Job of others, if possible.
 //!
 //! ```text
 //! started, suspended, out of our Job where that lets it
@@ -8,9 +8,9 @@
 //!                           └── there is no shell ─────────▶ the first one runs, and ends with the Job
 //! ```
 //!
-//! The shell is the user's Explorer: it starts whatever the user starts, and a process may be given a parent whose Job it
-//! gets in place of ours. The other ways out of a Job were weighed and left: the task scheduler ends its tasks after
-//! three days and lets them run behind others, and hardened machines refuse what WMI starts.
+//! The shell is the user's Explorer: it starts the user's programs, and a process may be given a parent whose
+//! Job it gets instead of ours. The other ways out of a Job were weighed and left: the task scheduler ends
+//! its tasks after three days and lets them run behind others, and hardened machines refuse what WMI starts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString, c_void};
@@ -44,17 +44,17 @@ use crate::socket::{Flow, one_way};
 use crate::user::{own_user, user_of_process};
 use crate::wait::End;
 
-/// What such a process has of a console and of signals: nothing of ours.
+/// The creation flags of such a process: it has no console of ours, and gets none of our signals.
 const ALONE: u32 = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
-/// What the program of the user's shell is called.
+/// The program name of the user's shell.
 const SHELL: &str = "explorer";
 
 /// A process that runs.
 #[derive(Debug)]
 pub(crate) struct Apart {
     process: OwnedHandle,
-    /// It ends with a Job that we are in, because nobody may leave that.
+    /// The process ends with a Job that we are in, because no process may leave that.
     is_bound: bool,
 }
 
@@ -68,7 +68,7 @@ impl Apart {
     }
 }
 
-/// What is behind a process's stdin, stdout and stderr.
+/// The files behind a process's stdin, stdout and stderr.
 #[derive(Debug)]
 pub(crate) struct Standard(pub(crate) [File; 3]);
 
@@ -103,7 +103,7 @@ impl Suspended {
     fn start(command: &mut Command) -> io::Result<Suspended> {
         let flags = ALONE | CREATE_SUSPENDED;
         let child = match command.creation_flags(flags | CREATE_BREAKAWAY_FROM_JOB).spawn() {
-            // What a Job says that lets nobody go.
+            // The error of a Job that no process may leave.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 command.creation_flags(flags).spawn()
             }
@@ -127,7 +127,7 @@ impl Suspended {
 impl Drop for Suspended {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
-            // It cannot have ended by itself, and nobody waits for it.
+            // The child cannot have ended by itself, and is not waited for.
             let _ = child.kill();
         }
     }
@@ -184,11 +184,11 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// What a process is started with, beside what every process has.
+/// The start attributes of a process that not every process has.
 struct Attributes(Vec<usize>);
 
 impl Attributes {
-    /// What is in the list is kept by the caller for as long as the list is.
+    /// The caller keeps the handles in the list for as long as the list is.
     fn new(parent: &HANDLE, handles: &[HANDLE]) -> io::Result<Attributes> {
         let mut size = 0;
         // SAFETY: without a place it only tells the size.
@@ -318,7 +318,7 @@ fn wide(text: &OsStr) -> Vec<u16> {
     text.encode_wide().chain([0]).collect()
 }
 
-/// Whether we are in a Job, and end with it.
+/// Returns whether we are in a Job, and end with it.
 pub fn are_we_bound() -> bool {
     // SAFETY: it only returns a number that stands for us.
     let us = unsafe { GetCurrentProcess() };
@@ -345,7 +345,7 @@ impl Talk {
         Ok(Talk { input: End::new(input)?, output: End::new(output)?, process })
     }
 
-    /// Whether it ends with a Job that we are in, because nobody may leave that.
+    /// Returns whether it ends with a Job that we are in, because no process may leave that.
     pub fn is_bound(&self) -> bool {
         self.process.is_bound()
     }

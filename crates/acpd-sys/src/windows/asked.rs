@@ -1,4 +1,4 @@
-//! What a person or the system asks of a program in a console.
+//! Requests of a user or the system to a program in a console.
 
 use std::io;
 use std::sync::mpsc;
@@ -21,19 +21,19 @@ pub fn asked(wanted: &[Ask]) -> io::Result<impl Iterator<Item = Ask> + Send + us
             Call::Close => Ask::HangUp,
             Call::Logoff | Call::Shutdown => Ask::End,
         };
-        // Who listens no more takes nothing.
+        // A listener that is gone takes no event.
         wanted.contains(&ask) && sender.send(ask).is_ok()
     })?;
     Ok(came.into_iter())
 }
 
-/// Asks everybody in our terminal, us too, as Ctrl-C does.
+/// Sends Ctrl-C to all programs in our terminal, including us.
 pub fn interrupt_all() -> io::Result<()> {
-    // SAFETY: it only takes numbers. 0 is whoever has our console.
+    // SAFETY: it only takes numbers. 0 stands for all programs in our console.
     check(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })
 }
 
-/// Ends the process as if nobody had taken it.
+/// Ends the process as the request does without a listener.
 #[expect(clippy::exit, reason = "the system does no more")]
 pub fn end_by(ask: Ask) {
     std::process::exit(128 + ask.signal());
@@ -41,6 +41,6 @@ pub fn end_by(ask: Ask) {
 
 /// Leaves Ctrl-C to the programs that this one has started.
 pub fn leave_interrupts() {
-    // What nobody waits for is lost, and nothing else is done with it.
+    // Events that are not waited for are lost, and have no other effect.
     drop(asked(&[Ask::Interrupt]).map(|asks| std::thread::spawn(move || asks.for_each(drop))));
 }

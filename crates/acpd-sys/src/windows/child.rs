@@ -1,6 +1,6 @@
 //! Children: how they start detached, how their end is waited for, how they are ended.
 //!
-//! A pid stays a process's own as long as somebody has a handle to it: the [`Child`] of whoever started it.
+//! A pid stays a process's own as long as a handle to it is open: the [`Child`] of the code that started it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,12 +34,12 @@ pub fn detach_child(cmd: &mut Command) {
     cmd.creation_flags(CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED);
 }
 
-/// The same: there are no cgroups.
+/// Like [`detach_child`]: there are no cgroups.
 pub fn detach_child_into(cmd: &mut Command, _procs: File) {
     detach_child(cmd);
 }
 
-/// The same: what is made here is inherited by nobody.
+/// Like [`detach_child`]: no child inherits what is made here.
 pub fn detach_child_alone(cmd: &mut Command) {
     detach_child(cmd);
 }
@@ -60,7 +60,7 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
 /// Runs a program in place of this one: it has our console, its exit code is ours, and it ends with us, if we are killed.
 /// Returns only if it cannot be started.
 pub fn become_program(command: &mut Command) -> io::Error {
-    // It gets copies. The handles themselves it would get beside them, and pass on to what it starts.
+    // The child gets copies. It would get the handles themselves as well, and pass them on to what it starts.
     keep_standard_handles();
     // The program hears of all that a console asks, and it is for that to do something.
     let ended = console::listen_to_nothing()
@@ -90,7 +90,7 @@ pub fn hold(child: u32) -> io::Result<Hold> {
     os::open(child).map(Hold)
 }
 
-/// Nothing to close: what is inherited here is named by whoever leaves it. What we start inherits none of it.
+/// Closes nothing: an inherited handle is named by the program that leaves it. Our children inherit none.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn close_inherited() -> io::Result<()> {
     keep_standard_handles();
@@ -103,7 +103,7 @@ pub fn drop_stdio() -> io::Result<()> {
         let null = File::options().read(true).write(true).open(NULL)?;
         // SAFETY: it only returns what there is.
         let before = unsafe { GetStdHandle(which) };
-        // SAFETY: the handle is open, and nobody closes it: it is the process's own from now on.
+        // SAFETY: the handle is open, and is not closed: it is the process's own from now on.
         check(unsafe { SetStdHandle(which, null.into_raw_handle()) })?;
         // SAFETY: it was the process's own until now; the library asks for the handle each time that it needs it. None
         // is refused.
@@ -125,7 +125,7 @@ pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
     exit_of(&process)
 }
 
-/// The same without the wait: `None` if it has not ended.
+/// Like [`wait_leader`], without the wait: `None` if the child has not ended.
 pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
     let process = os::open(pid)?;
     match wait_any(&[process.as_raw_handle()], Some(Duration::ZERO))? {
@@ -134,7 +134,7 @@ pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
     }
 }
 
-/// The same as [`wait_leader`]: there are no zombies.
+/// Waits as [`wait_leader`] does: there are no zombies.
 pub fn reap(pid: u32) -> io::Result<ExitKind> {
     wait_leader(pid)
 }
@@ -146,7 +146,7 @@ fn exit_of(process: &OwnedHandle) -> io::Result<ExitKind> {
     Ok(ExitKind::Code(code as i32))
 }
 
-/// There are none: nobody becomes the parent of others' children.
+/// Returns 0: here no process becomes the parent of others' children.
 pub fn reap_orphans(_kept: &BTreeSet<u32>) -> usize {
     0
 }
@@ -154,7 +154,7 @@ pub fn reap_orphans(_kept: &BTreeSet<u32>) -> usize {
 /// Kills a child that was just started with [`detach_child`], and its group, and reaps it.
 pub fn discard(mut started: Child) {
     if let Some(id) = ProcessId::of(started.id()) {
-        // It may have ended already.
+        // The group may have ended already.
         let _ = os::signal_group(id, StopSignal::Kill, true);
     }
     let _ = started.kill();
@@ -164,7 +164,7 @@ pub fn discard(mut started: Child) {
 /// Ends this process if it still is this process. A single process cannot be asked to.
 pub fn signal_one(id: ProcessId, signal: StopSignal) {
     if signal == StopSignal::Kill {
-        // It may end at this moment, which is what we want of it.
+        // The process may end at this moment, which is what we want of it.
         let _ = job::kill_one(id);
     }
 }

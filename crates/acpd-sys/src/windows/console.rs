@@ -1,12 +1,12 @@
-//! What a person in the console or the system asks of the program. The process has one handler, here; whoever wants to know
-//! listens.
+//! Requests of a user in the console or of the system to the program. The process has one handler, here; it
+//! passes each request to all listeners.
 //!
 //! ```text
 //!  Ctrl-C, Ctrl-Break, the end of the console, the login, the system
 //!        │  on a thread that the system makes for each
 //!        ▼
-//!     handle ───▶ every listener ───▶ somebody takes it: nothing else is done with it
-//!                                └──▶ nobody does: the next handler, which ends the process
+//!     handle ───▶ every listener ───▶ one takes it: it has no other effect
+//!                                └──▶ none does: the next handler, which ends the process
 //! ```
 
 use std::io;
@@ -45,7 +45,7 @@ impl Call {
         }
     }
 
-    /// Whether the system ends the process as soon as it is taken, or some seconds later.
+    /// Returns whether the system ends the process as soon as the call is taken, or some seconds later.
     fn is_last(self) -> bool {
         matches!(self, Call::Close | Call::Logoff | Call::Shutdown)
     }
@@ -57,15 +57,15 @@ type Listener = Box<dyn Fn(Call) -> bool + Send>;
 struct Listeners(Vec<Listener>);
 
 impl Listeners {
-    /// Tells everybody. Returns whether somebody takes it.
+    /// Passes the call to all listeners. Returns whether one of them takes it.
     fn tell(&self, call: Call) -> bool {
         self.0.iter().fold(false, |is_taken, listener| listener(call) | is_taken)
     }
 }
 
 static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners(Vec::new()));
-/// Whether the handler is there. Another lock than that of the listeners: the system has one of its own around each of
-/// its two calls below, so one around both would wait for itself.
+/// Set if the handler is there. Another lock than that of the listeners: the system has one of its own around
+/// each of its two calls below, so one around both would wait for itself.
 static IS_HANDLED: Mutex<bool> = Mutex::new(false);
 
 /// From now on `listener` hears of each call.
@@ -80,7 +80,7 @@ pub(crate) fn listen(listener: impl Fn(Call) -> bool + Send + 'static) -> io::Re
     Ok(())
 }
 
-/// From now on every call is taken, and nobody hears of it.
+/// Takes every call from now on, without other listeners.
 pub(crate) fn listen_to_nothing() -> io::Result<()> {
     LISTENERS.lock().unwrap_or_else(PoisonError::into_inner).0.clear();
     listen(|_| true)

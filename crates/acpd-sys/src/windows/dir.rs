@@ -1,4 +1,4 @@
-//! Directories and files that nobody else may touch: our own, with a list of who may do what that names us alone. The
+//! Directories and files that no other user may touch: our own, with an access list that names us alone. The
 //! system and administrators may be on it: they can do everything anyway.
 
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,7 @@ pub fn sync(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The same check without the creation.
+/// Checks a directory like [`private_dir`], but does not create it.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
     real_dir(path)?;
     let mut options = OpenOptions::new();
@@ -71,7 +71,7 @@ pub fn private_file(path: &Path) -> Result<File, DirError> {
     open_private(path, FILE_APPEND_DATA | FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES)
 }
 
-/// The same, to be cut, locked and filled by whoever opens it again.
+/// Like [`private_file`], for a file that is cut, locked and filled through a later open.
 pub fn private_target(path: &Path) -> Result<File, DirError> {
     open_private(path, FILE_GENERIC_READ | FILE_GENERIC_WRITE)
 }
@@ -108,7 +108,7 @@ pub fn secret_file(path: &Path) -> Result<File, DirError> {
     Ok(file)
 }
 
-/// What the system says of an open file, which has to be a regular one of our own.
+/// Returns the access to an open file, which must be a regular one of our own.
 fn own_file(path: &Path, file: &File) -> Result<Access, DirError> {
     let found = file.metadata().map_err(|source| failed(path, source))?;
     if found.is_symlink() {
@@ -126,7 +126,7 @@ fn access(path: &Path, file: &File) -> Result<Access, DirError> {
     who_may(file.as_raw_handle(), SE_FILE_OBJECT).map_err(|source| failed(path, source))
 }
 
-/// What an administrator's process makes may belong to all of them.
+/// An administrator's process may make files that belong to all administrators.
 fn check_owner(path: &Path, access: Access) -> Result<(), DirError> {
     if [own_user(), UserId::ADMINISTRATORS].contains(&access.owner) {
         return Ok(());

@@ -31,7 +31,7 @@ pub type Link = NamedPipeClient;
 /// How long a client waits before it tries a busy pipe again.
 const BUSY: Duration = Duration::from_millis(2);
 
-/// Listens on a name that nobody has; only this user may connect, from this machine. To be called on the runtime.
+/// Listens on a free name; only this user may connect, from this machine. To be called on the runtime.
 pub fn listen(path: &Path) -> io::Result<Listener> {
     let private = PrivateTo::user()?;
     // SAFETY: it is whole, and lives longer than this copy is made.
@@ -51,13 +51,13 @@ pub fn listen_again(socket: Handed) -> io::Result<Listener> {
     match socket {}
 }
 
-/// Gives the name back: who comes next makes it anew.
+/// Gives the name back: the next listener makes it again.
 pub fn let_go(listener: Listener) -> Option<Handed> {
     drop(listener);
     None
 }
 
-/// Who connects: the process, and the user whose token it has.
+/// The peer: the process, and the user whose token it has.
 pub fn other_end(stream: &Stream) -> io::Result<Peer> {
     let Stream::NamedPipe(pipe) = stream;
     client_of(pipe.as_handle().as_raw_handle())

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Foundation::{ERROR_CANT_RESOLVE_FILENAME, ERROR_FILENAME_EXCED_RANGE};
 
-/// What takes everything and has nothing.
+/// The null device: takes everything, and reads as empty.
 pub const NULL: &str = "NUL";
 
-/// A path of so many bytes cannot be opened by its name: more than of any path with the prefix for long ones.
+/// A path of this length in bytes cannot be opened by its name, even with the prefix for long paths.
 pub const LONGEST_PATH: usize = 32_767;
 
-/// Whether files have permission bits: new ones have the access list of their directory.
+/// `true` where files have permission bits: here new ones have the access list of their directory.
 pub const HAS_MODES: bool = false;
 
 /// Flags of an open that never waits: no directory has pipes in it.
@@ -62,12 +62,12 @@ pub fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()
     Ok(())
 }
 
-/// What is said of a path that is too long.
+/// The error for a path that is too long.
 pub fn too_long() -> io::Error {
     io::Error::from_raw_os_error(ERROR_FILENAME_EXCED_RANGE as i32)
 }
 
-/// What is said of links that lead in circles.
+/// The error for links that lead in circles.
 pub fn too_many_links() -> io::Error {
     io::Error::from_raw_os_error(ERROR_CANT_RESOLVE_FILENAME as i32)
 }

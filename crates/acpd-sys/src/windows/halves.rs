@@ -8,10 +8,10 @@ use tokio::net::windows::named_pipe::NamedPipeClient;
 
 use crate::socket::Stream;
 
-/// What the other end says.
+/// The half that receives from the other end.
 pub type Reader = ReadHalf<NamedPipeClient>;
 
-/// What is said to it.
+/// The half that sends to it.
 pub type Writer = WriteHalf<NamedPipeClient>;
 
 /// Brings a connection to the runtime, where this is to be called.

@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
-/// What the system says of a call that returns whether it worked. To be used right after the call.
+/// Returns the last error if a call failed. To be used right after the call.
 pub(crate) fn check(worked: BOOL) -> io::Result<()> {
     if worked == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -21,7 +21,7 @@ pub(crate) fn owned(made: HANDLE) -> io::Result<OwnedHandle> {
     if made.is_null() || made == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the caller got it from a call that makes a handle for whoever calls, and it is none of the
+    // SAFETY: the caller got it from a call that makes a handle for its caller, and it is none of the
     // two values above.
     Ok(unsafe { OwnedHandle::from_raw_handle(made) })
 }
@@ -58,7 +58,7 @@ impl AsRawHandle for Event {
     }
 }
 
-/// Whether this one is set or has ended.
+/// Returns whether this one is set or has ended.
 pub(crate) fn is_set(handle: RawHandle) -> bool {
     matches!(wait_any(&[handle], Some(Duration::ZERO)), Ok(Some(_)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::os::shell_word;
 use crate::user::own_user;
 
-/// What gives a program more files that it may have open: there is no such limit but memory.
+/// The hint for a program that cannot open enough files: the only limit here is memory.
 pub const MORE_FILES: &str = "end programs that you do not need";
 
 /// The command that ends a process.
@@ -13,12 +13,12 @@ pub fn ending(pid: u32) -> String {
     format!("taskkill /F /PID {pid}")
 }
 
-/// What lets a stopped process go on, as a sentence without its period.
+/// The hint for continuing a stopped process, as a sentence without its period.
 pub fn continuing(pid: u32) -> String {
     format!("`resmon` lists it as process {pid} and continues it")
 }
 
-/// What closes a file to others.
+/// The hint for closing a file to others.
 pub fn closing(file: &Path) -> String {
     format!("run `icacls {} /inheritance:r /grant:r \"*{}:F\"`", shell_word(file), own_user())
 }

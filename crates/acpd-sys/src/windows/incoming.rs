@@ -11,18 +11,18 @@ use crate::overlapped::Call;
 use crate::socket::{Listener, Stream, clear_stale_socket};
 use crate::wait::{Interest, Source};
 
-/// A pipe that somebody may connect to. It never waits.
+/// A pipe that listens for connections. It never waits.
 #[derive(Debug)]
 pub struct Incoming {
     call: Call,
-    /// Somebody is there without a call that waited for it.
+    /// A client is there without a call that waited for it.
     is_connected: bool,
     // Behind the call, which ends before it is closed.
     listener: Listener,
 }
 
 impl Incoming {
-    /// Listens on a name that nobody has: only we can reach it.
+    /// Listens on a free name: only we can reach it.
     pub fn bind(path: &Path) -> io::Result<Incoming> {
         clear_stale_socket(path).map_err(io::Error::other)?;
         let listener = Listener::bind(path)?;
@@ -44,7 +44,7 @@ impl Incoming {
         self.listener.take()
     }
 
-    /// Begins to wait for a connection, unless somebody is there.
+    /// Begins to wait for a connection, unless a client is there.
     fn connect(&mut self) -> io::Result<()> {
         if self.is_connected || self.call.is_begun() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Incoming {
     }
 }
 
-/// Whether somebody is there, or came and went.
+/// Returns whether a client is there, or came and went.
 fn has_come(error: &io::Error) -> bool {
     let come = [ERROR_PIPE_CONNECTED, ERROR_NO_DATA];
     error.raw_os_error().is_some_and(|code| come.contains(&(code as u32)))
@@ -73,7 +73,7 @@ fn has_come(error: &io::Error) -> bool {
 impl Source for Incoming {
     fn begin(&mut self, _interest: Interest, handles: &mut Vec<RawHandle>) {
         if self.connect().is_err() {
-            // Who takes it up hears why.
+            // The next `accept` gets the error.
             self.call.event.set();
         }
         handles.push(self.call.event.as_raw_handle());

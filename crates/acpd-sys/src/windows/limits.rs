@@ -33,7 +33,7 @@ pub fn no_core_dumps() -> io::Result<()> {
 /// Nothing to do: what is made in a private directory is as private.
 pub fn private_files() {}
 
-/// What new files are open to: there are no such bits.
+/// Returns a fixed umask: there are no such bits here.
 pub fn found_umask() -> u32 {
     0o077
 }

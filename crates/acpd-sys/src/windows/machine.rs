@@ -1,4 +1,4 @@
-//! What there is to know about this machine.
+//! Facts about this machine.
 
 use std::env;
 use std::io;

@@ -38,7 +38,7 @@ pub fn nudge(pid: u32) {
     }
 }
 
-/// In the namespace of the login: nobody else's.
+/// A name in the namespace of the login, which other users cannot take.
 fn name(pid: u32) -> Vec<u16> {
     format!("Local\\acpd-nudge-{pid}\0").encode_utf16().collect()
 }

@@ -23,7 +23,7 @@ pub(crate) struct Call {
     pub(crate) event: Event,
     /// Where it stays while the system writes to it.
     state: Box<State>,
-    /// What it was begun on, as long as it is under way or its result was not asked for.
+    /// The handle of the call, as long as it is under way or its result was not asked for.
     on: Option<RawHandle>,
 }
 
@@ -67,7 +67,7 @@ impl Call {
         Ok(())
     }
 
-    /// What came of the call, once: how many bytes; `None` while it is under way, or when none is.
+    /// Returns the result of the call, once: how many bytes; `None` while it is under way, or when none is.
     pub(crate) fn result(&mut self) -> io::Result<Option<usize>> {
         let Some(on) = self.on else { return Ok(None) };
         let mut count = 0;

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::program::shell;
 
-/// What shows long output where nobody has chosen.
+/// The program that shows long output if the user has chosen none.
 pub const PAGER: &str = "more";
 
-/// What changes a text where nobody has chosen.
+/// The program that edits a text if the user has chosen none.
 pub const EDITOR: &str = "notepad";
 
 /// A command line with a file behind it, as a shell runs it. No name has a quotation mark in it.

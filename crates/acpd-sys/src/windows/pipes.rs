@@ -5,11 +5,11 @@ use std::os::windows::io::OwnedHandle;
 
 use tokio::fs::File;
 
-/// What a child reads from. What is written is on its way; [`flush`](tokio::io::AsyncWriteExt::flush) tells whether it
-/// got there.
+/// Our end of a pipe that a child reads from. Written bytes are on their way;
+/// [`flush`](tokio::io::AsyncWriteExt::flush) returns whether they got there.
 pub type Sender = File;
 
-/// What a child writes to.
+/// Our end of a pipe that a child writes to.
 pub type Receiver = File;
 
 /// Our end of a pipe that a child reads from. To be called on the runtime.

@@ -11,7 +11,7 @@ use windows_sys::Win32::Foundation::{
     ERROR_SEM_TIMEOUT,
 };
 
-/// What programs cannot do without: libraries of the system look for others by it.
+/// A variable that programs cannot do without: libraries of the system look for others by it.
 const SYSTEM_ROOT: &str = "SystemRoot";
 
 /// The text that has these bytes ([`OsStr::as_encoded_bytes`]); `None` if none has. They are UTF-8, but for halves of
@@ -49,10 +49,10 @@ pub fn is_same_variable(one: &OsStr, other: &OsStr) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// What runs a line as the system's own shell does.
+/// Returns the command that runs a line as the system's own shell does.
 pub fn shell(line: &str) -> Command {
     let mut command = Command::new("cmd.exe");
-    // It takes the line as it is, between the first quotation mark and the last one.
+    // cmd.exe takes the line as it is, between the first quotation mark and the last one.
     command.args(["/d", "/s", "/c"]).raw_arg(format!("\"{line}\""));
     command
 }

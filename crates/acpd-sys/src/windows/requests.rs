@@ -1,4 +1,4 @@
-//! What the system or a console asks of a program. Nobody asks for the configuration to be read again by such means.
+//! Requests of the system or a console to a program. There is none to read the configuration again.
 
 use std::io;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ pub use crate::news::{Request, Wish};
 pub struct Requests(Receiver<Request>);
 
 impl Requests {
-    /// From now on nothing else happens when somebody asks.
+    /// Catches these requests, which have no other effect from now on.
     pub fn watch() -> io::Result<Requests> {
         let (tell, requests) = channel();
         console::listen(move |call| {
-            // Nobody waits any more when the program ends.
+            // The receiver may be gone when the program ends.
             let _ = tell.send(Request { wish: Wish::Stop, name: name(call), sender: 0 });
             true
         })?;
@@ -32,7 +32,7 @@ impl Requests {
     }
 }
 
-/// Sets `stop` when somebody asks for an end, or the console is closed.
+/// Sets `stop` on a request to end, or when the console is closed.
 pub fn on_stop(stop: &Arc<AtomicBool>) -> io::Result<()> {
     let stop = Arc::clone(stop);
     console::listen(move |_| {
@@ -41,7 +41,7 @@ pub fn on_stop(stop: &Arc<AtomicBool>) -> io::Result<()> {
     })
 }
 
-/// What the system calls it.
+/// The system's name for the call.
 fn name(call: Call) -> &'static str {
     match call {
         Call::Interrupt => "CTRL_C",

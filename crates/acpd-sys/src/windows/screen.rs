@@ -19,14 +19,14 @@ use crate::terminal::Utf8;
 
 pub use crate::told::Told;
 
-/// Whether the person can stop the program and go on with it.
+/// `true` where the user can stop the program and continue it.
 pub const CAN_SUSPEND: bool = false;
 
-/// Whether keys come as a keyboard has them: also when they are released, AltGr as Ctrl and Alt, and what is pasted
-/// as if it was typed.
+/// `true` where keys come as a keyboard has them: also when they are released, AltGr as Ctrl and Alt, and
+/// pasted text as if it was typed.
 pub const HAS_BARE_KEYS: bool = true;
 
-/// What older consoles take at once.
+/// The most bytes that older consoles take at once.
 const AT_ONCE: usize = 8192;
 
 /// How a console was before a full screen.
@@ -41,7 +41,7 @@ pub struct Before {
 pub fn take() -> io::Result<Before> {
     let (input, output) = (mode(STD_INPUT_HANDLE)?, mode(STD_OUTPUT_HANDLE)?);
     let before = Before { input, output, encoding: Utf8::begin() };
-    // Keys come as what they are, Ctrl-C too, and changes of the size among them; not the mouse, until somebody asks.
+    // Keys come as they are, Ctrl-C too, and changes of the size; the mouse is off until requested.
     let cooked =
         ENABLE_LINE_INPUT | ENABLE_ECHO_INPUT | ENABLE_PROCESSED_INPUT | ENABLE_MOUSE_INPUT;
     let raw = input & !cooked | ENABLE_WINDOW_INPUT;
@@ -99,7 +99,7 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
 fn at_once(text: &[u8]) -> &[u8] {
     let most = AT_ONCE.min(text.len());
     let begins = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    // What is no UTF-8 is written as it is.
+    // Text that is not UTF-8 is written as it is.
     &text[..(most.saturating_sub(3)..=most).rev().find(begins).unwrap_or(most)]
 }
 
@@ -111,7 +111,7 @@ pub fn wait() -> io::Result<()> {
 /// Consoles tell as long as there is something to read.
 pub fn tell_again() {}
 
-/// Nobody could go on with a program that has stopped.
+/// Does nothing: here no shell could continue a stopped program.
 pub fn suspend() {}
 
 /// Takes these from now on, and waits for each. Another size comes with the keys.

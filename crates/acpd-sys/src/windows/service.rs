@@ -16,7 +16,7 @@ impl Manager {
         Manager(())
     }
 
-    /// Whether there is one.
+    /// Returns whether there is a service manager.
     pub fn is_there(&self) -> bool {
         false
     }

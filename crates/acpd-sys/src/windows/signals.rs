@@ -1,5 +1,5 @@
-//! What takes the place of signals, as something to wait for: the end of a child, and requests to end, which come from the
-//! console.
+//! The replacement of signals, as something to wait for: the end of a child, and requests to end, which come
+//! from the console.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle, RawHandle};
@@ -10,21 +10,21 @@ use crate::handle::{Event, is_set};
 use crate::os;
 use crate::wait::{Interest, Source};
 
-/// What came since the last look.
+/// The sources of such events.
 #[derive(Debug)]
 pub struct Signals {
-    /// Somebody asks us to end.
+    /// Set on a request to end.
     stop: Arc<Event>,
     child: Option<OwnedHandle>,
-    /// The child's end was told.
+    /// The child's end was reported.
     told: bool,
 }
 
-/// What came since the last look.
+/// Events since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub child: bool,
-    /// Somebody asks us to end (`CTRL_BREAK`, or the console, the login or the system ends).
+    /// A request to end (`CTRL_BREAK`, or the console, the login or the system ends).
     pub stop: bool,
 }
 
@@ -49,7 +49,7 @@ impl Signals {
         Ok(())
     }
 
-    /// What came since the last call.
+    /// Returns the events since the last call.
     pub fn take(&mut self) -> Seen {
         let stop = is_set(self.stop.as_raw_handle());
         self.stop.reset();

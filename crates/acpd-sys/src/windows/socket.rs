@@ -1,4 +1,4 @@
-//! Named pipes in the place of Unix sockets: who listens, who connects, and how each knows the other.
+//! Named pipes instead of Unix sockets: listeners, clients, and how each knows the other.
 //!
 //! ```text
 //! listener                                        client
@@ -7,9 +7,9 @@
 //! client's process has this user's token    ◀──
 //! ```
 //!
-//! A name belongs to whoever makes its first instance, so the flag for that is always given: who comes second fails,
-//! instead of listening beside a stranger. The owner of a pipe cannot be made up: it is its maker, or a group that its
-//! maker belongs to.
+//! A name belongs to the process that makes its first instance, so the flag for that is always given: a
+//! second process fails, instead of listening next to a stranger. The owner of a pipe cannot be made up: it
+//! is its maker, or a group that its maker belongs to.
 //!
 //! A [`Stream`] does overlapped calls and waits for each, so that two threads may read and write at the same time, that a
 //! wait may have a limit, and that one thread may end the other's.
@@ -52,7 +52,7 @@ use crate::user::user_of_process;
 pub use crate::process_table::{Peer, own_uid};
 pub use crate::user::{UserId, may_do_anything};
 
-/// What the system keeps of each direction, in bytes: as much as of a Unix pipe.
+/// Size of the system's buffer for each direction, in bytes: the same as for a Unix pipe.
 pub(crate) const BUFFER: u32 = 64 << 10;
 
 /// Stands for no limit.
@@ -63,11 +63,11 @@ const FOR_EVER: u64 = u64::MAX;
 pub enum StaleError {
     #[error("somebody listens on `{}`", .path.display())]
     InUse { path: PathBuf },
-    /// The system would not say.
+    /// The system gave no answer.
     #[error("cannot clear the old socket `{}`", .path.display())]
     Io {
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
 }
@@ -78,7 +78,7 @@ pub struct Stream {
     pipe: OwnedHandle,
     is_server: bool,
     ended: Event,
-    /// In milliseconds.
+    /// Limits of waits in milliseconds.
     read_limit: AtomicU64,
     write_limit: AtomicU64,
 }
@@ -86,12 +86,12 @@ pub struct Stream {
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
-    /// Who accepts has it meanwhile.
+    /// The accepting thread holds the lock meanwhile.
     next: Mutex<OwnedHandle>,
 }
 
-/// Connects, and waits for at most `patience`, which must not be zero, while nobody takes up the connections that wait
-/// there: then [`io::ErrorKind::TimedOut`].
+/// Connects, and waits for at most `patience`, which must not be zero, while the server accepts none of the
+/// connections that wait there: then [`io::ErrorKind::TimedOut`].
 pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let end = Instant::now() + patience;
     let mut options = OpenOptions::new();
@@ -112,7 +112,7 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     }
 }
 
-/// Waits until an instance of the pipe is free, which somebody else may get then.
+/// Waits until an instance of the pipe is free, which another client may get first.
 fn wait_for_place(path: &Path, limit: Duration) -> io::Result<()> {
     let name = wide(path);
     let millis = limit.as_millis().clamp(1, u128::from(u32::MAX - 1)) as u32;
@@ -130,7 +130,7 @@ fn wide(path: &Path) -> Vec<u16> {
 }
 
 impl Listener {
-    /// Listens on a name that nobody has; only this user may connect.
+    /// Listens on a free name; only this user may connect.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Listener> {
         let path = path.as_ref();
         let next = instance(path, FILE_FLAG_FIRST_PIPE_INSTANCE)?;
@@ -151,7 +151,7 @@ impl Listener {
         match connected {
             Ok(_) => {}
             Err(error) if error.raw_os_error() == Some(ERROR_PIPE_CONNECTED as i32) => {}
-            // It came and went.
+            // A client came and went.
             Err(error) if error.raw_os_error() == Some(ERROR_NO_DATA as i32) => {}
             Err(error) if is_over(&error) => return Ok(None),
             Err(error) => return Err(error),
@@ -250,7 +250,7 @@ fn run(
     Ok(count as usize)
 }
 
-/// Whether a call was given up.
+/// Returns whether a call was given up.
 fn is_over(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ERROR_OPERATION_ABORTED as i32)
 }
@@ -268,7 +268,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The same for a write.
+    /// Limits how long a write waits: then [`io::ErrorKind::TimedOut`].
     #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.write_limit.store(millis(limit), Ordering::Relaxed);
@@ -302,7 +302,7 @@ fn millis(limit: Option<Duration>) -> u64 {
     limit.map_or(FOR_EVER, |limit| limit.as_micros().div_ceil(1000) as u64)
 }
 
-/// Whether the other end is gone.
+/// Returns whether the other end is gone.
 pub(crate) fn is_end(error: &io::Error) -> bool {
     let ends = [ERROR_BROKEN_PIPE, ERROR_NO_DATA, ERROR_PIPE_NOT_CONNECTED];
     error.raw_os_error().is_some_and(|code| ends.contains(&(code as u32)))
@@ -339,7 +339,7 @@ impl Write for &Stream {
         })
     }
 
-    /// What is written is in the pipe, and the reader gets it also when this end is closed.
+    /// Does nothing: written bytes are in the pipe, and the reader gets them also when this end is closed.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -361,7 +361,7 @@ impl Write for Stream {
     }
 }
 
-/// Ends a connection, also for whoever reads from it or writes to it just now.
+/// Ends a connection, also for threads that read from it or write to it just now.
 pub fn hang_up(stream: &Stream) {
     stream.ended.set();
 }
@@ -393,24 +393,24 @@ pub fn listener_uid(addr: SocketAddr) -> Option<UserId> {
     os::listener_uid(addr)
 }
 
-/// Whether a socket may be there at all. A pipe is in no directory; its owner is looked at.
+/// Returns whether a socket may be there at all. A pipe is in no directory; its owner is looked at.
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
 pub fn check_place(_socket: &Path) -> Result<bool, DirError> {
     Ok(true)
 }
 
-/// A name, which nobody can take from whoever listens there.
+/// A name, which no other process can take from its listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketFile(());
 
 impl SocketFile {
-    /// What is at this name.
+    /// Returns the same for every name.
     pub fn at(_path: &Path) -> Option<SocketFile> {
         Some(SocketFile(()))
     }
 }
 
-/// A name goes with its last pipe, so nothing tells that somebody has died.
+/// Returns `false`: a name goes with its last pipe, so a dead listener leaves no trace.
 pub fn is_left(_path: &Path) -> bool {
     false
 }
@@ -424,7 +424,7 @@ pub fn touch(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the name is free: that of a daemon that is gone always is.
+/// Checks that the name is free: that of a daemon that is gone always is.
 pub fn clear_stale_socket(path: &Path) -> Result<(), StaleError> {
     let failed = |source| StaleError::Io { path: path.to_owned(), source };
     match connect(path, Duration::from_millis(1)) {

@@ -1,7 +1,7 @@
-//! The pipe between a daemon that starts and the client that has started it. No handle is inherited for it: it has a
-//! name, by chance, and is for this user alone.
+//! The pipe between a daemon that starts and the client that has started it. No handle is inherited for it:
+//! the pipe has a random name, and is for this user alone.
 //!
-//! A daemon belongs to nobody's console, and to nobody's Job, see [`apart`].
+//! A daemon belongs to no console of others, and to no Job of others, see [`apart`].
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -33,7 +33,7 @@ pub(crate) struct Teller(Stream);
 /// From now on this file gets what the process writes to stderr. It stays open for as long as the process is.
 pub(crate) fn stderr_to(file: &File) -> io::Result<()> {
     let handle = std::os::windows::io::IntoRawHandle::into_raw_handle(file.try_clone()?);
-    // SAFETY: the handle is open, and nobody closes it.
+    // SAFETY: the handle is open, and is not closed.
     check(unsafe { SetStdHandle(STD_ERROR_HANDLE, handle) })
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn start(mut command: Command, out: File, variable: &str) -> io::Resu
 }
 
 impl Started {
-    /// Whether the daemon is in a Job that nobody may leave.
+    /// Returns whether the daemon is in a Job that no process may leave.
     pub(crate) fn is_bound(&self) -> bool {
         self.daemon.is_bound()
     }

@@ -20,13 +20,13 @@ use crate::lock::InstanceLock;
 /// The pid of the daemon before.
 const VARIABLE: &str = "ACPD_HERITAGE";
 
-/// Whether the next daemon has the console of this one: whose shell would go on beside it.
+/// `true` where the next daemon has the console of this one: here its shell would continue at the same time.
 pub const KEEPS_TERMINAL: bool = false;
 
 /// How long the next daemon waits for the end of the one before.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What passes from a daemon to the one that takes its place.
+/// The handles that a daemon passes to the one that takes its place.
 #[derive(Debug)]
 pub struct Heritage {
     /// The lock that makes a daemon the only one.
@@ -36,7 +36,7 @@ pub struct Heritage {
 }
 
 impl Heritage {
-    /// What the daemon before us has left, if there was one: its lock is at this path. Waits for its end.
+    /// Takes over the lock of the daemon before us, if there was one: it is at this path. Waits for its end.
     pub fn take(lock: &Path) -> Option<Heritage> {
         let _before: u32 = std::env::var(VARIABLE).ok()?.parse().ok()?;
         let lock = InstanceLock::acquire_wait(lock, PATIENCE).ok()?;

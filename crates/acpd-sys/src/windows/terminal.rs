@@ -54,7 +54,7 @@ pub fn input_is_fed() -> bool {
     kind == FILE_TYPE_PIPE || kind == FILE_TYPE_DISK
 }
 
-/// Returns whether the console can show a full screen: all can, unless somebody says otherwise.
+/// Returns whether the console can show a full screen: all can, unless `TERM` is `dumb`.
 pub fn is_able() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -83,7 +83,7 @@ impl Utf8 {
         }
     }
 
-    /// It is what it was.
+    /// Restores the encodings from before.
     pub fn end(&self) {
         // SAFETY: as above.
         unsafe {

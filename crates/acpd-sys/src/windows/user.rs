@@ -1,4 +1,4 @@
-//! Users: SIDs.
+//! Users, identified by SIDs.
 
 use std::fmt;
 use std::io;
@@ -23,16 +23,16 @@ pub struct UserId {
     bytes: [u8; LONGEST],
 }
 
-/// What opens a directory or file to others: somebody who may read it or more.
+/// Another user to whom a directory or file is open: one who may read it or more.
 pub type Openness = UserId;
 
 impl UserId {
     pub(crate) const SYSTEM: UserId = UserId::known(5, &[18]);
-    /// Who may do anything on this machine anyway.
+    /// Users who may do anything on this machine anyway.
     pub(crate) const ADMINISTRATORS: UserId = UserId::known(5, &[32, 544]);
     /// Stands for who makes something in a directory.
     pub(crate) const CREATOR: UserId = UserId::known(3, &[0]);
-    /// What an absent access list lets in.
+    /// The users that an absent access list lets in.
     pub(crate) const EVERYONE: UserId = UserId::known(1, &[0]);
 
     const fn known(authority: u8, numbers: &[u32]) -> UserId {
@@ -95,7 +95,7 @@ pub fn may_do_anything(user: UserId) -> bool {
     [UserId::SYSTEM, UserId::ADMINISTRATORS].contains(&user)
 }
 
-/// Another user, whom nobody is.
+/// A SID that belongs to no user.
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {
     UserId::known(0, &[0])

@@ -21,7 +21,7 @@ use crate::socket::{Flow, is_end, one_way};
 /// The most that is read ahead or is on its way out, in bytes: as much as a pipe holds.
 const PIECE: usize = 64 << 10;
 
-/// What an [`End`] is waited for.
+/// The event to wait for at an [`End`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// That there is something to read, or will never be.
@@ -31,7 +31,7 @@ pub enum Interest {
     Both,
 }
 
-/// What a [`Wait`] can wait for.
+/// Something that a [`Wait`] can wait for.
 pub trait Source {
     /// Begins what is to be waited for, and adds the handles that are set when it is over.
     fn begin(&mut self, interest: Interest, handles: &mut Vec<RawHandle>);
@@ -42,7 +42,7 @@ pub trait Source {
 pub struct End {
     read: Call,
     write: Call,
-    /// What was read ahead: bytes of the call from here to there.
+    /// Bytes that were read ahead: their range in the buffer of the call.
     ahead: std::ops::Range<usize>,
     // Behind the calls, which end before it is closed.
     open: Open,
@@ -86,7 +86,7 @@ impl End {
         while self.ahead.is_empty() {
             match self.begin_read().and_then(|()| self.read.result()) {
                 Ok(None) => return Err(io::ErrorKind::WouldBlock.into()),
-                // Of a pipe, it only means that somebody has written nothing.
+                // For a pipe, it only means that the other end has written nothing.
                 Ok(Some(0)) if matches!(self.open, Open::Socket(_)) => return Ok(0),
                 Ok(Some(count)) => self.ahead = 0..count,
                 Err(error) if is_end(&error) => return Ok(0),
@@ -149,7 +149,7 @@ impl End {
     }
 }
 
-/// Whoever reads is gone.
+/// Turns the error of a reader that is gone into `BrokenPipe`.
 fn broken(error: io::Error) -> io::Error {
     if is_end(&error) { io::ErrorKind::BrokenPipe.into() } else { error }
 }
@@ -182,7 +182,7 @@ pub fn output_pipe() -> io::Result<(End, File)> {
 #[derive(Debug)]
 pub struct Bell(Arc<Event>);
 
-/// What rings a [`Bell`].
+/// The remote end that rings a [`Bell`].
 #[derive(Debug, Clone)]
 pub struct Rope(Arc<Event>);
 
@@ -211,7 +211,7 @@ impl Source for Bell {
     }
 }
 
-/// What is waited for, each with what its owner calls it.
+/// A set of sources to wait for, each with its owner's name for it.
 #[derive(Debug)]
 pub struct Wait<'a, T> {
     handles: Vec<RawHandle>,
@@ -221,7 +221,7 @@ pub struct Wait<'a, T> {
 }
 
 impl<'a, T: Copy + PartialEq> Wait<'a, T> {
-    /// A wait for so many things.
+    /// Makes a wait for up to `count` sources.
     pub fn for_up_to(count: usize) -> Wait<'a, T> {
         let (handles, what) = (Vec::with_capacity(2 * count), Vec::with_capacity(2 * count));
         Wait { handles, what, lent: std::marker::PhantomData }

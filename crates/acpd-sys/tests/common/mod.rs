@@ -10,7 +10,7 @@ pub(crate) fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
 
-/// What to pass to this program for it to run the one ignored test `helper`.
+/// Arguments that make this program run the one ignored test `helper`.
 pub(crate) const HELPER_ARGS: [&str; 4] = ["--exact", "helper", "--ignored", "--nocapture"];
 
 /// A helper process that plays a part.

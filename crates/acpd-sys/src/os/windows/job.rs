@@ -1,4 +1,4 @@
-//! Job Objects: what the system itself keeps together.
+//! Job Objects: processes that the system itself keeps together.
 //!
 //! ```text
 //! spawned, suspended ── adopt ──▶ in a Job of its own, running ── last process ends ──▶ forgotten
@@ -6,9 +6,9 @@
 //!                                        └──▶ the system ends all of it
 //! ```
 //!
-//! An agent is started suspended, so nothing of it has run before it is in its Job. Jobs nest: one in which we are is
-//! no obstacle. Nobody leaves such a Job; when the process that holds its handle ends, so does all that is in it.
-//! On Unix an agent would outlive its shim for a moment, here it does not.
+//! An agent is started suspended, so nothing of it has run before it is in its Job. Jobs nest: one in which
+//! we are is no obstacle. No process can leave such a Job; when the process that holds its handle ends, so
+//! does all that is in it. On Unix an agent would outlive its shim for a moment, here it does not.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,7 +47,7 @@ fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
     JOBS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who is in a Job.
+/// The processes that a Job holds.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
     /// The child and all that it starts.
@@ -56,7 +56,7 @@ enum Holds {
 }
 
 impl Holds {
-    /// What its Job is like.
+    /// The limit flags of such a Job.
     fn limits(self) -> u32 {
         JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
             | match self {
@@ -128,7 +128,7 @@ pub(crate) fn adopt(pid: u32) -> io::Result<ProcessId> {
     adopt_with(pid, Holds::All)
 }
 
-/// The same for one that is to end when we do, however that is, and whose children are not.
+/// Like `adopt`, for a process that must end when we do, in any way, and whose children need not.
 pub(crate) fn bind(pid: u32) -> io::Result<ProcessId> {
     adopt_with(pid, Holds::One)
 }
@@ -180,7 +180,7 @@ pub(crate) fn resume(pid: u32) -> io::Result<()> {
     if resumed { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Whether this process is in a Job, whosoever.
+/// Returns whether this process is in any Job.
 pub(crate) fn is_in_one(process: HANDLE) -> io::Result<bool> {
     let mut found = 0;
     // SAFETY: the handle is open, and the place is ours; no Job stands for any.
@@ -188,7 +188,7 @@ pub(crate) fn is_in_one(process: HANDLE) -> io::Result<bool> {
     Ok(found != 0)
 }
 
-/// What the system itself counts to the tree of this process.
+/// Returns the processes that the system itself counts to the tree of this process.
 pub(crate) fn members(leader: ProcessId) -> Vec<u32> {
     jobs().get(&leader).and_then(|job| job.pids().ok()).unwrap_or_default()
 }
@@ -202,7 +202,7 @@ pub(crate) fn signal_group(
     match signal {
         StopSignal::Term => {
             // SAFETY: it only takes numbers. It reaches the group if that has our console; else it fails, and
-            // whoever asked goes on to the next step.
+            // the caller continues with the next step.
             unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, leader.pid) };
         }
         StopSignal::Kill => {

@@ -77,10 +77,10 @@ pub(crate) const SOCKET_PATH_LIMIT: usize = 256;
 /// Nothing is run for this yet.
 pub(crate) const AWAKE: &[&str] = &[];
 
-/// It opens what it is given as the user has chosen, an address too.
+/// Opens files and addresses with the programs that the user has chosen.
 pub(crate) const OPENER: &str = "explorer";
 
-/// Whether all that is below the process of one agent is that agent's: the system's own process for our console is not.
+/// `true` where all below an agent's process is the agent's: the system's process for our console is not.
 pub(crate) const WHAT_IS_BELOW_US_IS_ITS: bool = false;
 
 /// The variable that names the home directory.
@@ -89,7 +89,7 @@ pub(crate) const HOME: &str = "USERPROFILE";
 /// From 1601, where Windows begins to count, to 1970, in units of 100 nanoseconds.
 const EPOCH: i64 = 116_444_736_000_000_000;
 
-/// What is locked of a lock file: one byte where none will ever be, since what is locked cannot be read.
+/// Position of the locked byte: one that no lock file will ever have, since locked bytes cannot be read.
 const LOCKED_AT: u32 = 0x4000_0000;
 
 /// Nothing shows notifications yet.
@@ -131,7 +131,7 @@ pub(crate) fn session_of(pid: u32) -> u32 {
     session
 }
 
-/// Returns whether Windows takes a file of this name for a device, whatever its ending is.
+/// Returns whether Windows takes a file of this name for a device, with any ending.
 pub(crate) fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |prefix| {
@@ -165,7 +165,7 @@ pub(crate) fn shell_word(path: &Path) -> String {
 impl fmt::Display for ExitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // What the system ends a process with is above, and known by its digits in base sixteen.
+            // The codes of the system are negative here, and known by their hexadecimal digits.
             ExitKind::Code(code) if *code < 0 => write!(f, "exit code {:#010x}", *code as u32),
             ExitKind::Code(code) => write!(f, "exit code {code}"),
             ExitKind::Signal(number) => write!(f, "signal {number}"),
@@ -200,7 +200,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     };
     let id = ProcessId { pid, start: started_at(&process)? };
     let condition = if has_ended(&process) { Condition::Ended } else { Condition::Running };
-    // A process that ends has no token any more; nobody asks whose it was.
+    // A process that ends no longer has a token; its user does not matter then.
     let uid = match user_of_process(&process) {
         Err(_) if has_ended(&process) => own_user(),
         user => user?,
@@ -255,7 +255,7 @@ fn parent_of(process: &OwnedHandle, start: u64) -> io::Result<u32> {
 
 /// Every process that can be looked at.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
-    // What ends meanwhile, and what is hidden, is left out.
+    // Processes that end meanwhile or are hidden are left out.
     Ok(pids()?.into_iter().filter_map(|pid| look_up(pid).ok().flatten()).collect())
 }
 
@@ -275,12 +275,12 @@ pub(crate) fn pids() -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Nobody is a subreaper here: what is below may be anywhere.
+/// There are no subreapers here: processes below us may be anywhere.
 pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
     scan()
 }
 
-/// Children are not listed: whoever asks looks at all processes.
+/// Children are not listed here: the caller looks at all processes.
 pub(crate) fn children(_pid: u32) -> io::Result<Vec<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -351,10 +351,10 @@ pub(crate) fn is_open_to_all(_file: &File) -> io::Result<bool> {
 }
 
 pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
-    // Whoever serves a pipe in the file's place learns who we are, and cannot act as us.
+    // A process that serves a pipe instead of the file learns who we are, and cannot act as us.
     let mut options = OpenOptions::new();
     match options.read(true).security_qos_flags(SECURITY_IDENTIFICATION).open(path) {
-        // What the system says of a directory.
+        // The system's error for a directory.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_dir() => Ok(None),
         Err(error) => Err(error),
         // SAFETY: the handle is open.

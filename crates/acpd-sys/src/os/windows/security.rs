@@ -1,4 +1,4 @@
-//! Who may do what with a file or a pipe: security descriptors, made and read.
+//! Access to files and pipes: security descriptors, made and read.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, RawHandle};
@@ -19,10 +19,10 @@ use windows_sys::Win32::Security::{
 use crate::handle::check;
 use crate::user::{UserId, own_user};
 
-/// The kind of an entry that lets somebody in.
+/// The kind of an entry that grants access.
 const ALLOWED: u8 = 0;
 
-/// The kinds that let nobody in: they refuse, or have something noted.
+/// The kinds that never grant access: they deny it, or audit it.
 const NEVER_ALLOWS: [u8; 5] = [1, 2, 3, 6, 7];
 
 /// A descriptor in the system's memory, which is given back when it is dropped.
@@ -31,7 +31,7 @@ struct Descriptor(PSECURITY_DESCRIPTOR);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the system has made it for whoever frees it, and nobody else does.
+        // SAFETY: the system has made it for its caller to free, and nothing else frees it.
         unsafe { LocalFree(self.0) };
     }
 }
@@ -52,7 +52,7 @@ fn described(text: &str) -> io::Result<Descriptor> {
     Ok(Descriptor(made))
 }
 
-/// What is made with this is the user's own and for nobody else, whatever the directory would hand down.
+/// The descriptor of an object of the user alone, without the entries that its directory hands down.
 #[derive(Debug)]
 pub(crate) struct PrivateTo(Descriptor);
 
@@ -72,7 +72,7 @@ impl PrivateTo {
         described(&format!("O:{own}D:P(A;{flags};GA;;;{own})")).map(PrivateTo)
     }
 
-    /// What calls that make something take. Lives no longer than the descriptor, and no child inherits the handle.
+    /// Attributes for a call that makes something; valid as long as the descriptor. No child inherits it.
     pub(crate) fn attributes(&self) -> SECURITY_ATTRIBUTES {
         SECURITY_ATTRIBUTES {
             nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
@@ -101,7 +101,7 @@ fn result(error: u32) -> io::Result<()> {
     if error == ERROR_SUCCESS { Ok(()) } else { Err(io::Error::from_raw_os_error(error as i32)) }
 }
 
-/// Who owns something, and who else may do anything with it.
+/// The owner of an object, and another user with any access to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) owner: UserId,
@@ -109,7 +109,7 @@ pub(crate) struct Access {
     pub(crate) other: Option<UserId>,
 }
 
-/// What the system says of an open file, directory or pipe; its handle must have `READ_CONTROL`.
+/// Reads the access to an open file, directory or pipe; its handle must have `READ_CONTROL`.
 pub(crate) fn who_may(handle: RawHandle, kind: SE_OBJECT_TYPE) -> io::Result<Access> {
     let mut descriptor = null_mut();
     let what = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
@@ -121,7 +121,7 @@ pub(crate) fn who_may(handle: RawHandle, kind: SE_OBJECT_TYPE) -> io::Result<Acc
     access_of(&Descriptor(descriptor))
 }
 
-/// What a descriptor says.
+/// Reads the access from a descriptor.
 fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
     let (mut owner, mut list, mut by_chance) = (null_mut(), null_mut::<ACL>(), 0);
     let mut present = 0;
@@ -134,7 +134,7 @@ fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
     })?;
     // SAFETY: the call has put a pointer into the descriptor there, which lives.
     let owner = unsafe { UserId::copied(owner) }?;
-    // Without a list everybody may do everything.
+    // Without a list every user may do everything.
     let mut other = list.is_null().then_some(UserId::EVERYONE);
     // SAFETY: it is not null then, and leads to the head of a list in the descriptor.
     let count = if list.is_null() { 0 } else { u32::from(unsafe { (*list).AceCount }) };
@@ -150,7 +150,7 @@ fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
             continue;
         }
         if head.AceType != ALLOWED {
-            // Whom it lets in, and when, is not looked for.
+            // The users and the conditions of such an entry are not examined.
             other = other.or(Some(UserId::EVERYONE));
             continue;
         }
@@ -168,7 +168,7 @@ fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
 mod tests {
     use super::*;
 
-    /// Nobody's, on any machine.
+    /// A SID that belongs to no user on any machine.
     const STRANGER: &str = "S-1-5-21-1-2-3-1001";
 
     /// The owner, and one of the others who may, of this access list.
@@ -194,20 +194,20 @@ mod tests {
         let ours = format!("(A;;GA;;;{own})");
         let ours_and = |more: &str| access(&format!("P{ours}{more}"));
         let stranger = |rights: &str| format!("(A;;{rights};;;{STRANGER})");
-        // Nobody but us, and those who may do anything anyway.
+        // Only we, and accounts that may do anything anyway.
         assert_eq!(ours_and(""), (true, None));
         assert_eq!(ours_and("(A;;GA;;;SY)(A;;GA;;;BA)(A;OICI;GA;;;CO)"), (true, None));
-        // Who is refused, and who may do something with what is below alone.
+        // Denied users, and users with access only to the entries below.
         assert_eq!(ours_and(&format!("(D;;GA;;;{STRANGER})(D;;GA;;;WD)")), (true, None));
         assert_eq!(ours_and("(A;OICIIO;GA;;;WD)"), (true, None));
-        // An empty list lets nobody in.
+        // An empty list grants no access.
         assert_eq!(access("P"), (true, None));
 
         assert_eq!(access_with(STRANGER, &ours).0, false);
         for rights in ["GR", "GW", "GA", "RC", "0x1"] {
             assert_eq!(ours_and(&stranger(rights)), (true, Some(STRANGER.to_owned())), "{rights}");
         }
-        // Everybody, who has logged in, users, and all of them over the network.
+        // Everyone, logged-in users, users, and all of them over the network.
         for (group, sid) in [
             ("WD", "S-1-1-0"),
             ("AU", "S-1-5-11"),
