@@ -79,7 +79,7 @@ fn of_version(text: &[u8], version: &str) -> String {
     lines.fold(String::new(), |all, line| all + &line + "\n")
 }
 
-/// What a browser keeps of a version, as JavaScript: all but the colours of code, which are much.
+/// Names of the files of a version that a browser keeps, as JavaScript: not the large colours of code.
 fn kept(names: &[String]) -> String {
     let is_kept = |name: &&String| {
         let is_code = Path::new(name).extension().is_some_and(|it| it == "js" || it == "css");

@@ -1,4 +1,4 @@
-//! Each line of a client, before the daemon gets it: is it for this token?
+//! Checks each line of a client before the daemon gets it: does the token allow it?
 //!
 //! ```text
 //!  line ──▶ one message? ──▶ method in scope? ──▶ members in scope? ──▶ the daemon
@@ -7,10 +7,10 @@
 //!             error      error, to a request; a notification is dropped
 //! ```
 //!
-//! The result of somebody who may not answer becomes an error, so that nobody waits for it.
+//! The result of a client that may not answer becomes an error, so that the daemon does not wait for it.
 //!
-//! A line is read as the daemon reads it: of a member that comes twice the last one counts, and the others are taken out
-//! before anybody looks. So nothing is found here that the daemon would find elsewhere.
+//! A line is read as the daemon reads it: of a member that comes twice the last one counts, and the others
+//! are taken out before any check. So nothing is found here that the daemon would find elsewhere.
 
 use acp_wire::{
     ErrorObject, Id, Malformed, Message, Outcome, build, code, locate, receive, remove_member,
@@ -26,7 +26,7 @@ use crate::scope::{Scope, Scopes};
 /// Methods that change the words of a prompt or of a turn.
 const CHANGES: [&str; 3] = [method::SESSION_QUEUE_EDIT, "_session/steering", "session/inject"];
 
-/// What becomes of a line.
+/// The result of the check of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The daemon gets this.
@@ -36,11 +36,11 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// What is known of the client of a connection.
+/// Facts about the client of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) scopes: Scopes,
-    /// The agent of a client that cannot say it.
+    /// The agent of a client that cannot name it.
     pub(crate) agent: Option<String>,
     /// Where its person is.
     pub(crate) place: String,
@@ -51,7 +51,7 @@ impl Client {
     pub(crate) fn check(&self, line: &Bytes) -> Verdict {
         receive(line, None, |message, line, _| match message {
             Err(why) => Verdict::Answer(malformed(&why)),
-            // An error decides nothing: who has asked turns to somebody else, and waits for nobody.
+            // An error decides nothing: the daemon turns to another client, and waits for none.
             Ok(Message::Response { id, outcome: Outcome::Result(_) })
                 if !self.scopes.has(Scope::Answer) =>
             {
@@ -86,7 +86,7 @@ impl Client {
         };
         let has_any = |name| {
             let list = member(&["params", name]).map(serde_json::from_slice::<Vec<IgnoredAny>>);
-            // What is no list may be one for somebody.
+            // A value that is no list may be one for another reader.
             list.is_some_and(|list| list.map_or(true, |list| !list.is_empty()))
         };
         let mut needed = vec![(scope, method)];
@@ -117,7 +117,7 @@ impl Client {
             add("agent", agent);
         }
         if !self.scopes.has(Scope::Answer) {
-            // Its answers would be dropped, and an agent would wait for them.
+            // The answers of this client would be dropped, and an agent would wait for them.
             for name in ["fs", "terminal", "elicitation"] {
                 line = remove_member(&line, &["params", "clientCapabilities", name]);
             }
@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-/// What the daemon says to such a line.
+/// Returns the daemon's answer to such a line.
 fn malformed(why: &Malformed) -> Bytes {
     build::error(&Id::null(), &ErrorObject::new(why.code(), why.to_string()))
 }

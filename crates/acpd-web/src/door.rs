@@ -1,4 +1,4 @@
-//! Who gets in. Each request is looked at in this order, and before anything of it is done:
+//! Access control. Each request is checked in this order, and before anything of it is done:
 //!
 //! ```text
 //!  Host ──▶ Origin ──▶ key and cookie ──▶ what was asked
@@ -87,7 +87,7 @@ fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
     Err(wrong("neither a page of this server asks this nor a program with a token"))
 }
 
-/// The token of whoever asks.
+/// The token of the sender.
 pub(crate) fn token(
     server: &Server,
     headers: &HeaderMap,

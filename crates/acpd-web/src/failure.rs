@@ -7,7 +7,7 @@ use acpd_sys::dir::DirError;
 use acpd_sys::lock::LockError;
 use serde::Serialize;
 
-/// What went wrong. Its words may quote files and the system: escape them for a terminal.
+/// An error of this server. The words may quote files and the system: escape them for a terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     error: String,
@@ -27,7 +27,7 @@ impl Failure {
         self
     }
 
-    /// The same about something.
+    /// Makes an error that begins with its subject.
     pub(crate) fn about(what: impl fmt::Display, error: &dyn std::error::Error) -> Failure {
         Failure::new(format!("{what}: {error}"))
     }

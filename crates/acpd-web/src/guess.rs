@@ -1,7 +1,7 @@
-//! How often somebody may be wrong: so many times in a minute, all together.
+//! Global rate limit for wrong secrets: up to `MOST` failures in a minute.
 //!
-//! A secret is too long to be guessed; this bounds what trying costs. Who has a token is let in whatever others try,
-//! so nobody is locked out by a stranger; a code waits.
+//! A secret is too long to be guessed; this bounds the cost of attempts. A client with a token is let in
+//! despite the attempts of others, so no stranger can lock it out; a code waits.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

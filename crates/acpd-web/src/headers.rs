@@ -1,4 +1,4 @@
-//! What every answer says to a browser.
+//! Headers of each answer to a browser.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub(crate) fn add(headers: &mut HeaderMap, origin: Option<&Origin>) {
     }
     let mut policy = POLICY.to_owned();
     if let Some(origin) = origin {
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = write!(policy, " {}", origin.sockets());
     }
     // The host is one of ours, so it has no characters that a header may not have.

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub url: String,
-    /// Whether that leads here from this machine alone.
+    /// The URL leads here from this machine alone.
     pub is_local: bool,
 }
 
@@ -27,7 +27,7 @@ impl Invitation {
         Invitation { url, is_local: address.starts_with("http://") }
     }
 
-    /// Its QR code, for a terminal; black on white, whatever the colours of the terminal are.
+    /// The QR code of the URL, for a terminal; black on white, with any colours of the terminal.
     pub fn picture(&self) -> Option<String> {
         let code = QrCode::new(&self.url).ok()?;
         let picture = code.render::<Dense1x2>().build();

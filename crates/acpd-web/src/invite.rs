@@ -1,4 +1,4 @@
-//! What the commands beside the server do: they change the file, and the server hears of it.
+//! Commands that run next to the server: they change the file, and notify the server.
 
 use std::env;
 
@@ -17,9 +17,9 @@ use crate::store::{Store, Token, server_lock, tidy_name};
 pub struct TokenInfo {
     /// Names it for good.
     pub id: String,
-    /// What its owner calls it. Untrusted: escape it.
+    /// The owner's name for the token. Untrusted: escape it.
     pub name: String,
-    /// What it may do.
+    /// The permissions of the token.
     pub scopes: Scopes,
     /// When it was made (ms since the epoch).
     pub created: u64,
@@ -69,7 +69,7 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
     if lock::is_held(&path).unwrap_or(false)
         && let Some(signature) = lock::signature(&path)
     {
-        // It holds the lock, so the process is that one.
+        // The lock is held, so the pid is that of its holder.
         nudges::nudge(signature.pid);
     }
     Ok(gone.into_iter().map(TokenInfo::from).collect())

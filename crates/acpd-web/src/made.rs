@@ -10,15 +10,15 @@ use acpd_client::worktree::{Error, Worktree};
 /// Worktrees that are remembered; of more the first one cannot be taken back.
 const REMEMBERED: usize = 64;
 
-/// What was made lately, and by the id of a token for whom.
+/// Recent worktrees, each with the id of the token for which it was made.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<Vec<(String, Worktree)>>);
 
 #[derive(Debug)]
 pub(crate) enum Stays {
-    /// It is none that was made for this token.
+    /// No such worktree was made for this token.
     NotYours,
-    /// Somebody has worked in it.
+    /// The worktree has changes or commits that are not merged.
     HasWork,
     Git(Error),
 }

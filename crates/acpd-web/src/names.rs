@@ -87,7 +87,7 @@ impl Names {
         is_ours.then(|| Origin { is_secure: self.is_secure(), host })
     }
 
-    /// Whether browsers come over TLS.
+    /// Returns whether browsers connect over TLS.
     pub(crate) fn is_secure(&self) -> bool {
         !matches!(self, Names::Loopback(_))
     }

@@ -80,7 +80,7 @@ fn in_version(path: &str) -> Option<&str> {
     path.strip_prefix(VERSION)?.strip_prefix('/').filter(|path| !path.is_empty())
 }
 
-/// What a browser takes a file for; the text of the page is UTF-8.
+/// Returns the media type of a file; the text of the page is UTF-8.
 fn kind(path: &str) -> String {
     let kind = mime_guess::from_path(path).first_or_octet_stream();
     let is_text = kind.type_() == "text";

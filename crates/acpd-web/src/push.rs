@@ -1,12 +1,12 @@
-//! Web Push: a browser that wants it is told when its person is needed, also while the page is closed.
+//! Web Push: notifies a browser that wants it when its user is needed, also while the page is closed.
 //!
 //! ```text
 //!  daemon ──rows that change──▶ needs ──what to tell──▶ seal (for one browser) ──▶ its push service ──▶ its service worker
 //!                                                          ▲ vapid: says who sends it
 //! ```
 //!
-//! Nothing is watched while nobody wants to hear of it. A push service sees when something is sent, by whom and to whom,
-//! and how long it is at most; what it says only the browser can read.
+//! Nothing is watched while no browser wants notifications. A push service sees when something is sent, by
+//! whom and to whom, and how long it is at most; only the browser can read the content.
 
 mod needs;
 mod post;
@@ -102,7 +102,7 @@ pub(crate) async fn run(server: Arc<Server>) {
     let mut changes = server.news.of_tokens();
     let mut needs = Needs::default();
     loop {
-        // A file that cannot be read is told to whoever asks for something.
+        // A file that cannot be read is reported to the next client that needs it.
         if server.store.subscriptions().is_ok_and(|all| !all.is_empty()) {
             // When the daemon is away, it is looked for again; what it did meanwhile is in its next snapshot.
             let _ = follow(&server, &mut needs, &mut changes).await;
@@ -116,7 +116,7 @@ pub(crate) async fn run(server: Arc<Server>) {
     }
 }
 
-/// Watches the daemon until it is gone, or nobody wants to hear of it any more.
+/// Watches the daemon until it is gone, or no browser wants notifications.
 async fn follow(
     server: &Arc<Server>,
     needs: &mut Needs,
@@ -157,7 +157,7 @@ fn tell(server: &Arc<Server>, news: &News) -> Result<(), Failure> {
         tokio::spawn(async move {
             for pause in TRIES {
                 sleep(pause).await;
-                // The browser is told once, soon or not at all: why it was not, nobody here can mend.
+                // The browser is notified once, soon or not at all: a failure cannot be fixed here.
                 match post::post(&server, &subscription, &news).await {
                     Ok(Outcome::Taken) => return,
                     Ok(Outcome::Gone) => {

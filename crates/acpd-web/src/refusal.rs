@@ -18,13 +18,13 @@ impl Refusal {
         Refusal { status, why: Failure::new(why).hint(hint) }
     }
 
-    /// Nobody knows who asks.
+    /// The refusal of an unknown sender.
     pub(crate) fn unknown() -> Refusal {
         let hint = "sign in with a code: `acpctl web pair` prints one";
         Refusal::new(StatusCode::UNAUTHORIZED, "you are not signed in", hint)
     }
 
-    /// Somebody was wrong too often.
+    /// The refusal after too many wrong attempts.
     pub(crate) fn too_often() -> Refusal {
         let hint = "wait for a minute";
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong attempts", hint)
@@ -48,7 +48,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An answer for programs, which nobody keeps.
+/// An answer for programs, which must not be cached.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     // Such values always serialize.
     let mut response = (status, serde_json::to_vec(value).unwrap_or_default()).into_response();

@@ -40,7 +40,7 @@ const LONGEST_REASON: usize = 123;
 enum End {
     /// The client is gone, or takes no last word.
     Gone,
-    /// It is told why.
+    /// The client gets this close code and reason.
     Told(u16, String),
 }
 
@@ -141,7 +141,7 @@ async fn to_daemon(
             Verdict::Pass(line) => {
                 let mut line = line.chain(&b"\n"[..]);
                 if daemon.write_all_buf(&mut line).await.is_err() {
-                    // Whoever reads from it has its last words, and its end.
+                    // The task that reads from it gets its last lines, and its end.
                     std::future::pending::<()>().await;
                 }
             }
@@ -185,7 +185,7 @@ async fn to_client(
     }
 }
 
-/// What the daemon says.
+/// Reads the lines of the daemon.
 pub(crate) struct Lines {
     daemon: Reader,
     framer: Framer,
@@ -196,7 +196,7 @@ impl Lines {
         Lines { daemon, framer: Framer::new(usize::MAX) }
     }
 
-    /// The next line; `None` at the end. Whoever waits for something else as well loses nothing.
+    /// The next line; `None` at the end. A caller that waits for something else as well loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(frame) = self.framer.next_frame() {
@@ -216,7 +216,7 @@ impl Lines {
 /// Waits until the token is taken back.
 async fn revoked(server: &Server, token: &Token, changes: &mut tokio::sync::watch::Receiver<()>) {
     loop {
-        // A file that cannot be read lets nobody in.
+        // A file that cannot be read grants no access.
         if !server.store.has(&token.id).unwrap_or(false) {
             return;
         }

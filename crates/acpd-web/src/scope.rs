@@ -1,7 +1,7 @@
-//! What a token is for.
+//! The permissions of a token.
 //!
-//! Architecture invariant: a method that is not in this table reaches the daemon from nobody. The daemon itself (its
-//! start and end), its agents' processes, logins, the policy and deletions are for the terminal.
+//! Architecture invariant: a method that is not in this table never reaches the daemon. The daemon itself
+//! (its start and end), its agents' processes, logins, the policy and deletions are for the terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ impl Scope {
     const ALL: [(Scope, &str); 3] =
         [(Scope::Watch, "watch"), (Scope::Prompt, "prompt"), (Scope::Answer, "answer")];
 
-    /// The scope that a method needs, if anybody may call it from elsewhere.
+    /// The scope that a method needs; `None` if clients of the server may not call it.
     pub(crate) fn of_method(name: &str) -> Option<Scope> {
         METHODS.iter().find(|(known, _)| *known == name).map(|(_, scope)| *scope)
     }
@@ -48,7 +48,7 @@ impl FromStr for Scope {
     }
 }
 
-/// What one token may do. Each may watch: without that the others are of no use.
+/// The permissions of one token. Each may watch: without that the others are of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Scope>", into = "Vec<Scope>")]
 pub struct Scopes {
@@ -103,7 +103,7 @@ const METHODS: &[(&str, Scope)] = &[
     ("session/resume", Watch),
     ("session/status", Watch),
     ("session/options", Watch),
-    // They name requests of the same connection.
+    // Notifications that name requests of the same connection.
     ("$/cancel_request", Watch),
     ("$/cancelRequest", Watch),
     (method::STATUS, Watch),

@@ -1,4 +1,4 @@
-//! Random words that let somebody in, and what is kept of them: never the word itself.
+//! Random words that grant access, and their hashes: the word itself is never kept.
 
 use std::fmt::Write as _;
 
@@ -34,19 +34,19 @@ impl Secret {
         &self.0
     }
 
-    /// What is kept of it.
+    /// The hash that is kept instead.
     pub(crate) fn hash(&self) -> Hash {
         Hash::of(&self.0)
     }
 }
 
-/// SHA-256 of a secret. The secret is random, so nobody finds it from that.
+/// SHA-256 of a secret. The secret is random, so it cannot be found from the hash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hash(String);
 
 impl Hash {
-    /// That of a word that somebody says.
+    /// Hashes a word from a client.
     pub(crate) fn of(word: &str) -> Hash {
         Hash(hex(&Sha256::digest(word)))
     }
@@ -60,7 +60,7 @@ impl Hash {
 /// Bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

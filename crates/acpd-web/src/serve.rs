@@ -36,12 +36,12 @@ use crate::{door, push, sign, socket, tls, worktree};
 
 /// The port that is tried first: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
-/// So many ports are tried from there.
+/// The number of ports that are tried from there.
 const PORTS: u16 = 20;
 /// Pause after the system refused a connection: it has no descriptors, say.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What the server is to do.
+/// Options of the server.
 #[derive(Debug)]
 pub struct Options {
     /// Where the files of acpd are.
@@ -61,7 +61,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// Serves until somebody ends it.
+/// Serves until a user or the system ends it.
 ///
 /// # Errors
 /// When it cannot begin.
@@ -96,7 +96,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         (None, None) => Names::Loopback(at),
     };
     let daemon = acpd_client::Options { spawn: options.spawn, paths: options.paths };
-    // Whoever opens the page wants the daemon. Why it is not there is told at the first socket, too.
+    // A user who opens the page wants the daemon. The first socket reports why it is away, too.
     let first = daemon.clone();
     tokio::task::spawn_blocking(move || acpd_client::open_socket(&first))
         .await
@@ -161,7 +161,7 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
     }
 }
 
-/// What ends the server, and what makes it look at its tokens.
+/// Requests to end the server, and to look at its tokens again.
 struct Asks {
     end: UnboundedReceiver<Ask>,
     changed: UnboundedReceiver<()>,
@@ -174,7 +174,7 @@ impl Asks {
     }
 }
 
-/// What another thread waits for.
+/// Passes the items of a blocking iterator through another thread.
 fn received<T: Send + 'static>(
     items: impl Iterator<Item = T> + Send + 'static,
 ) -> UnboundedReceiver<T> {
@@ -189,7 +189,7 @@ fn received<T: Send + 'static>(
     receiver
 }
 
-/// Takes connections until somebody ends that, and then waits a moment for the goodbyes.
+/// Takes connections until a request ends that, and then waits a moment for the goodbyes.
 async fn accept(
     server: &Arc<Server>,
     listener: TcpListener,
@@ -215,7 +215,7 @@ async fn accept(
         let Ok(place) = Arc::clone(&connections).try_acquire_owned() else { continue };
         let (service, tls, head) = (service.clone(), tls.clone(), server.limits.head);
         tokio::spawn(async move {
-            // A client that breaks off, or speaks something else, is nobody's fault here.
+            // A client that breaks off, or speaks something else, is no error of the server.
             match tls {
                 None => drop(speak(stream, service, head).await),
                 Some(tls) => {

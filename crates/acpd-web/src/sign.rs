@@ -110,7 +110,7 @@ fn set_cookie(server: &Server, response: &mut Response, value: &str, life: u64) 
         .extend(HeaderValue::try_from(cookie).ok().map(|cookie| (SET_COOKIE, cookie)));
 }
 
-/// What people call the browser that says this of itself.
+/// The common name of the browser that sends this user agent.
 fn device(agent: &str) -> String {
     let first = |known: &[(&str, &'static str)]| {
         known.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)

@@ -17,12 +17,12 @@ use crate::relay::relay;
 use crate::secret::Secret;
 use crate::state::Server;
 
-/// What is spoken: protocol version 1, a message in each text frame.
+/// The subprotocol: version 1 of ACP, a message in each text frame.
 const PROTOCOL: &str = "acp.v1";
-/// What the transport calls a connection.
+/// The transport's header for the id of a connection.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
 
-/// Opens a socket for whoever has a token.
+/// Opens a socket for a sender with a token.
 pub(crate) async fn acp(
     State(server): State<Arc<Server>>,
     Extension(sender): Extension<Sender>,

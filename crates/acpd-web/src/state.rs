@@ -1,4 +1,4 @@
-//! What the server knows, for everything that serves a request.
+//! The server's state, for all handlers of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,18 +49,18 @@ impl Default for Limits {
     }
 }
 
-/// What happens, for the person who has started the server.
+/// Events for the user who has started the server.
 #[derive(Debug)]
 pub enum Event {
     Listening(Invitation),
-    /// Somebody has used a code.
+    /// A browser has used a code.
     SignedIn {
-        /// What the token is called.
+        /// The name of the new token.
         name: String,
     },
 }
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Server {
     pub(crate) names: Names,
     pub(crate) store: Store,
@@ -76,7 +76,7 @@ pub(crate) struct Server {
     pub(crate) made: Made,
 }
 
-/// What open sockets have to hear of.
+/// Changes that open sockets wait for.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     tokens: watch::Sender<()>,

@@ -1,13 +1,13 @@
-//! Tokens and codes on disk: one file with mode 0600, written whole and at once, which holds no secret that lets anybody
-//! in. Where a browser wants to be told of things is kept with its token, and gone with it.
+//! Tokens and codes on disk: one file with mode 0600, written whole and at once, without a secret that grants
+//! access. The push subscription of a browser is kept with its token, and removed with it.
 //!
 //! ```text
 //!  code: made ──2 min──▶ gone          token: made by a code, or by name ──▶ revoked
 //!          └──── said ──▶ a token
 //! ```
 //!
-//! The server and the commands beside it change the file under a lock. A code becomes a token in one change, so it
-//! never works twice.
+//! The server and the commands next to it change the file under a lock. A code becomes a token in one change,
+//! so it never works twice.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest name of a token, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// Somebody who was let in, as it is kept.
+/// An entry for a client that was let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
@@ -54,12 +54,12 @@ pub(crate) struct Token {
     push: Option<Subscription>,
 }
 
-/// What is good for one token.
+/// A code, which is good for one token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Code {
     hash: Hash,
     scopes: Scopes,
-    /// What the token is to be called.
+    /// The name that the token will have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// When it was made (ms since the epoch).
@@ -73,7 +73,7 @@ impl Code {
     }
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Content {
     tokens: Vec<Token>,
@@ -87,7 +87,7 @@ pub(crate) struct SignedIn {
     pub(crate) cookie: Secret,
 }
 
-/// What somebody brings to be let in.
+/// The secrets that a client sends to be let in.
 #[derive(Clone, Copy)]
 pub(crate) struct Credentials<'a> {
     pub(crate) key: &'a str,
@@ -99,7 +99,7 @@ pub(crate) struct Credentials<'a> {
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
-    /// What was read last, and of which file.
+    /// The content that was read last, and the version of its file.
     read: Mutex<Option<(Version, Arc<Content>)>>,
 }
 
@@ -168,7 +168,7 @@ impl Store {
             let fits = |code: &Code| code.hash.is(&said) & code.is_alive(time);
             content.codes.iter().rposition(fits)
         };
-        // Who guesses does not make us write.
+        // A wrong guess must not make us write.
         if find(&*self.content()?).is_none() {
             return Ok(None);
         }
@@ -240,7 +240,7 @@ impl Store {
         })
     }
 
-    /// Who wants to be told, by the ids of their tokens.
+    /// The push subscriptions, with the ids of their tokens.
     pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, Failure> {
         let content = self.content()?;
         let all = content.tokens.iter();
@@ -252,7 +252,7 @@ impl Store {
         &self.folder
     }
 
-    /// What the file holds now.
+    /// Returns the present content of the file.
     fn content(&self) -> Result<Arc<Content>, Failure> {
         let path = self.path();
         let Some(version) = file::version(&path) else { return Ok(Arc::default()) };
@@ -277,12 +277,12 @@ impl Store {
         Ok(content)
     }
 
-    /// Who has it may write here.
+    /// Takes the lock, whose holder may write here.
     pub(crate) fn lock(&self) -> Result<InstanceLock, Failure> {
         Ok(InstanceLock::acquire_wait(&self.folder.join("tokens.lock"), PATIENCE)?)
     }
 
-    /// Changes the file. Whoever reads it meanwhile sees what was there before.
+    /// Changes the file. Meanwhile, readers see the content from before.
     fn change<R>(&self, change: impl FnOnce(&mut Content) -> R) -> Result<R, Failure> {
         let lock = self.lock()?;
         let mut content = Content::clone(&*self.content()?);

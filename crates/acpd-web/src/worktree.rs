@@ -30,7 +30,7 @@ use crate::store::Token;
 struct Wanted {
     /// A directory of the repository.
     cwd: String,
-    /// What the branch is called; a number if there is none.
+    /// The name for the branch; a number if there is none.
     #[serde(default)]
     name: Option<String>,
 }

@@ -87,7 +87,7 @@ fn say_again(stream: Stream) {
             hang_up(stream.get_ref());
             return;
         }
-        // Whoever has asked may be gone.
+        // The sender of the request may be gone.
         let _ = stream.get_mut().write_all(line.as_bytes());
         line.clear();
     }

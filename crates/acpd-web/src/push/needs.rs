@@ -1,5 +1,5 @@
-//! What a person is told, read from the rows of the daemon: that somebody asks, that something long is done, that
-//! something has failed. Never what was said: a phone shows this to whoever holds it.
+//! Notifications for a user, made from the rows of the daemon: a question, the end of a long turn, a failure.
+//! Never the text of a conversation: a phone shows this to its holder.
 //!
 //! ```text
 //!  session: idle ──works──▶ working since … ──ends──▶ told, if that took a minute or went wrong
@@ -15,7 +15,7 @@ use acpd_api::{
 };
 use serde_json::json;
 
-/// What ends sooner is told to nobody.
+/// The end of a shorter turn is not reported.
 const LONG: Duration = Duration::from_mins(1);
 /// Characters of a name.
 const LONGEST: usize = 80;
@@ -56,7 +56,7 @@ impl News {
     }
 }
 
-/// What was seen of the rows.
+/// State from the rows seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     questions: BTreeSet<String>,
@@ -126,7 +126,7 @@ impl Needs {
     }
 }
 
-/// What a session is called: by its person, else by its directory. A title may quote what was said.
+/// The name of a session: given by its user, else from its directory. A title may quote the conversation.
 fn name(name: Option<&Untrusted>, cwd: Option<&Untrusted>) -> String {
     let folder = || Path::new(cwd?.raw()).file_name()?.to_str();
     let name = name.map(Untrusted::raw).or_else(folder).unwrap_or("acpd");
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(turn(2 * MINUTE, "end_turn"), [done]);
         assert_eq!(turn(5, "interrupted")[0]["body"], "claude was interrupted");
         assert!(turn(9 * MINUTE, "cancelled").is_empty());
-        // What an agent has begun, it hears of itself.
+        // Sessions that an agent has begun are reported to that agent.
         assert!(changed(&mut needs, row("working", "", 1)).is_empty());
         let mut child = row("idle", "end_turn", 9 * MINUTE);
         child["parent"] = json!({"agent": "claude", "sessionId": "s0"});

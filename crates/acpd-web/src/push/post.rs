@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// For how long a push service keeps what a browser that is away does not take, in seconds.
 const KEPT: &str = "43200";
 
-/// What became of it.
+/// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The push service has it, or never takes it.
     Taken,
-    /// The browser does not listen there any more.
+    /// The browser no longer listens there.
     Gone,
     /// Another try may do better.
     Later,
@@ -113,7 +113,7 @@ async fn send(
     Ok(sender.send_request(request).await.map_err(Failure::new)?.status())
 }
 
-/// What the system trusts.
+/// TLS with the roots that the system trusts.
 fn trusted() -> Result<TlsConnector, Failure> {
     let mut roots = RootCertStore::empty();
     // Those that cannot be read are not trusted.

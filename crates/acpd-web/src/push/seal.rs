@@ -12,7 +12,7 @@ use crate::subscription::Subscription;
 const PUBLIC: usize = 65;
 const SECRET: usize = 16;
 const SALT: usize = 16;
-/// What is written has a multiple of so many bytes, so that its length says little.
+/// The length of a text is a multiple of this, in bytes, so that it reveals little.
 const STEP: usize = 256;
 /// The longest text. Push services take bodies of 4,096 bytes.
 const LONGEST: usize = 2048;
@@ -33,7 +33,7 @@ impl Recipient {
         Recipient::new(public, secret)
     }
 
-    /// What has the right sizes; whether the first is a point of the curve shows when it is used.
+    /// Accepts keys of the right sizes; whether the first is a point of the curve shows when it is used.
     fn new(public: Vec<u8>, secret: Vec<u8>) -> Option<Recipient> {
         let is_it = public.len() == PUBLIC && public[0] == 4 && secret.len() == SECRET;
         is_it.then_some(Recipient { public, secret })
@@ -77,7 +77,7 @@ impl Recipient {
     }
 }
 
-/// So many bytes.
+/// A length in bytes for `ring`.
 struct Length(usize);
 
 impl KeyType for Length {

@@ -1,4 +1,4 @@
-//! Who sends a push: a key of this server, which push services check (RFC 8292).
+//! The sender of a push: a key of this server, which push services check (RFC 8292).
 
 use std::fmt;
 use std::path::Path;
