@@ -79,18 +79,18 @@ pub enum Attachment {
     Blob {
         uri: String,
         mime: String,
-        /// Base64.
+        /// The bytes in Base64.
         data: String,
     },
     Audio {
         mime: String,
-        /// Base64.
+        /// The bytes in Base64.
         data: String,
     },
     Image {
         uri: String,
         mime: String,
-        /// Base64.
+        /// The bytes in Base64.
         data: String,
     },
 }
@@ -147,7 +147,7 @@ impl Attachment {
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
-    /// Bytes of it.
+    /// Length of the text, or of the Base64 data, in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Attachment::Text { text, .. } => text.len() as u64,
@@ -176,7 +176,7 @@ impl Attachment {
         Attachment::Text { uri, mime, text, file: None }
     }
 
-    /// Reads an image. Its first bytes say what it is, whatever its file is called.
+    /// Reads an image. The type is read from its first bytes, not from the name of its file.
     pub fn image(path: &Path) -> Result<Attachment> {
         let bytes = read(path)?;
         let Some(mime) = image_type(&bytes) else {

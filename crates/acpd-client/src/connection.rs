@@ -39,7 +39,7 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
 pub struct Connection {
     reader: Reader,
     writer: Writer,
-    /// What came while an answer was waited for.
+    /// Lines that came while an answer was waited for.
     held: VecDeque<Bytes>,
     /// How to connect again.
     options: Options,
@@ -66,14 +66,14 @@ impl Connection {
         Connection { reader, writer, held, options, is_fresh: true, is_bound: false }
     }
 
-    /// Whether the daemon was started for this connection and ends together with whatever has started us, because the
-    /// system lets nobody out of what we are in (a Job of Windows).
+    /// Returns whether the daemon was started for this connection and ends together with the process that has
+    /// started us, because the system lets no process out of what we are in (a Job of Windows).
     pub fn is_bound(&self) -> bool {
         self.is_bound
     }
 
-    /// Sends a request and waits for its answer. Whatever else comes meanwhile is kept for the
-    /// [`Reader`] of [`split`](Connection::split).
+    /// Sends a request and waits for its answer. Other lines that come meanwhile are kept for the [`Reader`]
+    /// of [`split`](Connection::split).
     ///
     /// A daemon that was killed at this moment may still have been connected to, and one that has many
     /// connections may have closed this one: if it never answered, the first request is made once more,
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Whether the daemon ends this connection within that time; what it says until then is dropped.
+    /// Returns whether the daemon ends this connection within that time; lines until then are dropped.
     pub fn ends_within(&mut self, limit: Duration) -> bool {
         let end = Instant::now() + limit;
         loop {
@@ -228,7 +228,7 @@ pub fn initialize_params(meta: &ClientMeta, client_name: &str) -> Value {
     })
 }
 
-/// What the daemon sends.
+/// The receiving half of a connection.
 #[derive(Debug)]
 pub struct Reader {
     stream: Arc<Stream>,
@@ -258,7 +258,7 @@ impl Reader {
     }
 }
 
-/// What goes to the daemon.
+/// The sending half of a connection.
 #[derive(Debug)]
 pub struct Writer {
     stream: Arc<Stream>,

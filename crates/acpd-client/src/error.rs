@@ -1,4 +1,4 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum ConnectError {
         /// Where it would listen.
         socket: PathBuf,
     },
-    /// A daemon runs, and its socket is gone: it starts, ends, or somebody has removed the runtime directory.
+    /// A daemon runs, and its socket is gone: it starts, ends, or the runtime directory was removed.
     #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
     NoSocket {
         /// Where it would listen.
@@ -41,13 +41,13 @@ pub enum ConnectError {
     #[error("cannot connect to `{}`", .socket.display())]
     Socket {
         socket: PathBuf,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
-    /// Somebody listens there and takes up no connections, or says nothing.
+    /// A process listens there and takes up no connections, or sends nothing.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
-    /// Somebody else listens there.
+    /// A process of another user listens there.
     #[error("`{}` is served by user {uid}, not by you", .socket.display())]
     ForeignServer { socket: PathBuf, uid: UserId },
     /// Another client starts the daemon and does not come to an end.
@@ -58,7 +58,7 @@ pub enum ConnectError {
     StillRunning {
         /// How long it had.
         seconds: u64,
-        /// Its pid, as far as the lock file tells.
+        /// The pid, as far as the lock file has it.
         pid: Option<u32>,
         log: PathBuf,
     },
@@ -68,7 +68,7 @@ pub enum ConnectError {
     /// The daemon answers, but not with what the connection was.
     #[error("it does not accept the returning connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NotTakenBack {
-        /// What it said, if it said anything.
+        /// The reason of the daemon, if it gave one.
         reason: Option<String>,
     },
     /// The daemon's program could not be run.
@@ -136,7 +136,7 @@ impl ConnectError {
     .obstacle.as_ref().map(|why| format!(": it cannot start: {why}")).unwrap_or_default()
 )]
 pub struct NotAnswering {
-    /// Its process, as far as the lock file tells, and the state of that.
+    /// The daemon's process, as far as the lock file has it, and its state.
     process: Option<(u32, Condition)>,
     /// Why no daemon can start, if none runs.
     obstacle: Option<String>,
@@ -144,14 +144,14 @@ pub struct NotAnswering {
 }
 
 impl NotAnswering {
-    /// What is known of the daemon at this moment. That may take some seconds if none runs.
+    /// Looks at the daemon at this moment. That may take some seconds if none runs.
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
         let is_there = lock::is_held(&paths.lock()).unwrap_or(true);
         let obstacle = if is_there { None } else { obstacle(paths) };
         NotAnswering { obstacle, ..NotAnswering::seen(paths) }
     }
 
-    /// What the lock and the system say of its process at this moment.
+    /// Reads the daemon's process from the lock file, and its state from the system, at this moment.
     pub(crate) fn seen(paths: &Paths) -> NotAnswering {
         // Without the lock, the pid may belong to any process by now.
         let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
@@ -161,7 +161,7 @@ impl NotAnswering {
         NotAnswering { process, obstacle: None, log: paths.daemon_log() }
     }
 
-    /// Whether a signal or a debugger has stopped it.
+    /// Returns whether a signal or a debugger has stopped the daemon.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.process, Some((_, Condition::Stopped)))
     }
@@ -213,7 +213,7 @@ pub enum CallError {
     Unreadable {
         /// The method that was called.
         method: String,
-        /// What is wrong with it.
+        /// The error in the answer.
         source: serde_json::Error,
     },
 }

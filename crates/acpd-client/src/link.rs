@@ -43,7 +43,7 @@ const SPAWN_AFTER: Duration = Duration::from_millis(100);
 /// The link does not start daemons more often than this.
 const SPAWN_PAUSE: Duration = Duration::from_millis(500);
 
-/// What comes from the daemon.
+/// An event from the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// A line, without its newline.
@@ -53,7 +53,7 @@ pub enum Incoming {
     /// A person has stopped the daemon, and the connection has nothing to take up again. The link starts no
     /// daemon; it comes back when there is one.
     Stopped,
-    /// It is there again; nothing was lost.
+    /// The connection is there again; nothing was lost.
     Back,
     /// The daemon closed the connection, and it cannot be taken up again.
     Closed,
@@ -67,10 +67,10 @@ pub enum LinkError {
     GaveUp {
         /// How long it had.
         seconds: u64,
-        /// What the last attempt said.
+        /// The error of the last attempt.
         source: ConnectError,
     },
-    /// It came back, but what we had with it is gone.
+    /// The daemon came back, but our state with it is gone.
     #[error(transparent)]
     Unresumable(#[from] Unresumable),
     /// The daemon is there and has not said a word.
@@ -91,7 +91,7 @@ impl LinkError {
     /// The way out, as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         match self {
-            // Whether we were to start it or not, a person may.
+            // The user may start it, even where we do not.
             LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
             | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
             LinkError::GaveUp { source, .. } => source.hint(),
@@ -237,7 +237,7 @@ impl Shared {
             drop(inner);
             let written = lines.iter().try_for_each(|line| write_line(&stream, line));
             inner = self.lock();
-            // What was written in vain to an earlier connection is known to the memory.
+            // The memory keeps lines that were written in vain to an earlier connection.
             if inner.is_writing_to(&stream) {
                 if written.is_ok() {
                     inner.waiting -= lines.iter().map(Bytes::len).sum::<usize>();
@@ -250,7 +250,7 @@ impl Shared {
     }
 }
 
-/// What goes to the daemon. Clones write to the same connection.
+/// The sending half of a link. Clones write to the same connection.
 #[derive(Debug, Clone)]
 pub struct LinkWriter {
     shared: Arc<Shared>,
@@ -280,8 +280,8 @@ impl LinkWriter {
         self.shared.changed.notify_all();
     }
 
-    /// The same, for a program that goes on: the connection ends, too, when everything is written, and
-    /// [`LinkReader::recv`] says that it is closed.
+    /// Like [`leave`](LinkWriter::leave), for a program that continues: the connection ends, too, when
+    /// everything is written, and [`LinkReader::recv`] returns that it is closed.
     pub fn end(&self) {
         let mut inner = self.shared.lock();
         inner.with(Resumption::leave);
@@ -297,7 +297,7 @@ impl LinkWriter {
     }
 }
 
-/// What comes from the daemon. Dropping it ends the connection.
+/// The receiving half of a link. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct LinkReader {
     shared: Arc<Shared>,
@@ -365,7 +365,7 @@ impl LinkReader {
         }
     }
 
-    /// Whether the next [`recv`](LinkReader::recv) has a line at once.
+    /// Returns whether the next [`recv`](LinkReader::recv) has a line at once.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -398,7 +398,7 @@ impl LinkReader {
         }
     }
 
-    /// The daemon has said nothing so far: if somebody waits for that, it has to be there.
+    /// Checks that a daemon that has sent nothing so far is there, if the client waits for it.
     fn await_first_word(&mut self) -> Result<(), LinkError> {
         if !self.shared.lock().memory.waits() {
             return Ok(());
@@ -410,7 +410,7 @@ impl LinkReader {
         }
     }
 
-    /// Whether acpd has just taken us back.
+    /// Returns [`Incoming::Back`] if acpd has just taken us back.
     fn settled(&mut self) -> Option<Incoming> {
         if self.away.is_none() || !self.shared.lock().memory.is_up() {
             return None;
@@ -490,8 +490,8 @@ impl LinkReader {
         LinkError::GaveUp { seconds: self.patience.as_secs(), source }
     }
 
-    /// Whether somebody has waited for as long as we have patience. The clock begins with the first
-    /// question, so that at least one attempt is made for everybody.
+    /// Returns whether the client has waited for as long as we have patience. The clock begins with the first
+    /// call, so that at least one attempt is made.
     fn has_waited_enough(&mut self) -> bool {
         if !self.shared.lock().memory.waits() {
             return false;

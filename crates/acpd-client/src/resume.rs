@@ -10,8 +10,8 @@
 //!   ^────── error ──────────┘ └─── answer ────> Plain (an older daemon)
 //! ```
 //!
-//! Lines that follow an unanswered `initialize` wait for its answer, because before it nobody knows whether
-//! the connection can be resumed.
+//! Lines that follow an unanswered `initialize` wait for its answer, because before it the client cannot know
+//! whether the connection can be resumed.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -58,14 +58,14 @@ impl Unresumable {
     }
 }
 
-/// What an answer or a line of acpd means for the connection.
+/// The effect of an answer or a line of acpd on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The user gets the line.
     Pass,
     /// The user gets the line without its number, for which it did not ask.
     Unnumber,
-    /// It was meant for us.
+    /// The line is for us, not for the user.
     Swallow,
     /// acpd does not take us back just now: connect once more, later.
     Refused,
@@ -122,7 +122,7 @@ pub struct Resumption {
     held_bytes: usize,
     /// A person has stopped the daemon of this connection.
     is_stopped: bool,
-    /// What acpd said when it last closed the connection, or did not take us back.
+    /// acpd's error when it last closed the connection, or did not take us back.
     refusal: Option<ErrorObject>,
     /// How many of our lines are committed.
     committed: u64,
@@ -161,7 +161,7 @@ impl Resumption {
         }
     }
 
-    /// Whether lines pass, both ways.
+    /// Returns whether lines pass, both ways.
     pub fn is_up(&self) -> bool {
         self.connection == Connection::Up
     }
@@ -177,7 +177,7 @@ impl Resumption {
         self.is_stopped
     }
 
-    /// Whether acpd closed the connection with a word while the user waited for something, and has
+    /// Returns whether acpd closed the connection with an error while the user waited for something, and has
     /// nothing of it that could be taken up again: another attempt would end in the same way.
     pub fn is_turned_away(&self) -> bool {
         self.refusal.is_some() && !self.is_resumable() && self.waits()
@@ -188,7 +188,7 @@ impl Resumption {
         matches!(self.phase, Phase::Resumable { .. })
     }
 
-    /// Whether the connection cannot be resumed any more.
+    /// Returns whether the connection can no longer be resumed.
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Plain | Phase::Left)
     }
@@ -619,11 +619,11 @@ impl Resumption {
                 return Verdict::Swallow;
             }
         }
-        // Some clients make arguments of whatever is in `_meta`.
+        // Some clients make arguments of everything in `_meta`.
         if seq.is_some() && !self.numbers { Verdict::Unnumber } else { Verdict::Pass }
     }
 
-    /// What we have, for the next `initialize`.
+    /// Our state, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
         let (mut sessions, mut leaving) = (BTreeMap::new(), BTreeMap::new());
         for (session, cursor) in &self.cursors {
@@ -662,7 +662,7 @@ pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
     line
 }
 
-/// What the answer to `initialize` says about coming back.
+/// Reads the part about resuming from the answer to `initialize`.
 fn resumed(result: &RawValue) -> Option<Resumed> {
     member(result, &["agentCapabilities", "_meta", NAMESPACE])
 }

@@ -1,8 +1,8 @@
-//! Tells a daemon that does not answer from one that waits for an agent.
+//! Distinguishes a daemon that does not answer from one that waits for an agent.
 //!
-//! Many answers are late for a good reason. So a client that waits asks the daemon itself, after
-//! [`QUIET`] and on a connection of its own: [`method::PING`] is answered at once, whatever agents and
-//! disks do. A daemon that does not answer that either is stopped or hangs, and the system tells which.
+//! Many answers are late for a good reason. So a client that waits asks the daemon itself, after [`QUIET`]
+//! and on a connection of its own: [`method::PING`] is answered at once, however slow agents and disks are.
+//! A daemon that does not answer that either is stopped or hangs, and the system reports which.
 
 use std::io;
 use std::time::Duration;

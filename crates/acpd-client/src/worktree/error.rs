@@ -40,7 +40,7 @@ pub enum Error {
     /// JSON cannot hold a path.
     #[error("`{}` is not valid UTF-8", .0.display())]
     Path(PathBuf),
-    /// The same for one that git told.
+    /// A path that git printed, and that JSON cannot hold.
     #[error("git told a path that is not valid UTF-8")]
     NotUtf8,
     #[error("git {verb} failed: {said}")]

@@ -44,7 +44,7 @@ pub(super) fn look(dir: &Path, args: &[&str]) -> Result<String> {
     printed_by(args, looking(dir, args, &[])?)
 }
 
-/// The same, where git says no by its exit code.
+/// Like [`look`]; `None` where git reports a no by its exit code.
 pub(super) fn try_look(dir: &Path, args: &[&str]) -> Result<Option<String>> {
     printed_or_no(looking(dir, args, &[])?)
 }
@@ -54,7 +54,7 @@ pub(super) fn change(dir: &Path, args: &[&str]) -> Result<String> {
     printed_by(args, changing(dir, args)?)
 }
 
-/// The same, where git says no by its exit code.
+/// Like [`change`]; `None` where git reports a no by its exit code.
 pub(super) fn try_change(dir: &Path, args: &[&str]) -> Result<Option<String>> {
     printed_or_no(changing(dir, args)?)
 }

@@ -53,7 +53,7 @@ impl Worktree {
         let from = current_branch(dir)?;
         let cannot = |source| Error::CannotMake { path: place.join(&name), source };
         fs::create_dir_all(&place).map_err(cannot)?;
-        // What is taken back below is ours, also if another command makes one of this name at the same time.
+        // Removed below is only ours, also if another command makes one of this name at the same time.
         fs::create_dir(place.join(&name)).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
             _ => cannot(error),
@@ -144,7 +144,7 @@ impl Worktree {
         let dir = Path::new(&self.path);
         let from = self.from.as_ref().ok_or_else(|| Error::FromNone(self.branch.clone()))?;
         let place = checked_out(dir, from)?.ok_or_else(|| Error::NotCheckedOut(from.clone()))?;
-        // What a failed merge leaves is taken back below; nothing of the person's may go with it.
+        // The rest of a failed merge is removed below; no work of the user may go with it.
         let is_merging = try_look(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
         if is_merging.is_some() || has_changes(&place)? {
             return Err(Error::Changes(place));
@@ -158,7 +158,7 @@ impl Worktree {
         Ok(from)
     }
 
-    /// Removes the directory and the branch, with whatever is in them.
+    /// Removes the directory and the branch, with all their content.
     ///
     /// # Errors
     /// When git fails.

@@ -163,7 +163,7 @@ fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
     let server = thread::spawn(move || {
         let mut stream = accept(&listener);
         let request = read(&mut stream);
-        // It takes so long that the daemon is asked whether it is there, and then asked nothing more.
+        // The answer is late, so the client asks whether the daemon is there, and then asks nothing more.
         let mut beside = accept(&listener);
         let ping = read(&mut beside);
         assert_eq!(ping["method"], method::PING);
@@ -181,7 +181,7 @@ fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     let options = options(home.path());
     acpd_sys::dir::private_dir(&options.paths.state).unwrap();
     let _lock = acpd_sys::lock::InstanceLock::acquire(&options.paths.lock()).unwrap();
-    // Nobody accepts.
+    // The listener accepts no connection.
     let _listener = listen(&options);
     let error = connect(&options).unwrap().call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
     let CallError::NotAnswering(silent) = error else { panic!("{error:?}") };

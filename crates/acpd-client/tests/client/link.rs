@@ -22,7 +22,7 @@ fn linked(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter) {
     (home, listener, reader, writer)
 }
 
-/// The same, after the daemon has answered `initialize`.
+/// Like [`linked`], after the daemon has answered `initialize`.
 fn greeted(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter, Stream) {
     let (home, listener, mut reader, writer) = linked(patience);
     writer.send(hello());
@@ -81,7 +81,7 @@ fn the_user_is_told_that_the_daemon_went_and_came() {
 #[test]
 fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
     let goodbye = json!({"method": "_acpd/daemon/stopped", "params": {}});
-    // One that watches waits for the next daemon, whatever it is asked for meanwhile.
+    // A link that watches waits for the next daemon, even with a request.
     let (home, listener, mut reader, writer) = linked(PATIENCE);
     writer.send(line(&json!({"id": 1, "method": "_acpd/watch"})));
     let mut daemon = accept(&listener);
@@ -183,7 +183,7 @@ fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
     read(&mut first);
     drop(first);
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
-    // It listens, but nobody accepts.
+    // The daemon listens, but does not accept.
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
     assert!(matches!(source, ConnectError::NotAnswering(_)), "{source:?}");
@@ -213,7 +213,7 @@ fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room()
         let mut stream = accept(&listener);
         let asked = read(&mut stream);
         write(&mut stream, &json!({"id": asked["id"], "result": {}}));
-        // Whoever waits for something when that happens is told.
+        // A client that waits for something when that happens gets the error.
         read(&mut stream);
         refuse(&mut stream, "too_many", "no room");
     });
@@ -270,7 +270,7 @@ fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
     let (_home, listener, mut reader, writer, daemon) = greeted(Duration::from_millis(1));
     drop(daemon);
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
-    // Its patience passes many times.
+    // The patience of the link passes many times.
     let (done, is_done) = mpsc::channel();
     let reads = thread::spawn(move || done.send(reader.recv()).unwrap());
     for _ in 0..4 {

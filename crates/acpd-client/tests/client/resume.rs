@@ -1,4 +1,4 @@
-//! What a client remembers, against a model of a daemon whose connection breaks at any point.
+//! The memory of a client, against a model of a daemon whose connection breaks at any point.
 //!
 //! The model has a journal of one session, asks, answers, and keeps what the protocol says that acpd
 //! keeps. What it does not say may be lost with every connection: lines under way in both directions,
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What survives with the daemon's database.
+/// The part of the daemon that survives with its database.
 #[derive(Debug, Clone, Default)]
 struct Stored {
     received: u64,
@@ -77,9 +77,9 @@ struct Stored {
 #[derive(Debug, Default)]
 struct Daemon {
     stored: Stored,
-    /// The same with what is not committed yet.
+    /// `stored` with changes that are not committed yet.
     now: Stored,
-    /// It knows who is there.
+    /// The daemon knows this client.
     greeted: bool,
     lists: Vec<u64>,
     /// To be sent with the next commit.
@@ -433,7 +433,7 @@ fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
     assert_eq!(resume["sessions"], json!({SESSION: 10}));
 }
 
-/// Attaches after a number to a session with so many lines.
+/// Attaches after a number to a session with `lines` lines.
 fn attach(memory: &mut Resumption, after: u64, lines: u64) {
     let mut out = VecDeque::new();
     let params = json!({"ref": {"session": "fix"}, "after": after});
@@ -515,7 +515,7 @@ fn an_older_daemon_and_a_client_that_comes_back_by_itself_are_left_alone() {
     assert!(!own.lost());
 }
 
-/// What acpd is told with the next `initialize`.
+/// The memory that the next `initialize` sends to acpd.
 fn has(initialize: &Value) -> &Value {
     &initialize["params"]["_meta"]["_acpd"]["client"]["resume"]
 }
