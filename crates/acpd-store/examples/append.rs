@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             removed += more.removed;
             given_back += more.given_back;
         }
-        // What is done meanwhile waits for a pause.
+        // The removal of lines waits for a pause.
         std::thread::sleep(if seq % 10 == 0 { PAUSE } else { Duration::ZERO });
     }
     let time = start.elapsed();

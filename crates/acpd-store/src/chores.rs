@@ -33,7 +33,7 @@ use crate::error::StoreError;
 
 /// Lines that one transaction removes, in bytes.
 pub(crate) const PIECE: u64 = 256 << 10;
-/// The same after a flood, which writes many pieces at once.
+/// Bytes that it removes after a flood, which writes many pieces at once.
 const MOST: u64 = 8 * PIECE;
 /// Bytes that a line counts as at least: short ones cost time, too.
 const SHORTEST: u64 = 128;
@@ -41,13 +41,13 @@ const SHORTEST: u64 = 128;
 const SEEKS: u32 = 16;
 /// Pages that one step gives back.
 const PAGES: u32 = 64;
-/// So many free pages are worth giving back: 4 MiB.
+/// Free pages that are worth giving back: 4 MiB.
 const WORTH: u32 = (4 << 20) / 4096;
-/// So many free pages stay, for what is written next.
+/// Free pages that stay, for the next writes.
 const SPARE: u32 = (1 << 20) / 4096;
 /// Time that the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
-/// With batches that come all the time, a step is done between two of them after so long.
+/// With batches that come all the time, a step is done between two of them after this time.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// After a step that failed.
 const LATER: Duration = Duration::from_mins(1);
@@ -94,7 +94,7 @@ impl Chores {
         self.log = true;
     }
 
-    /// So many bytes of lines were written.
+    /// Counts the bytes of lines that were written.
     pub(crate) fn wrote(&mut self, bytes: u64) {
         if !self.journals.is_empty() {
             self.owed += 2 * bytes;

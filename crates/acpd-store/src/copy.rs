@@ -43,9 +43,9 @@ const UNKNOWN_BOOTS: u64 = 1000;
 /// Stages of a copy. Each is reported once it is reached, the first one again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// So many pages of all are copied.
+    /// Pages that are copied, and the number of all pages.
     Copying { done: u32, of: u32 },
-    /// The copy is whole, and has no name yet by which anybody would find it.
+    /// The copy is whole, and has no name yet by which it could be found.
     Checked,
     /// The journal that was there has its second name.
     Kept,
@@ -96,7 +96,7 @@ pub enum CopyError {
     #[error("`{path}` is damaged: {what}")]
     Damaged {
         path: PathBuf,
-        /// Message of SQLite.
+        /// Message that SQLite gave.
         what: String,
     },
     /// The file cannot be made private.
@@ -279,7 +279,7 @@ fn copy(
         }
         drop(backup);
         from.execute_batch("COMMIT")?;
-        // One file, whatever it is opened with.
+        // One file, with any settings of later connections.
         conn.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
         let whole = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         Ok((conn, whole))

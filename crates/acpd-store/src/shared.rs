@@ -11,7 +11,7 @@ pub(crate) struct Shared {
     committed: Condvar,
     /// The writer waits out a failure.
     retry: Condvar,
-    /// Whoever copies from the log holds it: SQLite refuses a second one, it does not wait.
+    /// Held by a thread that copies from the log: SQLite refuses a second one, it does not wait.
     copying: Mutex<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Sums of usage.
+//! Sums of tokens and cost.
 
 use std::collections::BTreeMap;
 

@@ -295,7 +295,7 @@ impl<F: Fn(Report)> Work<F> {
 
     /// Finds out whether the file has followed a database that has become shorter.
     fn expect_no_cut(&mut self) -> Result<(), StoreError> {
-        // Whoever copies from the log may be about to cut it.
+        // A thread that copies from the log may be about to cut the file.
         let Some(_turn) = self.shared.try_copying() else { return Ok(()) };
         self.files.has_length(chores::length(&self.conn)?)
     }

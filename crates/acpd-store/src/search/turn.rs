@@ -1,4 +1,4 @@
-//! What a turn has to be found by: chunks become messages, updates become the titles of calls.
+//! Searchable texts of a turn: chunks become messages, updates become the titles of calls.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::{EventKind, EventRow};
 
-/// What acpd's own notices begin with.
+/// The prefix of acpd's own notices.
 const NOTICES: &str = "_acpd/";
 
 const UPDATE: &[&str] = &["params", "update"];
 
-/// What can be found of one message, in bytes: its beginning …
+/// The searchable part of one message, in bytes: its beginning …
 const MESSAGE: usize = 64 << 10;
 /// … and of all messages of one turn.
 const TURN: usize = 4 << 20;
@@ -21,12 +21,12 @@ const TURN: usize = 4 << 20;
 /// Something that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document {
-    /// Its first line in the journal.
+    /// The first line in the journal.
     pub(super) seq: Seq,
     pub(super) at: Time,
-    /// Who said or did it.
+    /// The author of the text.
     pub(super) by: Speaker,
-    /// What was said, or the title of a call.
+    /// A message, or the title of a call.
     pub(super) text: String,
 }
 
@@ -58,7 +58,7 @@ impl Turn {
         }
         let Some(method) = str_at(&row.line, &["method"]) else { return false };
         if method == "session/update" {
-            // What is no update of ACP has no words that we know of.
+            // A notification that is no update of ACP has no words that we know of.
             self.update(row);
         } else if method.starts_with(NOTICES) {
             self.open = None;

@@ -8,7 +8,7 @@ use acpd_store::{CopyError, back_up, restore};
 
 use crate::running::{Running, client, session};
 
-/// A journal with so many boots and sessions, and its backup.
+/// Makes a journal with this number of boots and sessions, and its backup.
 fn backed_up(dir: &Path, boot: u64, sessions: u32) -> Snapshot {
     let mut store = Running::start(dir);
     let mut records = vec![Record::Boot { boot }, client("phone", 1)];

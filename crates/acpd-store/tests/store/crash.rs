@@ -16,7 +16,7 @@ const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const PAGE: usize = 4096;
 const FRAME: usize = FRAME_HEADER + PAGE;
-/// Of so many frames one is tried: Wine takes minutes for all.
+/// One of this number of frames is tried: Wine takes minutes for all.
 const EVERY: usize = if cfg!(windows) { 16 } else { 1 };
 
 /// Keeps the log as it grows: with a reader at its start nothing is copied from it. The log must be
@@ -67,7 +67,7 @@ impl Wreck {
         (self.log.len() - LOG_HEADER) / FRAME
     }
 
-    /// Opens the database with this log; what is there must be the state after so many transactions.
+    /// Opens the database with this log; it must have the state after this number of transactions.
     fn check(&self, log: &[u8], commits: usize) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("acpd.db"), &self.database).unwrap();

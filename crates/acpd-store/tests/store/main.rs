@@ -1,4 +1,4 @@
-//! The store from outside: what was committed is what is read back, whatever happens in between.
+//! The store from outside: it returns all that was committed, after anything that happens in between.
 
 mod copying;
 mod crash;

@@ -19,7 +19,7 @@ use proptest::sample::select;
 
 use crate::running::{Running, frozen};
 
-/// What the store should hold.
+/// The content that the store should hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Model {
     pub(crate) snapshot: Snapshot,

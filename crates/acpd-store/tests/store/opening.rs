@@ -279,7 +279,7 @@ fn records_of_schema_1() -> Vec<Record> {
     ]
 }
 
-/// What `fixtures/v2.sql` adds to that.
+/// Records that `fixtures/v2.sql` adds to that.
 fn records_of_schema_2() -> Vec<Record> {
     let session = SessionKey(1);
     vec![

@@ -28,7 +28,7 @@ impl Running {
     pub(crate) fn open(dir: &Path) -> Result<Running, OpenError> {
         let (send, reports) = channel();
         let (writer, reader, snapshot) = open(&dir.join("acpd.db"), move |report| {
-            // Nobody waits for what is done while nothing else is.
+            // No test waits for work that is done in pauses.
             if !matches!(report, Report::Tidied(_)) {
                 drop(send.send(report));
             }
@@ -191,7 +191,7 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
     })
 }
 
-/// What a question is about, as in `fixtures/v1.sql`.
+/// The subject of a question, as in `fixtures/v1.sql`.
 pub(crate) fn frozen() -> Frozen {
     serde_json::from_value(serde_json::json!({
         "call": {"said": {"rawInput": "{\"command\":\"git push\"}"}, "lost": ["content"]},

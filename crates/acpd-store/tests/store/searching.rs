@@ -203,7 +203,7 @@ fn a_journal_that_was_put_back_is_indexed_as_it_is_now() {
     store.close();
 }
 
-/// What happens to a journal and its index.
+/// A change of a journal and its index.
 #[derive(Debug, Clone)]
 enum Step {
     Say { session: u32, by: &'static str, text: String },

@@ -1,4 +1,4 @@
-//! What is done while nothing is to be written: lines of deleted sessions go, and their room is given back.
+//! Work in pauses of the writer: lines of deleted sessions are removed, and their room is given back.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ const LINE: u64 = 100_000;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// From one look at something that does not tell to the next.
 const LOOK: Duration = Duration::from_millis(20);
-/// Free pages that stay, and so many that nobody begins to give them back.
+/// Free pages that stay, and the most that are not worth giving back.
 const SPARE: u64 = 256;
 const WORTH: u64 = 1024;
 
@@ -63,7 +63,7 @@ fn check_whole(dir: &Path) {
     assert_eq!(number(dir, "SELECT count(*) FROM events WHERE key >> 36 = 2"), 3);
 }
 
-/// Waits until all that is in the log is in the database file, too: nobody writes there before the next commit.
+/// Waits until all of the log is in the database file, too: no write follows before the next commit.
 fn await_copied(dir: &Path) {
     let conn = Connection::open(dir.join("acpd.db")).unwrap();
     let begin = Instant::now();
@@ -104,7 +104,7 @@ impl Seen {
         self.reports.recv_timeout(PATIENCE).expect("the writer reports")
     }
 
-    /// What has been done, by the time at which `is_enough` says so.
+    /// Returns all work that was done when `is_enough` accepts its sum.
     fn tidied(&self, mut is_enough: impl FnMut(Tidied) -> bool) -> Tidied {
         let mut sum = Tidied::default();
         while !is_enough(sum) {
@@ -116,7 +116,7 @@ impl Seen {
         sum
     }
 
-    /// Commits until the database file has at most so many bytes; nothing may fail meanwhile.
+    /// Commits until the database file has at most `bytes` bytes; nothing may fail meanwhile.
     fn commit_until_cut(&self, dir: &Path, bytes: u64) {
         let path = dir.join("acpd.db");
         let begin = Instant::now();
@@ -170,7 +170,7 @@ fn a_long_journal_goes_in_pieces_and_whoever_dies_in_between_leaves_a_whole_data
             fs::write(dir.path().join("acpd.db-wal"), log).unwrap();
             dir
         };
-        // Who looks empties the log.
+        // Opening the database empties the log.
         let dir = unpacked();
         check_whole(dir.path());
         let found = lines_left(dir.path());
@@ -219,7 +219,7 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
         store.commit(tag, vec![line(SHORT, 3 + tag, 1_000_000)]);
         assert_eq!(store.report(), Report::Committed { tag });
     }
-    // Who copies from the log makes a file that was cut longer again.
+    // A copy from the log makes a file that was cut longer again.
     await_copied(dir.path());
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     store.commit(11, vec![line(SHORT, 14, 10)]);
