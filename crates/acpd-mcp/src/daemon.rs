@@ -43,7 +43,7 @@ impl Daemon {
         off(move || daemon.call(method, &params)).await
     }
 
-    /// The same, for a thread that may wait.
+    /// Like [`ask`](Daemon::ask), for a thread that may wait.
     pub(crate) fn call<R: DeserializeOwned>(
         &self,
         method: &str,
@@ -111,7 +111,7 @@ impl Daemon {
         Ok((state, page.next.map(|last| last + 1)))
     }
 
-    /// What comes behind a line of the journal.
+    /// Reads the journal behind a line into a state.
     fn read(&self, session: &SessionInfo, after: u64) -> Result<State, Failure> {
         let mut state = State::new(&session.session_id).within(&session.cwd);
         let mut daemon = connect(&self.options)?;
@@ -135,12 +135,12 @@ pub(crate) async fn off<R: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::new(error.to_string())))
 }
 
-/// Whether nothing runs and nothing waits in it.
+/// Returns whether no turn runs and no prompt is queued in the session.
 pub(crate) fn is_idle(session: &SessionInfo) -> bool {
     session.turn.state == TurnState::Idle && session.queued == 0
 }
 
-/// Whether a turn of a session is over, or nothing runs or waits that could become it.
+/// Returns whether a turn of a session is over, or nothing runs or is queued that could become it.
 pub(crate) fn is_told_over(session: &SessionInfo, turn: u64) -> bool {
     let rests = session.turn.state == TurnState::Idle;
     session.prompts > turn || rests && (session.prompts == turn || session.queued == 0)

@@ -41,7 +41,7 @@ const LISTED: usize = 50;
 struct PromptArgs {
     /// Name of the session, unique in its directory: a new name begins a session, a known one continues it.
     session_name: String,
-    /// What the other agent is to do. It sees nothing of your conversation: say everything that it needs.
+    /// The task of the other agent. It sees nothing of your conversation: include everything that it needs.
     prompt: String,
     /// Which agent, for a new session; `list_agents` has them. Default: the one configured for the directory.
     #[serde(default)]
@@ -72,7 +72,7 @@ struct TurnArgs {
 struct WaitArgs {
     /// The ticket that `prompt` gave, or the name of a session for its last turn.
     ticket: String,
-    /// Give up waiting after so many seconds; the turn runs on. Default: wait until it is over.
+    /// Give up waiting after this number of seconds; the turn continues. Default: wait until it is over.
     #[serde(default)]
     timeout_seconds: Option<u32>,
 }
@@ -81,7 +81,7 @@ struct WaitArgs {
 struct SteerArgs {
     /// The ticket that `prompt` gave, or the name of a session for its last turn.
     ticket: String,
-    /// What to say into the running turn.
+    /// The message for the running turn.
     message: String,
 }
 
@@ -91,14 +91,14 @@ struct AnswerArgs {
     ticket: String,
     /// Which question: `question` of an entry of `toAnswer`.
     question: String,
-    /// What you say to all of it, for this time alone. A form is filled in with `allow`.
+    /// Your answer to the whole question, for this time alone. A form is filled in with `allow`.
     answer: YesOrNo,
     /// The members of the form, if it is one.
     #[serde(default)]
     content: Option<serde_json::Map<String, Value>>,
 }
 
-/// What is said to a question.
+/// The answer to a question.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum YesOrNo {
@@ -168,7 +168,7 @@ impl Server {
         answered(self.send(args, &context).await)
     }
 
-    /// What came of a turn, or how it stands; returns at once.
+    /// Return the outcome of a turn, or its present state, at once.
     #[tool(annotations(read_only_hint = true))]
     async fn result(
         &self,
@@ -380,7 +380,7 @@ impl Server {
         self.report(&ticket).await
     }
 
-    /// What is to be done, if it can be.
+    /// Makes the task from the arguments, if it can be done.
     async fn wanted(&self, args: PromptArgs, own: Option<SessionInfo>) -> Result<Wanted, Failure> {
         let PromptArgs { session_name: name, prompt, agent, cwd, files, wait, key } = args;
         if prompt.trim().is_empty() {
@@ -427,7 +427,7 @@ impl Server {
             return Err(Failure::new(error).hint("wait for one of them"));
         }
         let (options, turns) = (self.daemon.options().clone(), Arc::clone(&self.turns));
-        // It comes to its end although the host may not wait for it any more.
+        // The task comes to its end although the host may no longer wait for it.
         off(move || {
             let sent = Running::begin(&options, wanted);
             locked(&turns).begun(match &sent {
@@ -439,7 +439,7 @@ impl Server {
         .await
     }
 
-    /// What a text names: a ticket, or the last turn of a session.
+    /// Returns the ticket in a text, or that of the last turn of the session that the text names.
     pub(crate) async fn ticket(&self, text: &str) -> Result<Ticket, Failure> {
         if let Some(ticket) = Ticket::parse(text) {
             return Ok(ticket);
@@ -516,13 +516,13 @@ impl Server {
                 }
             }
             if news.changed().await.is_err() {
-                // It is over.
+                // The turn is over.
                 return std::future::pending().await;
             }
         }
     }
 
-    /// The same for a turn of another process, or of an earlier one of this server; the host may stop waiting.
+    /// Like `until_over`, for a turn of another or an earlier server; the host may stop waiting.
     async fn until_told_over(
         &self,
         ticket: &Ticket,
@@ -546,7 +546,7 @@ impl Server {
         };
         let options = self.daemon.options().clone();
         let mut followed = off(move || Followed::begin(&options, &session)).await?;
-        // It may have ended before it was followed.
+        // The turn may have ended before it was followed.
         while !is_told_over(&self.session_of(ticket).await?, ticket.turn) {
             followed.news().await?;
         }
@@ -557,7 +557,7 @@ impl Server {
         self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await
     }
 
-    /// What came of a turn, or how it stands.
+    /// Reports the outcome of a turn, or its present state.
     async fn report(&self, ticket: &Ticket) -> Result<Report, Failure> {
         let sent = self.turns().get(ticket);
         let end = sent.as_ref().and_then(|turn| turn.news().borrow().clone());
@@ -625,7 +625,7 @@ impl Server {
 }
 
 async fn is_over(news: &mut watch::Receiver<Option<End>>) {
-    // Who tells them says the end before it goes.
+    // The sender reports the end before it goes.
     drop(news.wait_for(Option::is_some).await);
 }
 

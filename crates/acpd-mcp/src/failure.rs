@@ -1,4 +1,4 @@
-//! What a tool says in place of a result: what happened, why, and the way out, for a model and for people.
+//! The error of a tool instead of a result: the event, the cause and the way out, for models and people.
 
 use acp_wire::ErrorObject;
 use acpd_api::{Reason, escape};

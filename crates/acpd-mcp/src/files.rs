@@ -46,7 +46,7 @@ impl Server {
     ) -> CallToolResult {
         said(
             async {
-                // Dropped with this call, whoever ends that: it stops what runs.
+                // Dropped with this call, however that ends: it stops the running commands.
                 let (stop, stopped) = Stop::new();
                 let work = self.checked(args, stopped);
                 tokio::pin!(work);
@@ -79,7 +79,7 @@ async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
 }
 
 impl Server {
-    /// What the editor of the session says of mistakes, else what the commands find.
+    /// Returns the mistakes that the session's editor reports, else those that the commands find.
     async fn checked(&self, args: DiagnosticsArgs, stopped: Stopped) -> Result<Value, Failure> {
         let workspace = Arc::clone(&self.workspace);
         let file = workspace.file(&args)?;
@@ -90,7 +90,7 @@ impl Server {
         off(move || workspace.check(&args, &lent, &stopped)).await
     }
 
-    /// What a look at the folders finds, as text.
+    /// Looks at the folders, and returns the findings as text.
     async fn looked(
         &self,
         look: impl FnOnce(&Workspace) -> Result<String, Failure> + Send + 'static,

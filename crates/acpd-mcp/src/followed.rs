@@ -1,4 +1,4 @@
-//! A session in which others work, followed for somebody who waits for a turn in it.
+//! A session in which others work, followed for a caller that waits for a turn in it.
 //!
 //! ```text
 //!  begin: initialize ─▶ attach, as an observer ─▶ a turn ended, the state changed, it was deleted, acpd is back ─▶ news
@@ -6,7 +6,7 @@
 //!  dropped ─▶ the connection ends
 //! ```
 //!
-//! News only say that something has changed: how it is, is asked anew.
+//! News only report that something has changed: the new state must be requested.
 
 use std::thread;
 
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::failure::Failure;
 use crate::line::{Line, closed};
 
-/// What changes how a turn stands.
+/// Notifications after which a turn may have another state.
 const NEWS: [&str; 4] =
     [method::TURN_STARTED, method::TURN_ENDED, method::SESSION_STATE, method::SESSION_REMOVED];
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  _acpd/mcp/list ─▶ for each server: tools/list ─▶ a tool of a known name ─▶ tools/call ─▶ Said
-//!        │ nobody lends one       │ none has such a tool             │ an error, or it took too long
+//!        │ no editor lends one    │ none has such a tool             │ an error, or it took too long
 //!        ▼                        ▼                                  ▼
 //!      Absent                   Absent                             Failed
 //! ```
@@ -59,14 +59,14 @@ pub(crate) struct Source {
     pub(crate) tool: Option<String>,
 }
 
-/// What came of asking.
+/// The outcome of asking an editor.
 #[derive(Debug)]
 pub(crate) enum Lent {
     /// No editor lends such a tool.
     Absent,
-    /// Its answer: the `result` of `tools/call`.
+    /// The answer: the `result` of `tools/call`.
     Said(Source, Value),
-    /// It did not answer, or said no.
+    /// The editor did not answer, or refused.
     Failed(Source, String),
 }
 
@@ -87,7 +87,7 @@ struct Schema {
 }
 
 impl Listed {
-    /// What to call it with: the file, in the member that it has for one.
+    /// Arguments for the call: the file, in the member that the tool has for one.
     fn arguments(&self, file: Option<&Path>) -> Result<Map<String, Value>, String> {
         let mut arguments = Map::new();
         if let Some(file) = file {
@@ -115,7 +115,7 @@ struct Servers<'a> {
     session: SessionRef,
 }
 
-/// Asks whoever lends a tool for it to the session of this number. `tools` names the tools; none for the known ones.
+/// Asks editors that lend a tool for it to this session. `tools` names the tools; none for the known ones.
 pub(crate) async fn ask(
     daemon: &Daemon,
     session: u64,

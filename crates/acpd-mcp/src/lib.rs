@@ -14,8 +14,8 @@
 //! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, ends no turn but its own, and
 //! answers questions of another agent only where the user has said so, and the daemon lets it.
 //!
-//! Architecture invariant: a prompt is sent once. Whoever asks again learns how the turn ended, and what ran when
-//! a process died is told as interrupted or unknown.
+//! Architecture invariant: a prompt is sent once. A repeated request returns how the turn ended, and a turn
+//! that ran when a process died is reported as interrupted or unknown.
 
 mod daemon;
 mod delegate;

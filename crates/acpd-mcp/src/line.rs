@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// What the server calls itself.
+/// The client name that the server gives to the daemon.
 const NAME: &str = "acpctl mcp";
 
 /// A connection that outlives the daemon's process.
@@ -85,7 +85,7 @@ impl Line {
     }
 }
 
-/// What a request comes to.
+/// Returns the result of a request, or its error.
 pub(crate) fn read(outcome: Outcome<'_>) -> Result<Box<RawValue>, Failure> {
     match outcome {
         Outcome::Result(result) => Ok(result.to_owned()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use acpd_api::Tools;
 
-/// What the server is to do.
+/// Options of the MCP server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The tools that it has.
@@ -18,7 +18,7 @@ pub struct Options {
     pub spawn: bool,
     /// The folders of the tools for files, the working directory first; none for the one of this process.
     pub folders: Vec<PathBuf>,
-    /// What finds mistakes: command lines, [`DETECT`], and tools of editors with [`EDITOR`] before their names.
+    /// Diagnostics: command lines, [`DETECT`], and tools of editors with [`EDITOR`] before their names.
     pub diagnostics: Vec<String>,
     /// A program that is a keeper ([`acpd_sys::keeper`]) of each of these commands.
     pub keeper: Option<PathBuf>,

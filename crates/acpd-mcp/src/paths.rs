@@ -21,7 +21,7 @@ pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
     }
 }
 
-/// Whether this process was started by an agent that acpd runs.
+/// Returns whether this process was started by an agent that acpd runs.
 pub(crate) fn runs_under_agent() -> bool {
     std::env::var_os("ACPD_HOST").is_some_and(|host| !host.is_empty() && host != "-")
 }

@@ -1,5 +1,5 @@
-//! What of a turn the model gets, and what is told while it runs. Both are bounded, and text of an agent cannot pass
-//! for anything else.
+//! The part of a turn that the model gets, and its progress reports. Both are bounded, and text of an agent
+//! cannot pass for anything else.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,7 +26,7 @@ const QUESTIONS: usize = 64 << 10;
 /// Entries of a list, and lines that are told at once.
 const MOST: usize = 50;
 
-/// What came of a prompt.
+/// The outcome of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -42,7 +42,7 @@ pub(crate) struct Report {
     /// Why the agent stopped: `end_turn`, `cancelled`, `refusal`, `interrupted`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop_reason: Option<String>,
-    /// What there is to know beside the answer.
+    /// Notes that belong to the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
     /// The last thing that the agent said.
@@ -73,19 +73,19 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// It runs, or waits to begin.
+    /// The turn runs, or waits to begin.
     Working,
-    /// It waits for an answer, which a person gives (with `acpctl pending`, or in an editor), or you, if it is in
-    /// `toAnswer`.
+    /// The turn waits for an answer, which a person gives (with `acpctl pending`, or in an editor), or you,
+    /// if it is in `toAnswer`.
     WaitsForPerson,
     /// The agent has ended it by itself.
     Done,
     Cancelled,
-    /// It failed, or the agent refused.
+    /// The turn failed, or the agent refused.
     Failed,
     /// The agent died or was stopped in the middle; what it did stays.
     Interrupted,
-    /// It is not known how far it came.
+    /// Nothing is known about how far the turn came.
     Unknown,
 }
 
@@ -186,7 +186,7 @@ impl Report {
         Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
     }
 
-    /// Whether somebody has to know that it did not go well.
+    /// Returns whether the caller has to know that the turn did not go well.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self.status, Status::Failed | Status::Interrupted | Status::Unknown)
     }
@@ -206,7 +206,7 @@ fn status(end: &TurnEnd) -> Status {
     }
 }
 
-/// What the turn has used; the agent names the currency.
+/// Returns the usage of the turn; the agent names the currency.
 fn usage(end: &Block) -> Option<Value> {
     let told = end.source()?.params.get("usage")?.clone();
     let mut used: TurnUsage = serde_json::from_value(told).ok()?;
@@ -216,13 +216,13 @@ fn usage(end: &Block) -> Option<Value> {
     serde_json::to_value(used).ok()
 }
 
-/// Whether a notice belongs to the result: the conversation was lost, say.
+/// Returns whether a notice belongs to the result: the conversation was lost, say.
 fn matters(block: &Block) -> bool {
     let Kind::Notice(notice) = &block.kind else { return false };
     notice.severity > acpd_view::Severity::Info
 }
 
-/// The same with texts that are safe, whole.
+/// Escapes all texts in a value, and keeps them whole.
 fn safe(value: Value) -> Value {
     match value {
         Value::String(text) => Untrusted::from(text).prose().to_string().into(),
@@ -276,7 +276,7 @@ pub(crate) fn age(at: u64) -> u64 {
     now.map_or(0, |now| (now.as_millis() as u64).saturating_sub(at) / 1000)
 }
 
-/// A block as text, at most so many characters of it.
+/// A block as text, up to `most` characters of it.
 pub(crate) fn block_text(block: &Block, most: usize) -> String {
     let text = match &block.kind {
         Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
@@ -290,7 +290,7 @@ pub(crate) fn block_text(block: &Block, most: usize) -> String {
     }
 }
 
-/// Blocks as Markdown for people, at most so many bytes.
+/// Blocks as Markdown for people, up to `most` bytes.
 pub(crate) fn transcript(blocks: &[Block], most: usize) -> String {
     let mut text = String::new();
     for block in blocks {
@@ -312,7 +312,7 @@ pub(crate) fn transcript(blocks: &[Block], most: usize) -> String {
     text
 }
 
-/// What somebody who follows a turn was told of it.
+/// The parts of a turn that a follower has got.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The last line of the journal.
@@ -323,7 +323,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What is new in a turn, in lines.
+    /// Returns the new parts of a turn, in lines.
     pub(crate) fn news(&mut self, turn: &Turn, waits: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let known = self.last;
@@ -353,7 +353,7 @@ impl Told {
                 let (new, _) = tail(&new, LINE);
                 (!new.trim().is_empty()).then_some(new)
             }
-            // Said by whoever follows it.
+            // Sent by the follower itself.
             Kind::Prompt(_) => None,
             Kind::Thought(_) if block.progress == Progress::Running => None,
             _ => Some(summary(block)),

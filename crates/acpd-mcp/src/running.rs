@@ -39,7 +39,7 @@ const ON_A_PROMPT: [&str; 3] =
 /// Turns that run at the same time for one host.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// What is to be done.
+/// A prompt to send, and its session.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     /// The session to continue; none to begin one.
@@ -54,7 +54,7 @@ pub(crate) struct Wanted {
     pub(crate) blocks: Vec<Value>,
     /// The session whose tool this is: its number, and what it is.
     pub(crate) own: Option<(u64, SessionInfo)>,
-    /// Somebody waits for the turn, so it ends with the turn of that session.
+    /// The caller waits for the turn, so it ends with the turn of that session.
     pub(crate) waits: bool,
     /// The idempotency key of the prompt.
     pub(crate) key: Option<String>,
@@ -75,9 +75,9 @@ pub(crate) enum End {
     Answered,
     /// There was an error.
     Failed(Failure),
-    /// Somebody else's prompt came first, and it was taken back.
+    /// Another client's prompt came first, and ours was taken back.
     Busy(Failure),
-    /// The daemon is away for good: nobody knows.
+    /// The daemon is away for good: the outcome is unknown.
     Unknown(Failure),
 }
 
@@ -127,20 +127,20 @@ pub(crate) struct Running {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Its end, when that is there. Lines are news, too.
+    /// The end of the turn, when that is there. Lines are news, too.
     news: watch::Sender<Option<End>>,
-    /// What is asked beside the prompt; nothing any more when it is over.
+    /// Requests next to the prompt; `None` when the turn is over.
     beside: Mutex<Option<Beside>>,
 }
 
-/// Requests beside the prompt, and who waits for their answers.
+/// Requests next to the prompt, and the receivers of their answers.
 #[derive(Debug)]
 struct Beside {
     last_id: u64,
     waiting: Vec<(Id, oneshot::Sender<Answer>)>,
 }
 
-/// What a request beside the prompt comes to.
+/// The outcome of a request next to the prompt.
 type Answer = Result<Box<RawValue>, Failure>;
 
 impl Running {
@@ -177,12 +177,12 @@ impl Running {
         Ok(Sent::New(Arc::new(Running { ticket, session, prompt, writer, shared })))
     }
 
-    /// What comes from now on, and how it ends.
+    /// Subscribes to the lines from now on, and to the end.
     pub(crate) fn news(&self) -> watch::Receiver<Option<End>> {
         self.shared.news.subscribe()
     }
 
-    /// Its turn as far as it was told.
+    /// The turn as far as the daemon has reported it.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.shared.state)
     }
@@ -213,14 +213,14 @@ impl Running {
         self.ask(method::INTERACTION_ANSWER, &params).await.map(drop)
     }
 
-    /// Whether it waits for the answer to a question.
+    /// Returns whether the turn waits for the answer to a question.
     pub(crate) fn waits(&self) -> bool {
         let state = self.state();
         let live = state.header().live.as_ref();
         live.is_some_and(|live| live.turn == TurnState::NeedsAction)
     }
 
-    /// Asks something beside the prompt.
+    /// Sends a request next to the prompt.
     async fn ask(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let gone = || Failure::new("the turn is over");
         let (answer, asked) = oneshot::channel();
@@ -325,7 +325,7 @@ impl Line {
         }
     }
 
-    /// Begins a session, or finds the one that somebody else has begun by that name since it was looked for.
+    /// Begins a session, or finds the one that another client has begun by that name since it was looked for.
     fn make(&mut self, wanted: &Wanted) -> Result<SessionInfo, Failure> {
         let meta = NewSessionMeta {
             name: Some(wanted.name.clone()),
@@ -367,7 +367,7 @@ struct Follower {
 impl Follower {
     fn follow(mut self) {
         let end = self.end();
-        // Who waits for an answer gets none.
+        // Callers that wait for an answer get none.
         *locked(&self.shared.beside) = None;
         self.shared.news.send_replace(Some(end));
         self.writer.end();
@@ -396,7 +396,7 @@ impl Follower {
                 Ok(Message::Notification { method, params: Some(params) }) => {
                     let session = str_at(params.get().as_bytes(), &["sessionId"]);
                     if method == method::PROMPT_QUEUED {
-                        // It would wait for others, who may wait for this call.
+                        // The prompt would wait for others, who may wait for this call.
                         came_late = true;
                         self.cancel();
                     } else if self.own.is_some() && session.as_deref() == self.own.as_deref() {
@@ -417,7 +417,7 @@ impl Follower {
         let Some(beside) = beside.as_mut() else { return };
         if let Some(at) = beside.waiting.iter().position(|(asked, _)| asked == id) {
             let (_, answer) = beside.waiting.swap_remove(at);
-            // Nobody waits any more if this fails.
+            // The caller no longer waits if this fails.
             drop(answer.send(read(outcome)));
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Server {
     pub(crate) daemon: Daemon,
     /// The session that it is lent to, by the number that acpd gave it.
     pub(crate) own: Option<u64>,
-    /// What is asked in turns that it has begun may be answered.
+    /// Questions in turns that it has begun may be answered.
     pub(crate) answers: bool,
     /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<Turns>>,
@@ -45,7 +45,7 @@ pub(crate) struct Server {
     pub(crate) followed: Arc<Semaphore>,
     /// The folders of the tools for files.
     pub(crate) workspace: Arc<Workspace>,
-    /// Whether these tools are lent, and with them the list of files.
+    /// The tools for files are lent, and with them the list of files.
     has_workspace: bool,
     tool_router: ToolRouter<Self>,
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::report::Told;
 use crate::running::{End, Running};
 
-/// Progress is told at most so often.
+/// The shortest time between two progress reports.
 const THROTTLE: Duration = Duration::from_millis(250);
 
 /// When something was told last.
@@ -46,7 +46,7 @@ impl<'a> Teller<'a> {
     pub(crate) async fn follow(&mut self, turn: &Running) {
         let news = self.news.get_or_insert_with(|| turn.news());
         if news.changed().await.is_err() {
-            // It is over.
+            // The turn is over.
             return std::future::pending().await;
         }
         sleep(self.pace.next(Instant::now())).await;
@@ -91,7 +91,7 @@ mod tests {
                 now += Duration::from_millis(gap);
                 let pause = pace.next(now);
                 prop_assert!(pause <= THROTTLE);
-                // Who waits hears nothing else meanwhile.
+                // A follower that waits gets nothing else meanwhile.
                 now += pause;
                 prop_assert!(last.is_none_or(|last| now - last >= THROTTLE));
                 prop_assert!(pause.is_zero() || last.is_some());

@@ -48,7 +48,7 @@ fn calls(id: usize, title: &str) -> Value {
         "kind": "read", "status": "completed"})
 }
 
-/// A question that acpd knows whole, of so many bytes.
+/// A question that acpd knows whole, of `bytes` bytes.
 fn question(id: usize, bytes: usize) -> InteractionInfo {
     let told = json!({"id": id.to_string(), "agent": "demo", "sessionId": "s", "cwd": "/w", "at": 1,
         "question": {"kind": "form", "message": "x".repeat(bytes), "schema": {"type": "object"}}});

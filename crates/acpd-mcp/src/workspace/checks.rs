@@ -54,7 +54,7 @@ const FINDINGS: usize = 200;
 /// Characters of the output of a command that failed otherwise.
 const TAIL: usize = 4000;
 
-/// What was found before, by the commands.
+/// Earlier findings of the commands.
 #[derive(Debug)]
 pub(super) struct Checks {
     /// The program that is a keeper of each command.
@@ -62,12 +62,12 @@ pub(super) struct Checks {
     done: HashMap<String, (u64, Check)>,
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone)]
 struct Check {
     run: Run,
     findings: Vec<Finding>,
-    /// It came to its end.
+    /// The command came to its end.
     is_whole: bool,
 }
 
@@ -90,7 +90,7 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct Stop(Sender<Event>);
 
-/// What ends the wait for a command.
+/// An event that ends the wait for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Ended(ExitKind),
@@ -234,8 +234,8 @@ fn detected(cwd: &Path) -> Vec<String> {
     all
 }
 
-/// What stands for the files of the folders as they are: names, sizes and times of change of all that git does not
-/// ignore. None if there are too many.
+/// A hash of the files in the folders: names, sizes and times of change of all that git does not ignore. None
+/// if there are too many.
 fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
     let mut hash = DefaultHasher::new();
     let all = Wanted { path: None, ignored: false };
@@ -305,10 +305,10 @@ fn run(
     shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = shell.spawn()?;
-    // It has the other ends of the pipe and of the connection, which would never end.
+    // The command has the other ends of the pipe and of the connection, which would never end.
     drop(shell);
     let pid = child.id();
-    // A child that nobody has waited for keeps its pid.
+    // A child that was not waited for keeps its pid.
     let started = adopt(pid).and_then(|child| {
         let Some(control) = &mut control else { return Ok((child, None, child)) };
         Ok((control.begin()?, Some(control.lease()?), child))
@@ -351,7 +351,7 @@ fn run(
     }
     waiter.join().ok();
     reap(pid).ok();
-    // What has left the tree unseen may hold the pipe open.
+    // A process that has left the tree unseen may hold the pipe open.
     is_read.recv_timeout(GRACE).ok();
     let ended = match ended {
         // The end that was too late is not that of the next command.

@@ -1,4 +1,4 @@
-//! What compilers and linters say of a line: as SARIF, as cargo's JSON, or as `file:line:column: message`.
+//! Findings of compilers and linters: as SARIF, as cargo's JSON, or as `file:line:column: message`.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl Severity {
     }
 }
 
-/// What the output of a command says; its paths begin in `cwd`.
+/// Reads the findings in the output of a command; its paths begin in `cwd`.
 pub(super) fn findings(output: &str, cwd: &Path) -> Vec<Finding> {
     let all = match serde_json::from_str::<Sarif>(output.trim()) {
         Ok(sarif) => sarif.findings(),
@@ -191,7 +191,7 @@ fn is_path(text: &str) -> bool {
     is_plain && text.contains(|c: char| c.is_alphabetic())
 }
 
-/// What of SARIF 2.1 names places.
+/// The members of SARIF 2.1 that name places.
 #[derive(Debug, Deserialize)]
 struct Sarif {
     runs: Vec<SarifRun>,

@@ -32,14 +32,14 @@ pub(super) struct Folders {
     until: Instant,
 }
 
-/// What a walk has found.
+/// An entry that a walk has found.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
 }
 
-/// What a walk is to find.
+/// The entries that a walk must find.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// A file, or a folder with all below it; none for all folders.
@@ -64,12 +64,12 @@ impl Folders {
         &self.all[0]
     }
 
-    /// Whether a path, as the system names it, is in one of them.
+    /// Returns whether a path, as the system names it, is in one of them.
     pub(super) fn contain(&self, path: &Path) -> bool {
         self.all.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// What an argument names.
+    /// Returns the path that an argument names.
     pub(super) fn named(&self, path: &Path) -> PathBuf {
         self.cwd().join(path)
     }
@@ -107,7 +107,7 @@ impl Folders {
         for start in starts {
             // Of what is outside, nothing is told.
             let kind = self.roots.kind(&start)?;
-            // What is in there may hold logins, and is no part of the work.
+            // Files in `.git` may hold logins, and are no part of the work.
             if self.is_in_git(&start) {
                 continue;
             }
@@ -119,7 +119,7 @@ impl Folders {
             walk.standard_filters(!wanted.ignored).hidden(false);
             walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
             walk.sort_by_file_name(Ord::cmp).current_dir(self.cwd());
-            // What cannot be read is not there for this agent.
+            // Entries that cannot be read are not there for this agent.
             for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
                 count += 1;
                 if count > MOST {
@@ -196,7 +196,7 @@ impl Page {
     }
 }
 
-/// A part of a line around a place in it, at most so many bytes, and whether something is left out.
+/// A part of a line around a place in it, up to `most` bytes, with `…` for text that is left out.
 pub(super) fn around(line: &str, at: usize, most: usize) -> String {
     if line.len() <= most {
         return line.to_owned();
@@ -269,7 +269,7 @@ mod links {
         let all = Wanted { path: None, ignored: false };
         let walked = folders.walk(all, |found| {
             if found.path.ends_with("0") {
-                // It was a folder when its name was read, and leads out when it is gone into.
+                // The folder was one when its name was read, and leads out when the walk enters it.
                 fs::rename(work.join("a"), work.join("b")).unwrap();
                 symlink(&outside, work.join("a")).unwrap();
             }

@@ -138,7 +138,7 @@ impl Workspace {
         self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
     }
 
-    /// What an editor says; else runs the commands, one call at a time.
+    /// Returns the findings of an editor; else runs the commands, one call at a time.
     pub(crate) fn check(
         &self,
         args: &DiagnosticsArgs,

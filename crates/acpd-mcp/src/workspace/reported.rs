@@ -1,4 +1,4 @@
-//! What an editor says of a line, in the shapes of LSP's diagnostics, or as a compiler would.
+//! Findings of an editor, in the shapes of LSP's diagnostics, or as a compiler prints them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &V
     }
     let mut editor = source.shown();
     if is_part_unread || (found.is_empty() && !is_read) {
-        // Whatever it said: an answer that cannot be read is not one without findings.
+        // The whole answer: one that cannot be read is not one without findings.
         let said =
             if text.trim().is_empty() { structured.unwrap_or(said).to_string() } else { text };
         editor["output"] = json!(tail(&said));
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a folder with the file `a.rs`, with the folder's URI as `file://$W`.
+    /// Reads an answer about a folder with the file `a.rs`, with the folder's URI as `file://$W`.
     fn read(said: &Value) -> Value {
         let home = tempfile::tempdir().unwrap();
         let work = home.path().canonicalize().unwrap();

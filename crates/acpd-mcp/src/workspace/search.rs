@@ -14,12 +14,12 @@ use crate::failure::Failure;
 /// Bytes of an answer, and of a line in it.
 const ANSWER: usize = 48 << 10;
 const LINE: usize = 500;
-/// Matching lines, if nothing is said, and whatever is said.
+/// Matching lines by default, and at most.
 const USUAL: usize = 200;
 const MOST: usize = 2000;
-/// Lines around a match, whatever is said.
+/// Lines around a match, at most.
 const CONTEXT: usize = 20;
-/// Bytes of a line that a file may have. A file with a longer one is no text that somebody reads.
+/// Bytes of a line that a file may have. A file with a longer one is no text for people.
 const HEAP: usize = 16 << 20;
 
 pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Failure> {
@@ -69,7 +69,7 @@ pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Fai
     Ok(page.end(&notes))
 }
 
-/// What was found so far.
+/// Matches that were found so far.
 struct Hits<'a> {
     page: Page,
     matcher: &'a RegexMatcher,
