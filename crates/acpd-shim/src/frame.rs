@@ -56,8 +56,8 @@ const HEAD: usize = 5;
 /// Frames of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToShim<'a> {
-    /// The first frame of a connection, which replaces whatever connection there was. Said again,
-    /// it starts over on the same one.
+    /// The first frame of a connection, which replaces an earlier connection. Sent again, it starts over on
+    /// the same one.
     Hello {
         /// [`VERSION`] of the daemon.
         version: u16,
@@ -77,13 +77,13 @@ pub enum ToShim<'a> {
     },
     /// Output before this offset is committed; it may lie inside a line.
     Ack {
-        /// Offset in bytes.
+        /// Offset in the output, in bytes.
         offset: u64,
     },
     /// Time that the agent may continue without a daemon, counted from the loss of the connection;
     /// then it is stopped. 0: for ever.
     Lease {
-        /// Milliseconds.
+        /// The time in milliseconds.
         ms: u64,
     },
     /// A step of the stop ladder, to be taken now.
@@ -112,7 +112,7 @@ pub enum ToDaemon<'a> {
     },
     /// More bytes of [`ToShim::In`] may be sent.
     Credit {
-        /// Number of bytes.
+        /// The number of further bytes.
         bytes: u32,
     },
     /// Every chunk up to this one is fully written to the agent.

@@ -81,7 +81,7 @@ pub struct LadderTimes {
     pub eof: Duration,
     /// From SIGTERM to SIGKILL.
     pub term: Duration,
-    /// The same, for what an agent that ended by itself left behind.
+    /// From SIGTERM to SIGKILL for the processes that an agent left when it ended by itself.
     pub leftovers: Duration,
 }
 
@@ -268,7 +268,7 @@ pub fn start(
     start_command(command, launch, deadline)
 }
 
-/// The same with a command that ends up in [`run`](crate::run).
+/// Like [`start`], with a command that ends up in [`run`](crate::run).
 pub fn start_command(
     mut command: Command,
     launch: &Launch,

@@ -194,7 +194,7 @@ mod tests {
     enum Action {
         /// The agent writes, as far as there is room.
         Push(Vec<u8>),
-        /// The daemon has committed so much of what is kept.
+        /// The daemon has committed this part of the kept output.
         Ack(prop::sample::Index),
         GiveBack,
     }

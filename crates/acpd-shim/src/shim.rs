@@ -146,7 +146,7 @@ impl Shim {
         let lock = shim_dir.lock().map_err(|error| shim("lock its directory", &error))?;
         let own = ProcessId::of(std::process::id())
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
-        // Whoever finds us dead has to know what to remove.
+        // A daemon that finds us dead has to know the socket to remove.
         shim_dir.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
         let incoming = Incoming::bind(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);

@@ -89,7 +89,6 @@ pub enum Identity {
 pub struct Leftover {
     /// Offset of the first byte: later than asked for if what was before it is lost.
     pub offset: u64,
-    /// The bytes.
     pub bytes: io::Take<File>,
 }
 
@@ -383,7 +382,7 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// `pid start`
+/// Parses `pid start`, two decimal numbers.
 fn process(text: &[u8]) -> Option<ProcessId> {
     let mut words = text.split(|byte| *byte == b' ');
     let id = ProcessId { pid: number(words.next()?)?, start: number(words.next()?)? };

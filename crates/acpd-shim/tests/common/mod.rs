@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 /// Shims that this process has started.
 static HOSTS: AtomicU64 = AtomicU64::new(1);
-/// Nothing takes so long: what does is a failure.
+/// Longer than any step takes: reaching it is a failure.
 const LONG: Duration = Duration::from_mins(1);
 
 /// A shim, and what it was told.
@@ -246,7 +246,7 @@ impl Daemon {
         }
     }
 
-    /// Reads so much output, without gaps.
+    /// Reads `count` bytes of output, without gaps.
     fn read_exactly(&mut self, from: u64, count: usize) -> Vec<u8> {
         let mut found = Vec::new();
         while found.len() < count {
