@@ -1,6 +1,6 @@
 //! Terminals with real processes.
 //!
-//! What is to stay reads a pipe that this program holds open, so nothing outlives it, whatever fails.
+//! Processes that must stay read a pipe that this program holds open, so none outlives it after a failure.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -28,7 +28,7 @@ const FOREVER: Duration = Duration::from_hours(1);
 struct World {
     dir: TempDir,
     terminals: Terminals,
-    /// Its lines are written by processes that are ready.
+    /// Each line comes from a process that is ready.
     ready: BufReader<File>,
     _hold: File,
 }
@@ -67,7 +67,7 @@ impl World {
         self.terminals.create(request).unwrap();
     }
 
-    /// Waits until so many processes are there.
+    /// Waits until `N` processes are there.
     fn ready<const N: usize>(&mut self) -> [ProcessId; N] {
         [(); N].map(|()| {
             let mut line = String::new();
@@ -80,7 +80,7 @@ impl World {
         self.terminals.wait(id).unwrap().await.exit.unwrap()
     }
 
-    /// What it has written when it has ended.
+    /// Waits for the end, and returns the output.
     async fn text(&self, id: &str) -> String {
         self.exit(id).await;
         self.terminals.output(id).unwrap().text

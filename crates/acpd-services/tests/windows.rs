@@ -1,5 +1,5 @@
-//! Files and terminals on Windows: what is about it alone, and that the rest works at all. What confines files is tested in
-//! `files.rs`, with links that only Unix lets everybody make.
+//! Files and terminals on Windows: its own behaviour, and that the rest works at all. The confinement of
+//! files is tested in `files.rs`, with links that only Unix lets every user make.
 #![cfg(windows)]
 
 mod common;
@@ -52,7 +52,7 @@ fn helper() {
     }
 }
 
-/// What to pass to this program for it to be a helper.
+/// Arguments that make this program a helper.
 const HELPER: [&str; 4] = ["--exact", "helper", "--ignored", "--nocapture"];
 
 /// A request for a helper that plays this part.
@@ -80,7 +80,7 @@ fn killed() -> Exit {
     ends_by(StopSignal::Kill).into()
 }
 
-/// Waits until so many processes have said who they are.
+/// Waits until `count` processes have printed their pids.
 async fn ids(terminals: &Terminals, id: &str, count: usize) -> Vec<ProcessId> {
     loop {
         let text = terminals.output(id).unwrap().text;
@@ -141,7 +141,7 @@ async fn a_whole_line_without_arguments_is_for_the_shell_and_names_of_variables_
     assert_eq!(output.exit, Some(Exit { code: Some(5), signal: None }));
     assert_eq!(output.text.trim_end(), "\"3 4\"");
 
-    // Found by the path that the request gives, in whatever letters.
+    // Found by the path that the request gives, in letters of any case.
     let dir = TempDir::new().unwrap();
     let shell = Path::new(&std::env::var("SystemRoot").unwrap()).join(r"system32\cmd.exe");
     fs::copy(shell, dir.path().join("my program.exe")).unwrap();

@@ -45,8 +45,8 @@ impl Terminals {
         Terminals { children, grace, exe: None, held: HashMap::new(), ending: Vec::new() }
     }
 
-    /// The same, with a [keeper](acpd_sys::keeper) for each command: `exe` is the file of this program, which calls
-    /// [`acpd_sys::keeper::run`] first when its argument says so.
+    /// Adds a [keeper](acpd_sys::keeper) for each command: `exe` is the file of this program, which calls
+    /// [`acpd_sys::keeper::run`] first if its argument requests that.
     #[must_use]
     pub fn with_keepers(self, exe: PathBuf) -> Terminals {
         Terminals { exe: Some(exe), ..self }

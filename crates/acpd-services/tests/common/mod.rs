@@ -1,4 +1,4 @@
-//! What tests of terminals have in common on all systems.
+//! Parts that tests of terminals share on all systems.
 
 use std::io;
 use std::process::{Child, Command};
@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use acpd_services::terminal::Children;
 use acpd_sys::process::{discard, reap};
 
-/// Nobody else reaps in this program.
+/// Children of this program, in which nothing else reaps.
 pub(crate) struct Own;
 
 impl Children for Own {
