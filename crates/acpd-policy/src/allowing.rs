@@ -24,7 +24,7 @@ pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
 type Allowed = Result<String, String>;
 
 /// Checks that the rule covers the whole call. A rule with `command`, `path` or `url` must; so must every
-/// rule if the call may run something. Other rules are about a class of calls, whatever their input.
+/// rule if the call may run something. Other rules are about a class of calls with any input.
 fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
     let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
     let runs = facts.kind == Kind::Execute || !facts.commands.is_empty() || facts.is_unread_command;

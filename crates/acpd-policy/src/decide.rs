@@ -47,12 +47,12 @@ impl fmt::Display for By {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
-    /// A person decides.
+    /// A person has to decide.
     Ask {
         /// Reason why nothing else decides.
         why: String,
     },
-    /// The policy decides.
+    /// The policy answers with this option.
     Answer { option_id: String, verdict: Verdict, by: By },
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Facts<'a> {
     /// The kind that the agent gives; unknown ones are `other`.
     pub(crate) kind: Kind,
     pub(crate) title: Option<&'a str>,
-    /// Set if it changes files, whatever its kind.
+    /// Set if it changes files, even if its kind is another.
     pub(crate) edits: bool,
     /// Set if it may be a command, even if none was found.
     pub(crate) may_run: bool,
@@ -280,8 +280,8 @@ impl<'a> Facts<'a> {
         is_first && value.is_string()
     }
 
-    /// Reads a path, a list of paths, or an object with paths; returns whether it is one of these. All of it is
-    /// read, whatever is wrong with a part.
+    /// Reads a path, a list of paths, or an object with paths; returns whether it is one of these. All of it
+    /// is read, even if a part is wrong.
     fn read_path(&mut self, place: &str, value: &Value) -> bool {
         match value {
             Value::Null => {}

@@ -167,7 +167,7 @@ impl Glob {
         below(path, workspace?, !self.ignores_case)
     }
 
-    /// Returns whether a text that begins like this could match, whatever follows.
+    /// Returns whether a text that begins like this could match, with any continuation.
     pub(crate) fn might_match(&self, start: &str) -> bool {
         let (literal, start) = (self.literal_start().to_lowercase(), start.to_lowercase());
         literal.starts_with(&start) || start.starts_with(&literal)

@@ -131,7 +131,7 @@ impl Finder {
 }
 
 /// The texts in a line that a program could take for a command of its own: from each word to the next
-/// operator, whatever is quoted.
+/// operator, without regard to quotation.
 pub(crate) struct InnerTexts {
     /// The text between operators, with single blanks.
     parts: Vec<String>,

@@ -28,14 +28,14 @@ pub enum Subject {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
     },
-    /// Reading, changing or deleting exactly these paths, whatever the change.
+    /// Reading, changing or deleting exactly these paths, with any change.
     Paths {
         /// `read`, `edit` or `delete`.
         kind: Kind,
         /// The paths as the agent wrote them.
         paths: BTreeSet<String>,
     },
-    /// Fetching exactly these addresses, whatever is asked of what they hold.
+    /// Fetching exactly these addresses, with any question about their content.
     Urls {
         /// The addresses as the agent wrote them.
         urls: BTreeSet<String>,

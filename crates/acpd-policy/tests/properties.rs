@@ -195,7 +195,7 @@ proptest! {
         has_more in any::<bool>(),
     ) {
         prop_assume!(one.0.trim() != other.0.trim());
-        // Files are remembered whatever is done to them.
+        // For files, only the kind and the paths are remembered.
         prop_assume!(member != "sql" || !matches!(kind, "edit" | "read"));
         let about = |(what, folder, id, at): &(String, String, String, u64)| {
             let what = if in_shell { json!(["/bin/bash", "-lc", what]) } else { json!(what) };

@@ -85,7 +85,7 @@ fn nodes(line: &str) -> Option<Vec<Node>> {
     if may_be_parsed(line) { rable::parse(line, false).ok() } else { None }
 }
 
-/// Returns whether the line is within the limits, whatever is quoted in it.
+/// Returns whether the line is within the limits; signs in quotation marks count as well.
 fn may_be_parsed(line: &str) -> bool {
     let count = |signs: &[&str]| signs.iter().map(|sign| line.matches(sign).count()).sum::<usize>();
     let is_keyword = |word: &&str| {
