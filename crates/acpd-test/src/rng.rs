@@ -29,7 +29,7 @@ impl Rng {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// The same for a time, a size or a count.
+    /// Like [`below`](Rng::below), for a time, a size or a count.
     pub fn below_u64(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }

@@ -21,7 +21,7 @@ const REGRESSIONS: &str = include_str!("simulation.seeds");
 const SEEDS: u64 = 400;
 const STEPS: u64 = 4_000;
 
-/// What the seeds together must have met.
+/// Events that the seeds together must have met.
 const MUST_OCCUR: &[&str] = &[
     "adopted",
     "adopted inside a long line",
@@ -150,7 +150,7 @@ fn wanted_seeds() -> Range<u64> {
     seed(first)..seed(end)
 }
 
-/// What a run has met, or what is wrong and how to see it again.
+/// Returns the events of a run, or the violation and how to see it again.
 fn try_seed(seed: u64, steps: u64) -> Result<sim::Report, String> {
     let watch = sim::Watch {
         trace: std::env::var_os("ACPD_SIM_TRACE").is_some(),

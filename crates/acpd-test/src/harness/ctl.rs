@@ -41,12 +41,10 @@ impl Output {
         self.status.code() == Some(code)
     }
 
-    /// Returns its stdout.
     pub fn stdout(&self) -> &str {
         &self.stdout
     }
 
-    /// Returns its stderr.
     pub fn stderr(&self) -> &str {
         &self.stderr
     }

@@ -175,7 +175,7 @@ impl TestEnv {
         self.bridge_in("main", args)
     }
 
-    /// The same in the working directory of that name.
+    /// Like [`bridge`](Self::bridge), in the working directory of that name.
     pub fn bridge_in(&self, work: &str, args: &[&str]) -> (Running, Client) {
         let mut all = vec!["acp"];
         all.extend(args);

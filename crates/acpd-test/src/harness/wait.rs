@@ -13,7 +13,7 @@ pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(DEADLINE, look).unwrap_or_else(|| panic!("waited {DEADLINE:?} in vain for {what}"))
 }
 
-/// The same with another deadline; `None` when it has passed.
+/// Like [`until`], with another deadline; `None` when it has passed.
 pub(super) fn within<T>(deadline: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + deadline;
     loop {

@@ -44,7 +44,7 @@ pub(super) struct Disk {
     next: u64,
     /// The login that it wants.
     pub(super) login: Option<Loss>,
-    /// False promises.
+    /// Promises that it does not keep.
     pub(super) lies: BTreeMap<&'static str, Lie>,
     /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
     pub(super) lied_about: BTreeSet<String>,
@@ -107,7 +107,7 @@ pub(super) struct Process {
     asked: u64,
     /// Ids under which it was asked.
     ids: BTreeSet<String>,
-    /// Answered questions.
+    /// Questions that were answered.
     answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
     pub(super) hung: bool,

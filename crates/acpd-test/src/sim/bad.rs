@@ -1,9 +1,9 @@
 //! Bad days: logins that run out, promises that are not kept, answers that never come, directories
 //! that go away, time that jumps.
 //!
-//! Each run has some of them. While faults last they come and go; then nothing breaks any more, and
-//! what is bad stays as it is until everything is quiet: nobody may wait for ever then, but for a
-//! person. In the end everything is good again, and has to come back.
+//! Each run has some of them. While faults last they come and go; then nothing breaks, and the
+//! faults of the moment stay until everything is quiet: nothing may wait for ever then, except for
+//! a person. In the end everything is good again, and has to come back.
 
 use std::collections::BTreeSet;
 

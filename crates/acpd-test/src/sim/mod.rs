@@ -18,9 +18,9 @@
 //! - Every line that an agent says to a prompt is in the journal once and in its order; at the end of
 //!   a turn that the agent ended itself there are as many as it said. A turn ends as interrupted only
 //!   if its process has ended, was told to, or cannot be reached; or by a person.
-//! - Every line for an agent is committed once under its number, reaches it at most once, whole, and
-//!   if it lives to the end, at all. A prompt reaches agents once, and so does the answer to a question,
-//!   which somebody has given.
+//! - Every line for an agent is committed once under its number, reaches it at most once, whole, and if it
+//!   lives to the end, at all. A prompt reaches agents once, and so does the answer to a question, which a
+//!   client has given.
 //! - A message into a running turn reaches agents once. It is in the journal when its sender is told that
 //!   the agent has taken it, and only then; what is given back reaches no agent. No agent may begin a
 //!   turn with one. What is in the archive is closed.
@@ -33,9 +33,9 @@
 //! - No agent takes a prompt with less in mind than the conversation says, but one that has said that it
 //!   brought a session back, or took a prompt, when it did not. A summary that was promised is given.
 //! - While a login is wanted or nothing is answered (`rest.rs`, the evening), agents are not started again
-//!   and again, no agent is given up that has not failed as often as that takes, and nobody waits for ever
-//!   but for a person: for a login, for an answer of a person, or for an agent that hangs in a turn, in
-//!   `session/new`, or in what is passed on to it as it is.
+//!   and again, no agent is given up that has not failed as often as that takes, and nothing waits for ever
+//!   except for a person: for a login, for an answer of a person, or for an agent that hangs in a turn, in
+//!   `session/new`, or in a request that is passed on to it as it is.
 //! - When nothing moves, a connection that watches knows what it is told when it asks, and rows never pile up for
 //!   one that does not read.
 //! - In the end everything is at rest: no turn, request, line or process is left half done. What waited for

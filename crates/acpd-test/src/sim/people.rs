@@ -128,8 +128,8 @@ impl World {
         Ok(text)
     }
 
-    /// A client repeats a prompt under its key. One with a token may do so much later, when the
-    /// session is another one.
+    /// A client repeats a prompt under its key. One with a token may do that after a long time,
+    /// when the session is another one.
     fn prompt_again(&mut self, id: ClientId) -> Result<(), String> {
         let Some(client) = self.clients.get(&id) else { return Ok(()) };
         let may_send = |(key, session, _): &&(SessionKey, String, String)| {

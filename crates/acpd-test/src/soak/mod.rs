@@ -1,8 +1,8 @@
 //! The soak (`cargo xtask soak`): eight agents and sixteen clients for a long time, to see whether anything grows.
 //!
-//! Each client begins a session, floods it with what `clients.rs` has in store, deletes it or leaves it to the limits of the
-//! configuration, and begins the next one. All the while somebody kills agents and shims, and somebody else goes by the limits
-//! and makes backups. What the daemon, the shims and the files take is looked at many times:
+//! Each client begins a session, floods it with the work of `clients.rs`, deletes it or leaves it to the
+//! limits of the configuration, and begins the next one. Meanwhile agents and shims are killed, the limits
+//! are applied, and backups are made. The daemon, the shims and the files are measured many times:
 //!
 //! ```text
 //!  0 ─────────────── a third ──────────────── two thirds ─────────────── the end
@@ -49,13 +49,13 @@ const TIDY: Duration = Duration::from_secs(5);
 /// Options of the soak.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// How long.
+    /// Minutes that the soak runs.
     #[arg(long, default_value_t = 30.0)]
     pub minutes: f64,
     /// Kills, and the work of clients.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep the home.
+    /// Keep the home after the run.
     #[arg(long)]
     pub keep: bool,
 }

@@ -34,7 +34,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Violations.
+    /// Returns the violations of the rules.
     pub(super) fn differences(&self) -> Vec<String> {
         let turns = self.journal.turns(self.before);
         let mut found = Vec::new();

@@ -18,7 +18,7 @@ use crate::peer::request;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,
-    /// Output on stderr.
+    /// Output of the program on stderr.
     pub(super) complaint: String,
     /// Set if the kill loop ended it.
     pub(super) killed: bool,

@@ -5,11 +5,11 @@
 //! watches it, a client with a token that comes back by the letter of the protocol, and a plain
 //! observer of all three sessions that attaches again behind what it has.
 //!
-//! **A round.** Everybody prompts, the agents stream numbered chunks, some ask for a permission or
-//! leave processes behind, and the killer strikes once or twice: SIGKILL to the daemon (at any moment,
-//! or at a named crash point), a shim, an agent or its children, the bridge, the commands; or SIGTERM,
-//! a restart, a detaching stop. When is told as a number of lines that were seen, so a seed does the
-//! same thing again as far as a scheduler lets it. Then everything has to come to rest.
+//! **A round.** All clients prompt, the agents stream numbered chunks, some ask for a permission or leave
+//! processes behind, and the killer strikes once or twice: SIGKILL to the daemon (at any moment, or at a
+//! named crash point), a shim, an agent or its children, the bridge, the commands; or SIGTERM, a restart, a
+//! detaching stop. The moment is a number of lines that were seen, so a seed does the same thing again as far
+//! as a scheduler lets it. Then everything has to come to rest.
 //!
 //! **Ledger.** Each agent appends what it sends before it writes it, and what it receives before it
 //! acts on it. It is the truth that journal and views are compared with.
@@ -62,7 +62,7 @@ const HITS: [u32; 2] = [1, 3];
 /// Options of the kill loop.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// Rounds.
+    /// Number of rounds to run.
     #[arg(long, default_value_t = 300)]
     pub rounds: u64,
     /// The first round: to see one again that failed.

@@ -69,7 +69,7 @@ pub(crate) struct Agent {
     next_id: u64,
 }
 
-/// What came up to a response, and the response.
+/// A response, and the lines before it.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) before: Vec<Value>,

@@ -1,4 +1,4 @@
-//! Every flag.
+//! Tests of every flag.
 
 use std::process::Command;
 

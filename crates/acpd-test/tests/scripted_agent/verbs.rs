@@ -1,4 +1,4 @@
-//! Every verb.
+//! Tests of every verb.
 
 use std::process::Command;
 
