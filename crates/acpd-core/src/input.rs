@@ -191,7 +191,7 @@ pub struct ServeError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileService {
     ReadTextFile {
-        /// Absolute path.
+        /// Absolute path of the file.
         path: String,
         /// First line, from 1.
         line: Option<u32>,
@@ -199,7 +199,7 @@ pub enum FileService {
         limit: Option<u32>,
     },
     WriteTextFile {
-        /// Absolute path.
+        /// Absolute path of the file.
         path: String,
         content: String,
     },
@@ -216,7 +216,7 @@ pub struct NewTerminal {
     pub command: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Absolute path.
+    /// Absolute path of the directory.
     pub cwd: String,
     /// Bytes of output that are kept.
     pub output_byte_limit: Option<u64>,
@@ -279,7 +279,7 @@ pub enum Effect {
     FindDirectory {
         question: u64,
         agent: String,
-        /// Absolute path.
+        /// Absolute path of the directory.
         cwd: String,
     },
     /// Sum up for the agent what the journal of a session says, and report [`Input::Summary`].
@@ -315,7 +315,7 @@ pub enum Effect {
     KillTerminal {
         terminal: InteractionId,
     },
-    /// The same, and nothing is asked of it any more. It may not have been made.
+    /// End a command likewise, and request nothing more of it. It may not have been made.
     ReleaseTerminal {
         terminal: InteractionId,
     },

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So clients need no proof: a method, a member of `_meta` or one of `error.data` under that name is
-//! acpd's own. Text is not: an agent can write whatever it likes there.
+//! acpd's own. Text is not: an agent can write anything there.
 //!
 //! Architecture invariant: what an agent has put under that name is in no line that the hub reads, and
 //! so in none that it keeps or passes on; what a client has put there reaches no agent and no journal.

@@ -189,8 +189,8 @@ pub struct Profile {
     /// Sign of a missing login in an error other than -32000: a text in message or data, ignoring
     /// case, or its code.
     pub auth_errors: Vec<String>,
-    /// The same for an error to `session/load`, other than -32002, by which the agent has lost the
-    /// session.
+    /// Sign of a session that the agent has lost, in an error to `session/load` other than -32002: a text
+    /// or a code, as above.
     pub gone_errors: Vec<String>,
     /// For how long the credentials are good that a process gets, if that is known: the shortest.
     pub credentials_ttl: Option<u64>,
@@ -407,7 +407,7 @@ pub struct StopTimes {
     pub eof: u64,
     /// From SIGTERM to SIGKILL.
     pub term: u64,
-    /// The same for what an unexpectedly dead leader left behind.
+    /// From SIGTERM to SIGKILL for the processes that an unexpectedly dead leader left.
     pub leftovers: u64,
 }
 

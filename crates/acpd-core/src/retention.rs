@@ -4,8 +4,8 @@
 //! A session is under the limits of the innermost workspace that has them, each kind by itself, else under those for all.
 //! The sessions that are under the same limit are one group. Of each group those that were used last stay.
 //!
-//! Architecture invariant: a session in use, or of a workspace that is kept, never goes. Those in use count: whatever is over
-//! a limit afterwards is in use.
+//! Architecture invariant: a session in use, or of a workspace that is kept, never goes. Those in use count:
+//! sessions over a limit afterwards are in use.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ pub(crate) enum Timer {
     Limit(SessionKey),
     /// A live session that nothing uses.
     Sleep(SessionKey),
-    /// An unused session.
+    /// The next deletion of unused sessions.
     Unused,
     /// Deleted sessions that can no longer be restored.
     Aside,

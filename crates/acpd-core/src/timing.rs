@@ -7,7 +7,7 @@ use acpd_api::{Bucket, Histogram};
 /// Upper limits for what people and models take part in, in milliseconds.
 const SLOW: &[u64] =
     &[100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
-/// The same for what only this machine does, in microseconds.
+/// Upper limits for the work of this machine alone, in microseconds.
 const QUICK: &[u64] = &[
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
     5_000_000,
@@ -41,7 +41,7 @@ impl Timing {
         Timing { limits, per_second, counts: vec![0; limits.len() + 1], sum: 0 }
     }
 
-    /// Counts a duration.
+    /// Counts a duration in its bucket.
     pub fn took(&mut self, time: Duration) {
         let time = (time.as_secs_f64() * self.per_second).round() as u64;
         let place = self.limits.partition_point(|limit| *limit < time);

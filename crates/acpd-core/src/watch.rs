@@ -7,9 +7,9 @@
 //!                                    watcher: free ── told ─▶ busy ── line written ─▶ free
 //! ```
 //!
-//! Architecture invariant: nothing is kept while nobody watches. A watcher that reads slowly costs a number and
-//! one line on its way, however much changes meanwhile: it is told the rows of the moment in which it can
-//! take them.
+//! Architecture invariant: nothing is kept while no client watches. A watcher that reads slowly costs a
+//! number and one line on its way, however much changes meanwhile: it gets the rows of the moment in which it
+//! can take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

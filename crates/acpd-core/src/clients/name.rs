@@ -14,7 +14,7 @@ pub(crate) fn name_in(info: Option<&Implementation>, place: Option<String>) -> C
     })
 }
 
-/// The same name, of which nothing is long. It is repeated in journals.
+/// Clips all parts of a name, which is repeated in journals.
 pub(crate) fn bounded(name: ClientName) -> ClientName {
     let short = |text: Untrusted| Untrusted::from(clipped(text.raw(), NAME));
     ClientName {

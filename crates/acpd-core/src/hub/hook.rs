@@ -1,8 +1,8 @@
 //! Events for hooks ([`Effect::Hook`]) and desktop notifications ([`Effect::Notify`]).
 //!
-//! Each of these is told when it happens, in the batch that commits it. Nothing here is stored, so
-//! the next daemon tells none of it again; what was committed by a daemon that died before it could
-//! tell is told by nobody.
+//! Each of these is sent when it happens, in the batch that commits it. Nothing here is stored, so the next
+//! daemon sends none of it again; an event is lost if its daemon died after the commit and before it could
+//! send it.
 
 use acp_wire::bound::NAME;
 use acp_wire::clipped;

@@ -5,7 +5,7 @@
 //!                                                                └▶ some deleted, as by a person ─▶ the next ones later
 //! ```
 //!
-//! Whoever asks calls again until nothing is left; time comes again after [`NEXT`].
+//! A client calls again until nothing is left; the timer comes again after [`NEXT`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ const ROUND: usize = 16;
 /// Until the next of them go.
 const NEXT: u64 = 1000;
 
-/// Bytes by session.
+/// Size in bytes by session.
 type Sizes = BTreeMap<SessionKey, u64>;
 
 impl Hub {

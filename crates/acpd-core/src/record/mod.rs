@@ -139,7 +139,7 @@ pub enum Record {
     /// A client has an answer.
     ReplyGone {
         token: String,
-        /// Its id of the request.
+        /// The client's id of the request.
         id: Id,
     },
 }
@@ -292,7 +292,7 @@ pub struct AgentRow {
     pub initialize: Option<Bytes>,
     /// `session/resume` was advertised but answered with "method not found".
     pub resume_lies: bool,
-    /// The same of `session/load`.
+    /// `session/load` was advertised but answered with "method not found".
     pub load_lies: bool,
     /// Client extensions that the process had got (JSON object), see
     /// [`crate::profile::Profile::client_meta`].
@@ -574,7 +574,7 @@ pub struct InteractionRow {
 pub enum SteerForm {
     /// `_session/steering`; a message that comes too late is to be the next prompt.
     Extension,
-    /// The same with `idleBehavior: "promptRequired"`: the client sends it as a prompt itself.
+    /// `_session/steering` with `idleBehavior: "promptRequired"`: the client sends it as a prompt itself.
     PromptRequired,
     Inject,
 }

@@ -113,7 +113,7 @@ impl Requests {
         self.asked.values().filter_map(|asked| asked.purpose.requester())
     }
 
-    /// The same, to change whose they are.
+    /// Requests of clients that wait for an agent's answer, to change their owners.
     pub(crate) fn requesters_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
         self.asked.values_mut().filter_map(|asked| asked.purpose.requester_mut())
     }

@@ -236,7 +236,7 @@ impl Session {
         queued.chain(self.running.iter().flat_map(|turn| &turn.senders))
     }
 
-    /// The same, to change them.
+    /// Clients that wait for the answer to a prompt, to change them.
     pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
         let queued = self.queue.iter_mut().flat_map(|prompt| &mut prompt.senders);
         queued.chain(self.running.iter_mut().flat_map(|turn| &mut turn.senders))
@@ -270,7 +270,7 @@ impl Session {
         self.row.children.values().any(|child| child.busy)
     }
 
-    /// Its next prompt, if that waits for the end of a usage limit.
+    /// The next prompt, if that waits for the end of a usage limit.
     pub(crate) fn held(&self) -> Option<Held> {
         Held::of(&self.queue.front()?.line)
     }

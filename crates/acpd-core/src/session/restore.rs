@@ -45,7 +45,7 @@ pub(crate) struct Restore {
     pub(crate) settings: VecDeque<Setting>,
     /// The mode that the agent came back with, as far as it reports one.
     pub(crate) shown_mode: Option<String>,
-    /// The same for its options; later those of its last answer.
+    /// The options that it came back with, as far as it reports them; later those of its last answer.
     pub(crate) shown_options: Option<Box<RawValue>>,
 }
 
@@ -197,7 +197,7 @@ pub enum Next {
     AskPage(String),
     /// Wait for this time (ms).
     Pause(u64),
-    /// The same, because the session is too young for a load.
+    /// Wait for this time (ms), because the session is too young for a load.
     Ripen(u64),
     /// Wait for the end of the replay.
     Settle,
@@ -205,7 +205,7 @@ pub enum Next {
     SetAgain,
     /// Warn that the setting could not be set again, for this reason, and continue with the next.
     NotSet(String),
-    /// The same for all settings that are left: the agent does not answer.
+    /// Warn likewise about all settings that are left: the agent does not answer.
     NoneSet(String),
     /// The agent cannot bring it back.
     Lost(String),

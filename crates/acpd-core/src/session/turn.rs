@@ -51,7 +51,7 @@ pub(crate) struct Running {
     pub(crate) started: Time,
     /// The client that cancelled it, if one did; set by [`Running::cancel`].
     pub(crate) cancelling: Option<Canceller>,
-    /// The same for people, if this daemon has seen it.
+    /// The reason and the canceller for people, if this daemon has seen the cancel.
     pub(crate) cut_short: Option<CutShort>,
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
@@ -164,7 +164,7 @@ impl Running {
         row(session, self.ticket, state, self.started)
     }
 
-    /// Its prompt, if an agent that refuses it has done nothing with it.
+    /// The prompt, if an agent that refuses it has done nothing with it.
     pub(crate) fn again(&self) -> Option<Queued> {
         let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
         Some(Queued { ticket: self.ticket, senders: self.senders.clone(), line, at: self.started })

@@ -3,12 +3,12 @@
 //! ```text
 //!  request + all that was said of its call ─▶ frozen ─▶ policy ─▶ shown to people ─▶ decided, remembered
 //!                                               ▲                      │
-//!                                               └── the agent changes the call: withdrawn, asked anew
+//!                                               └── the agent changes the call: withdrawn, asked again
 //! ```
 //!
-//! Architecture invariant: what is decided, remembered, listed and told to hooks is what was shown. The id of a
-//! question stands for its content: an answer to a question that was withdrawn because its call changed
-//! answers nothing.
+//! Architecture invariant: the call that is decided, remembered, listed and sent to hooks is the one that was
+//! shown. The id of a question stands for its content: an answer to a question that was withdrawn because its
+//! call changed answers nothing.
 
 use std::borrow::Cow;
 

@@ -128,15 +128,15 @@ fn as_plan(line: &Bytes) -> Option<Bytes> {
     Some(set_member(&line, &["params", "update", "entries"], &entries))
 }
 
-/// The same JSON with what this client can take in the content of a tool call at `path`.
+/// Returns the JSON with the content of a tool call at `path` that this client can take.
 pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
     let json = with_own_terminals(json, path, view.editor);
     // Another session, which a client without subagents has never heard of.
     if view.subagents { json } else { without_type(&json, path, "session") }
 }
 
-/// The same JSON with those terminals in the list at `path` that this editor has, under its own ids;
-/// the others become text. What is no terminal that acpd knows of stays.
+/// Returns the JSON with those terminals in the list at `path` that this editor has, under its own ids;
+/// the others become text. Items that are no terminal that acpd knows of stay.
 fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
     replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
         TerminalName::Editor { editor: of, id } if of == editor => {
@@ -149,7 +149,7 @@ fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
     })
 }
 
-/// The same JSON with other items for terminals in the list at `path`: `with` gets each, and its id.
+/// Returns the JSON with other items for terminals in the list at `path`: `with` gets each, and its id.
 pub(crate) fn replace_terminals(
     json: &Bytes,
     path: &[&str],
@@ -182,12 +182,12 @@ pub(crate) fn text_item(text: &str) -> Bytes {
     json!({ "type": "content", "content": content }).to_string().into()
 }
 
-/// The same JSON without the boolean options in the list at `path`.
+/// Returns the JSON without the boolean options in the list at `path`.
 pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
     without_type(json, path, "boolean")
 }
 
-/// The same JSON without the items of a type in the list at `path`.
+/// Returns the JSON without the items of a type in the list at `path`.
 fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
     let Some(range) = locate(json, path) else { return json.clone() };
     let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {

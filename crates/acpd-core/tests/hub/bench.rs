@@ -60,7 +60,7 @@ pub(crate) struct Bench {
     pub(crate) watched: Vec<bool>,
     /// How often the credentials of an agent were to be forgotten.
     pub(crate) forgotten: usize,
-    /// Events of hooks.
+    /// Events that hooks got.
     pub(crate) hooks: Vec<Value>,
     /// Requests that acpd was to serve for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
@@ -70,9 +70,9 @@ pub(crate) struct Bench {
     pub(crate) terminals: Vec<Effect>,
     /// Output of running commands.
     pub(crate) screens: BTreeMap<InteractionId, TerminalTail>,
-    /// Searches of clients.
+    /// Searches that clients requested.
     pub(crate) searched: Vec<Search>,
-    /// Recorded usage.
+    /// Usage that was recorded.
     pub(crate) booked: Vec<UsageRow>,
     /// Sessions with something new to be found.
     pub(crate) indexed: Vec<SessionKey>,
@@ -213,7 +213,7 @@ impl Bench {
         Bench::new().with_used()
     }
 
-    /// The same with an agent that can load sessions.
+    /// Like [`Bench::used`], with an agent that can load sessions.
     pub(crate) fn used_and_loadable() -> (Bench, ClientId) {
         let mut bench = Bench::new();
         bench.capabilities = Some(json!({"loadSession":true}));
@@ -719,7 +719,7 @@ impl Bench {
         (client, self.heard_one(method))
     }
 
-    /// The same with an agent that can only load a session.
+    /// Like [`Bench::restoring`], with an agent that can only load a session.
     #[track_caller]
     pub(crate) fn loading(&mut self, session: &str) -> (ClientId, Value) {
         self.capabilities = Some(json!({"loadSession":true}));

@@ -245,7 +245,7 @@ fn tool_acts_only_for_sessions_of_its_agent() {
             bench.prompt(tool, &json!(2), "helper", "go");
             bench.heard();
             let id = asks_in(&mut bench, "helper", &run("ls"));
-            // The same tool, but seen below another agent.
+            // Now the tool is seen below another agent.
             bench.feed(Input::Client(tool, ClientEvent::Opened(ClientOrigin::Agent(None))));
             let allow = json!({"kind": "allow"});
             let refused = answers(&mut bench, tool, &id, Some(lead), &allow);

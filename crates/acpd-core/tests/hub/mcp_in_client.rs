@@ -50,7 +50,7 @@ fn session(bench: &mut Bench, client: ClientId, session: &str, id: &str) -> Stri
     known_as(&request)
 }
 
-/// The same, and it has had a prompt.
+/// Like [`session`], and the session has had a prompt.
 fn used(bench: &mut Bench, client: ClientId, name: &str) -> String {
     let tools = session(bench, client, name, "mine");
     bench.prompt(client, &json!("first"), name, "first");

@@ -72,7 +72,7 @@ fn a_retry_joins_the_running_prompt() {
     let (a, prompt) = running(&mut bench);
     let (b, answer) = again(&mut bench);
     assert_eq!((answer, bench.heard()), (None, vec![]));
-    // The same connection may send it again, too.
+    // One connection may send it again, too.
     keyed(&mut bench, a, 2, &json!("k"), "once");
     bench.agent_answers(&prompt, &json!({"stopReason":"max_tokens"}));
     let got = bench.got(a);

@@ -15,7 +15,7 @@ fn lost(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     bench.refuses("session/load", -32002);
 }
 
-/// The same, up to the answer to `session/new` for the next prompt.
+/// Like [`lost`], up to the answer to `session/new` for the next prompt.
 fn reseeded(bench: &mut Bench, client: acpd_core::ids::ClientId) {
     lost(bench, client);
     bench.prompt(client, &json!(2), "s", "and now?");

@@ -19,7 +19,7 @@ fn holding(count: usize, change: impl FnOnce(&mut Profile)) -> (Bench, ClientId)
     (bench, client)
 }
 
-/// The same when it has died and was started again.
+/// Like [`holding`], when the agent has died and was started again.
 fn died_with(count: usize) -> (Bench, ClientId) {
     let (mut bench, client) = holding(count, |_| {});
     bench.agent_dies();

@@ -182,7 +182,7 @@ fn methods_that_an_agent_only_announces_are_remembered_for_its_version() {
         bench.agent_dies();
         bench.got(a);
     };
-    // The same version, with other members.
+    // No new version, but other members.
     bench.greeting = greeting("1", 2);
     bench.pass(20_000);
     bench.agent_dies();

@@ -1,9 +1,8 @@
 //! Lines pass byte for byte: acpd changes only the id of a forwarded line, and ids of sessions and
 //! requests that differ on the other side.
 //!
-//! The messages are those of the official schema, and some that no schema knows. Each is scribbled down
-//! in odd ways: in another order, with white space, with members that nobody has heard of, big numbers and
-//! escapes.
+//! The messages are those of the official schema, and some that no schema knows. Each is scribbled down in
+//! odd ways: in another order, with white space, with members that no schema has, big numbers and escapes.
 //!
 //! Not here: `initialize`, the answers to questions, which acpd writes itself, and what it asks or
 //! answers on its own. Those lines are in `schema`.
@@ -31,7 +30,7 @@ const ID: &str = "\u{1}id";
 /// Stands for an id within a message that acpd translates: of a session, or of a request.
 const SESSION: &str = "\u{1}session";
 
-/// Unknown members.
+/// Members that no schema knows.
 const ODD: [&str; 9] = [
     r#""_odd":null"#,
     r#""big":123456789012345678901234567890"#,

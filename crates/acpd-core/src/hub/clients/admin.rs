@@ -41,7 +41,7 @@ const STOPPED: &str = "stopped by a person";
 /// Why an agent does not run that has sessions and no configuration.
 const TAKEN_OUT: &str = "not configured any more";
 
-/// Advice about it.
+/// Advice about an agent that was taken out.
 fn taken_out(name: &str) -> String {
     format!(
         "configure `[agents.{name}]` again, without `enabled = false`, or let another agent go on: \

@@ -6,8 +6,8 @@
 //!                      └── no answer in the time of a cancel ──▶ agent stopped
 //! ```
 //!
-//! Architecture invariant: while a turn runs in a process, its session is neither restored nor
-//! prompted there, whoever asks for it: two turns would write one history.
+//! Architecture invariant: while a turn runs in a process, its session is neither restored nor prompted
+//! there for any client: two turns would write one history.
 
 use crate::fault::Fault;
 use crate::hub::Hub;

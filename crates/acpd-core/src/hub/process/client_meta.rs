@@ -5,8 +5,8 @@
 //! names ([`crate::profile::Profile::client_meta`]). These are the client's *offer*.
 //!
 //! A process hears an offer when it starts, and none after that:
-//! - one that runs for a single session: that of the client that has made the session, whoever it is
-//!   started for later;
+//! - one that runs for a single session: that of the client that has made the session, even if another
+//!   client makes it start later;
 //! - one that runs for all sessions: that of the client that it is started for, which is the first that
 //!   waits for it, else the maker of the session that is most urgent. If that cannot be told, it hears
 //!   what the last one did.

@@ -2,7 +2,7 @@
 //! forces it; so does a process of the last daemon that does not answer (`recover.rs`).
 //!
 //! ```text
-//!  SIGKILL ── again and again ─▶ looked at ── somebody is left ─▶ told: who waits is refused
+//!  SIGKILL ── again and again ─▶ looked at ── processes remain ─▶ told: a waiting client is refused
 //!     │                                                            │ `agent restart` with `force`
 //!     └──────── tree gone ─▶ start, as ever                        └─▶ left behind ─▶ start
 //! ```

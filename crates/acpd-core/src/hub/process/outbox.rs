@@ -30,7 +30,7 @@ impl Hub {
         self.host_write_with(id, line, &Brought::default(), out)
     }
 
-    /// The same, with the names of MCP servers of the configuration that the daemon adds.
+    /// Like [`Hub::host_write`], with the names of configured MCP servers that the daemon adds.
     pub(crate) fn host_write_with(
         &mut self,
         id: SlotId,

@@ -103,7 +103,7 @@ impl Hub {
         if agent.state == state && agent.reason == reason {
             return;
         }
-        // The same with another reason, or a later stage of it, began before.
+        // With another reason, or at a later stage, the state began before.
         if discriminant(&agent.state) != discriminant(&state) {
             agent.since = now;
         }

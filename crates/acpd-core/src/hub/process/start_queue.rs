@@ -1,16 +1,16 @@
-//! How many processes may be started at the same time, and whose turn it is.
+//! A queue of processes to start, and the limit for starts at the same time.
 //!
 //! An agent costs most while it starts. If all of them die at once, or a daemon finds many sessions
-//! to bring back, starting everything together would make everybody wait longest. So a slot that is
-//! to start and finds no free place is [`State::Queued`], and gets one when another start is over,
-//! well or not.
+//! to bring back, starting everything together would make every client wait longest. So a slot that
+//! must start and finds no free place is [`State::Queued`], and gets one when another start is
+//! over, well or not.
 //!
-//! Places are given out after each input, when it is known who waits for what: first to processes
-//! that somebody waits for, then to those with a session that somebody has open, then to the rest;
-//! within each of these to who came first.
+//! Places are given out after each input, when it is known who waits: first to processes that a
+//! client waits for, then to those with a session that a client has open, then to the rest; within
+//! each of these to the one that came first.
 //!
-//! Architecture invariant: whoever waits for a place gets one. Each start ends, if only by its
-//! timeout, and every fourth place goes to who has waited longest, whatever it is for.
+//! Architecture invariant: each slot that waits for a place gets one. Each start ends, if only by
+//! its timeout, and every fourth place goes to the slot that has waited longest, for any reason.
 
 use crate::hub::Hub;
 use crate::ids::SlotId;

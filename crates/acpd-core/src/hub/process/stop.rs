@@ -7,8 +7,8 @@
 //!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed
 //! ```
 //!
-//! Architecture invariant: whoever waited for the process is answered when it is clear that it will
-//! not come, and prompts are only kept for a process that does.
+//! Architecture invariant: each client that waited for the process is answered when it is clear
+//! that it will not come, and prompts are only kept for a process that does.
 
 use acpd_api::Reason;
 
@@ -205,7 +205,7 @@ impl Hub {
         }
     }
 
-    /// Returns whether an ended process was ready for so long that its end is no failure.
+    /// Returns whether an ended process was ready for long enough that its end is no failure.
     fn has_run_long_enough(&self, host: &Host, id: SlotId) -> bool {
         let ready_after = self.profile_of(id).restart.ready_after;
         let run = host.ready_since.zip(host.exited);

@@ -9,12 +9,12 @@
 //!     ▼
 //!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
 //!   │ ├── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
-//!   │ └── the agent changes the call ─▶ withdrawn, and asked anew under another id
-//!   └─── nobody there: stays open, offered to whoever attaches and can show it
+//!   │ └── the agent changes the call ─▶ withdrawn, and asked again under another id
+//!   └─── no client there: stays open, offered to each that attaches and can show it
 //! ```
 //!
-//! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
-//! answer is never consent.
+//! Architecture invariant: nothing answers an interaction because no client is there, and a malformed answer
+//! is never consent.
 
 use acp_wire::bound::NAME;
 use acp_wire::{
@@ -372,7 +372,7 @@ impl Hub {
         self.answer_with(interaction, answer, None, out);
     }
 
-    /// The same, in words of the client's own.
+    /// Answers as above, with a line of the client's own.
     fn answer_with(
         &mut self,
         interaction: InteractionId,
@@ -435,7 +435,7 @@ impl Hub {
         Some(closed.question)
     }
 
-    /// The same for questions of a process that were about requests.
+    /// Closes the questions of a process that were about requests.
     pub(crate) fn close_about_requests(&mut self, host: HostId, out: &mut Batch) {
         let of_host = |open: &Interaction| open.host() == Some(host) && open.session.is_none();
         self.close_questions(self.questions.which(of_host), out);

@@ -8,8 +8,8 @@
 //!    └── a prompt, or what else needs the agent ──┘
 //! ```
 //!
-//! The archive is acpd's own, so every agent has one; the agent hears no more of it than that the
-//! session is closed. Who opens an archived session reads it, and wakes nobody.
+//! The archive is acpd's own, so every agent has one; the agent learns no more of it than that the
+//! session is closed. A client that opens an archived session reads it, and wakes no agent.
 //!
 //! Architecture invariant: no agent holds an archived session.
 

@@ -6,8 +6,8 @@
 //!                            └─ warn ─▶ it begins └── deny ─▶ the prompts of this session end
 //! ```
 //!
-//! The question is acpd's own, so no agent gets its answer, and it is not on disk: the prompt is, and the next
-//! daemon asks anew.
+//! The question is acpd's own, so no agent gets its answer, and it is not on disk: the prompt is, and the
+//! next daemon asks again.
 
 use acp_wire::acp::PermissionAnswer;
 use acp_wire::{Id, build};

@@ -1,7 +1,7 @@
 //! The end of turns and of queued prompts before the agent ends them: a client cancels, or the agent is to go.
 //!
-//! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was
-//! stopped is `interrupted`, whatever the agent answers.
+//! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was stopped
+//! is `interrupted`, with any answer of the agent.
 
 use acp_wire::acp::stop_reason;
 use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_member};

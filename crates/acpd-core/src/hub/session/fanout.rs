@@ -92,9 +92,9 @@ impl Hub {
         } else {
             Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
         };
-        // A client that attaches again starts over: its old place says nothing about its new view.
-        // Answers that wait for lines go on waiting for them, if there are any to come.
-        // What is taken back stays behind the question that it takes back.
+        // A client that attaches again starts over: the old place says nothing about the new view.
+        // Answers that wait for lines continue to wait, if there are any to come. A withdrawal stays
+        // behind the question that it takes back.
         if self.sessions.is_attached(client, key) {
             self.take_back_offers(client, key, out);
         }

@@ -1,4 +1,4 @@
-//! Forks: sessions that go on from what another one has come to, each for itself.
+//! Forks: sessions that continue from the state of another one, each for itself.
 //!
 //! ```text
 //!  session/fork ─▶ the session is brought back, if it is not live ─▶ its directory is looked for
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The agent makes a new session, so a fork is a `session/new` that begins with a journal
-//! ([`crate::record::Record::Forked`]). It is never made anew as an empty one, unless nothing was said
-//! in its session either.
+//! ([`crate::record::Record::Forked`]). It is never made again as an empty one, unless nothing was
+//! said in its session either.
 //!
 //! Two sessions are then in one process. For agents with a process for each session that is one too
 //! many: it would have to be closed there before it is restored elsewhere, which not every agent can.

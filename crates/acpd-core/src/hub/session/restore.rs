@@ -14,10 +14,10 @@
 //!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
 //! ```
 //!
-//! What is lost begins anew with the next prompt, if it may (`reseed.rs`).
+//! A lost session begins again with the next prompt, if it may (`reseed.rs`).
 //!
-//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
-//! every loss is told.
+//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and every loss
+//! is reported.
 
 use acp_wire::acp::{NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
 use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, set_member, str_at};
@@ -57,7 +57,7 @@ const REPLAY_TIMES: u64 = 10;
 const FROM_HISTORY: &str =
     "what follows comes from the agent's own history: acpd did not see it happen";
 
-/// Notice for `restore_mcp`.
+/// Notice of a restore with `restore_mcp = false`.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
 
 impl Hub {
@@ -204,7 +204,7 @@ impl Hub {
         self.choose_servers(slot, &cwd, params.get().as_bytes())
     }
 
-    /// The same, to be brought: under the number that the session's tools know, if it has one.
+    /// The servers to bring, under the number that the session's tools know, if it has one.
     fn servers_again(&mut self, key: SessionKey) -> Brought {
         let chosen = self.chosen_again(key);
         if chosen.has_builtin && self.session(key).kin.number.is_none() {

@@ -8,7 +8,7 @@
 //!  asked ── taken ──────────▶ in the journal, as said by the user; the sender is told
 //!    │ ├─── came too late ──▶ late: the sender is told, or it waits as a prompt if the sender wants that
 //!    │ └─── refused ────────▶ the sender is told
-//!    └ the agent is gone ───▶ the sender is told that nobody knows
+//!    └ the agent is gone ───▶ the sender is told that the outcome is unknown
 //! ```
 //!
 //! Who cancels the turn, or closes the session or puts it away, takes the message back as well: if it

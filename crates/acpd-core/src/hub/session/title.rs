@@ -1,9 +1,9 @@
 //! Titles of sessions: the agent's, and before it one that a person gave.
 //!
-//! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
-//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
-//! agent that repeats the person's title has not given it one of its own. No more has one that calls a session by
-//! acpd's own words, with which a summary begins, or by what a client put around those of its user.
+//! A title from a person stays until a person changes it or takes it away. Reports of the agent about the
+//! session are shown with that title; its own is remembered for when the person's is gone. A title of the
+//! agent does not count if it repeats the person's, or acpd's own words, with which a summary begins, or the
+//! text that a client put around that of its user.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
