@@ -51,7 +51,7 @@ impl ErrorObject {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same error with data.
+    /// Adds data to the error.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         let raw = serde_json::value::to_raw_value(data);

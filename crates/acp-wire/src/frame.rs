@@ -1,7 +1,7 @@
 //! Newline framing: a byte stream in, lines with their stream offsets out.
 //!
-//! Lines are slices of the read buffer, so a line costs no allocation and no copy. Whoever keeps a
-//! line for long keeps its whole block (64 KiB) alive and should copy it.
+//! Lines are slices of the read buffer, so a line costs no allocation and no copy. A caller that
+//! keeps a line for long keeps its whole block (64 KiB) alive and should copy it.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
@@ -72,7 +72,7 @@ impl Framer {
         Self { buf: BytesMut::new(), limit, scanned: 0, offset, allocated: 0, dropping: false }
     }
 
-    /// The same for an offset inside an oversized line, the rest of which is to be dropped.
+    /// Like [`with_offset`](Self::with_offset), inside an oversized line whose rest must be dropped.
     pub fn inside_oversized(limit: usize, offset: u64) -> Self {
         Self { dropping: true, ..Self::with_offset(limit, offset) }
     }

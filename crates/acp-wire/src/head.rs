@@ -1,7 +1,7 @@
 //! Recovers ids from a line that is not a message, or from the beginning of one.
 //!
-//! Somebody waits for the answer that such a line was to be, or sent it to get one. Under which id, its
-//! outermost members mostly tell.
+//! A peer waits for the answer that such a line should have been, or sent it to get one. Its outermost
+//! members mostly have the id.
 
 use serde_json::value::RawValue;
 

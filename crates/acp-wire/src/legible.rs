@@ -22,8 +22,8 @@ const DIGITS: usize = 300;
 /// Returns the JSON for display: `\ufffd` for each lone surrogate, and the text `could not be read`
 /// for values that are nested too deeply and numbers out of range. All other values stay.
 ///
-/// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and whatever is compared or sent on must be read
-/// from the original: texts that differ may be the same here.
+/// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and values that are compared or sent on
+/// must be read from the original: texts that differ may be the same here.
 pub fn legible(json: &str) -> Cow<'_, str> {
     let edits = edits(json);
     if edits.is_empty() {

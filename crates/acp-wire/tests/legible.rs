@@ -1,4 +1,4 @@
-//! JSON as every reader takes it: what one value cannot be is nobody else's loss.
+//! JSON as every reader takes it: a value that a reader cannot hold is no loss for its neighbours.
 
 use acp_wire::{Message, is_legible, legible, lossy_at, parse, str_at, strs_lossy_at};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn written() -> impl Strategy<Value = (String, Value)> {
     })
 }
 
-/// Whether they are the same; of what is nested deeply only that it is there.
+/// Returns whether the values are the same; a deeply nested one only has to be there.
 fn is_shown(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::Array(one), Value::Array(two)) => {

@@ -140,7 +140,7 @@ fn paths(value: &Value, prefix: &[String], found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// What `set_member` is to do.
+/// The expected effect of `set_member`.
 fn set(value: &mut Value, path: &[&str], new: Value) {
     let Some((key, rest)) = path.split_first() else {
         *value = new;

@@ -1,5 +1,5 @@
-//! What is taken out of lines: reserved members and members that come twice; and what can be made out of
-//! lines that are no messages.
+//! Members that are taken out of lines: reserved ones and those that come twice; and ids that are
+//! recovered from lines that are no messages.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -93,8 +93,8 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
-/// What a reader makes of it who takes the last of several members. What no value can hold is replaced
-/// by what one can.
+/// The value for a reader that takes the last of several members. Parts that no value can hold are
+/// replaced by parts that one can.
 fn read(line: &[u8]) -> Value {
     let text = std::str::from_utf8(line).expect("text");
     let text = text.replace("1e400", "1e40").replace(r"\ud800", r"\ufffd");

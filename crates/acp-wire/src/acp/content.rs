@@ -10,14 +10,14 @@ use serde::Serialize;
 pub enum ContentBlock {
     /// A block of text.
     Text {
-        /// The text itself.
+        /// Content of the text block.
         text: String,
     },
     /// A file that the agent may read.
     ResourceLink {
         /// Address of the resource.
         uri: String,
-        /// Name for people.
+        /// Name of the resource, for people.
         name: String,
         /// MIME type of the content.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub enum ContentBlock {
     },
     /// An image with its data.
     Image {
-        /// Data in Base64.
+        /// Data of the image in Base64.
         data: String,
         /// MIME type of the content.
         mime_type: String,

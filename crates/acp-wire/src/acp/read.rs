@@ -163,23 +163,23 @@ pub struct InitializeResult {
 /// Capabilities of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentCapabilities {
-    /// Supports `session/load`.
+    /// The agent supports `session/load`.
     pub load_session: bool,
-    /// Supports `session/list`.
+    /// The agent supports `session/list`.
     pub list: bool,
-    /// Supports `session/resume`.
+    /// The agent supports `session/resume`.
     pub resume: bool,
-    /// Supports `session/fork` (unstable).
+    /// The agent supports `session/fork` (unstable).
     pub fork: bool,
-    /// Supports `session/close`.
+    /// The agent supports `session/close`.
     pub close: bool,
-    /// Supports `session/delete`.
+    /// The agent supports `session/delete`.
     pub delete: bool,
     /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
     pub archive: bool,
-    /// Supports `session/set_title` (unstable).
+    /// The agent supports `session/set_title` (unstable).
     pub title: bool,
-    /// Supports `session/status` (unstable).
+    /// The agent supports `session/status` (unstable).
     pub status: bool,
     /// How it takes a message into a running turn, if it does.
     pub steering: Option<Steering>,
@@ -336,7 +336,7 @@ pub struct ClientInitialize<'a> {
     pub client_info: Option<Implementation>,
     /// Capabilities of the client.
     pub capabilities: ClientCapabilities,
-    /// The same as it wrote it.
+    /// Capabilities as the client wrote them.
     pub raw_capabilities: Option<&'a RawValue>,
     /// The client's `_meta` object.
     pub meta: Option<&'a RawValue>,
@@ -345,9 +345,9 @@ pub struct ClientInitialize<'a> {
 /// Capabilities of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientCapabilities {
-    /// Serves `fs/read_text_file`.
+    /// The client serves `fs/read_text_file`.
     pub fs_read: bool,
-    /// Serves `fs/write_text_file`.
+    /// The client serves `fs/write_text_file`.
     pub fs_write: bool,
     /// Serves all `terminal/*` methods.
     pub terminal: bool,

@@ -21,7 +21,7 @@ pub struct SessionParams<'a> {
     pub cwd: Option<String>,
     /// The MCP servers as the client wrote them.
     pub mcp_servers: Option<&'a RawValue>,
-    /// Further root directories.
+    /// Root directories in addition to `cwd`.
     pub additional_directories: Vec<String>,
     /// The client's `_meta` object.
     pub meta: Option<&'a RawValue>,

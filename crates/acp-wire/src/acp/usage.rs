@@ -39,7 +39,7 @@ pub struct TurnTokens {
     pub input: Option<u64>,
     /// Tokens written by the model.
     pub output: Option<u64>,
-    /// Tokens of thoughts.
+    /// Tokens of the model's thoughts.
     pub thought: Option<u64>,
     /// Tokens read from a cache.
     pub cached_read: Option<u64>,

@@ -79,7 +79,7 @@ impl InitializeParams {
         Self { protocol_version: 1, client_capabilities, client_info }
     }
 
-    /// The same; whether the agent may show the sessions of its subagents.
+    /// Sets whether the agent may show the sessions of its subagents.
     #[must_use]
     pub fn with_subagents(mut self, offered: bool) -> Self {
         self.client_capabilities.subagents = offered.then(Supported::default);
@@ -168,7 +168,7 @@ impl<'a> SteeringParams<'a> {
 pub struct SessionUpdate<'a> {
     /// Id of the session.
     pub session_id: &'a str,
-    /// The update itself.
+    /// Content of the update.
     pub update: Update<'a>,
 }
 
