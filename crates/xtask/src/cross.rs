@@ -163,7 +163,7 @@ fn programs_on_windows(rounds: &str) -> Result {
     succeed(programs.args(["--no-fail-fast", "--test", "windows"]))
 }
 
-/// Tests under Wine.
+/// Returns `cargo test` for Windows, run under Wine.
 fn wine() -> Result<Command> {
     let mut test = cargo_for(System::Windows, "test")?;
     test.args(DENY_WARNINGS);

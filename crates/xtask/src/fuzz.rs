@@ -32,7 +32,7 @@ enum Target {
     ClientLines,
     /// Bytes on the link between a shim and its daemon.
     ShimLink,
-    /// Files of configuration.
+    /// Text of configuration files.
     Config,
     /// Command lines before the rules of the policy.
     CommandLines,

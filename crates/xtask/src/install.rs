@@ -1,4 +1,4 @@
-//! `cargo xtask install`.
+//! `cargo xtask install`: both programs of this checkout.
 
 use crate::{Result, workspace};
 

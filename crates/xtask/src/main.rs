@@ -42,7 +42,7 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Look at another system from here: check the macOS build, run the Windows build under Wine.
     Cross {
-        /// Which.
+        /// The system to look at.
         system: cross::System,
     },
     /// Check licences, sources and known vulnerabilities of dependencies.

@@ -151,7 +151,7 @@ impl Scripts {
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
         let mut model = Model { child, port: 0 };
-        // Its first line is its address, "http://127.0.0.1:PORT".
+        // The first line is its address, "http://127.0.0.1:PORT".
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());

@@ -10,7 +10,7 @@ use crate::workspace::{self, bin_dir};
 /// Profile of cargo that the programs are built with.
 const PROFILE: &str = "torture";
 
-/// Options and programs.
+/// Options, and the programs to run.
 #[derive(Debug, Args)]
 pub struct Run<T: Args> {
     #[command(flatten)]

@@ -1,8 +1,8 @@
 //! `cargo xtask vendor`: the libraries of the page, as npm has them.
 //!
-//! The page is served as it lies in `crates/acpd-web/page`, so its libraries lie there, too: a few files of a few
-//! packages, of which nothing is changed but the names by which they import each other. A test compares them with what
-//! this makes anew.
+//! The page is served as it lies in `crates/acpd-web/page`, so its libraries lie there, too: a few files of a
+//! few packages, of which nothing is changed but the names by which they import each other. A test makes them
+//! again, and compares.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -506,7 +506,7 @@ fn tree(names: &[&str]) -> BTreeSet<String> {
     tree_with(names, &[])
 }
 
-/// The same with these arguments for cargo.
+/// Like [`tree`], with these arguments for cargo.
 fn tree_with(names: &[&str], more: &[&str]) -> BTreeSet<String> {
     let lines = workspace::tree(names, "{p}", &[&["--offline"], more].concat()).unwrap();
     lines.iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()

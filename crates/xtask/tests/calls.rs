@@ -376,7 +376,7 @@ fn files_of_the_core_that_call_each_other_only_become_fewer() {
     assert!(found == LARGEST_CIRCLE, "set LARGEST_CIRCLE to {found}, so that it cannot rise again");
 }
 
-/// A circle over a field, a local variable, a parameter and a function, whatever the type is called.
+/// A circle over a field, a local variable, a parameter and a function, for any name of the type.
 #[test]
 fn a_circle_of_calls_is_found() {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());

@@ -61,7 +61,7 @@ fn the_desktop_is_told() {
     .unwrap();
 }
 
-/// A sent message.
+/// A message that was sent.
 struct Told {
     line: String,
     headers: Vec<String>,

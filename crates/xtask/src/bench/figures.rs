@@ -19,13 +19,12 @@ const LINES: usize = 200_000;
 
 type Measure = fn(&Bench) -> Result<f64>;
 
-/// The measured figure.
 pub(super) struct Figure {
     pub(super) name: &'static str,
     unit: &'static str,
     pub(super) more_is_better: bool,
     pub(super) measure: Measure,
-    /// The same of the agent alone.
+    /// The measure of the agent alone.
     pub(super) pipe: Option<Measure>,
 }
 
@@ -184,7 +183,7 @@ fn memory(bench: &Bench) -> Result<f64> {
     Ok(pss_bytes(bench.home.daemon()?.pid)? as f64 / 1e6)
 }
 
-/// Milliseconds.
+/// Returns a time in milliseconds.
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -38,7 +38,7 @@ pub struct Options {
     /// The number of the package among those of one version.
     #[arg(long, default_value_t = 1)]
     revision: u32,
-    /// Make only these.
+    /// Make only packages of these kinds.
     #[arg(long, value_delimiter = ',', default_value = "tar,deb,rpm")]
     only: Vec<Kind>,
     /// Build everything once more, elsewhere, and compare.
