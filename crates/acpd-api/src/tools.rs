@@ -1,7 +1,10 @@
 //! The sets of tools that acpd lends to agents, as an MCP server.
 
+use serde::Deserialize;
+
 /// A set of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tools {
     /// Work with other agents.
     Delegate,

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use acp_wire::str_at;
 use acpd_api::{Cost, HookEvent, McpKind};
+use serde::Deserialize;
 
 pub use acp_wire::acp::Services;
 pub use acpd_api::Reseed;
@@ -152,7 +153,8 @@ pub struct BudgetLimit {
     pub when_over: WhenOver,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WhenOver {
     #[default]
     Warn,
@@ -268,7 +270,8 @@ pub struct McpServer {
 }
 
 /// Clients whose `session/close` closes a shared session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ClosedBy {
     /// No client's: each leaves, and the last one closes the session.
     #[default]
@@ -278,7 +281,8 @@ pub enum ClosedBy {
 }
 
 /// Treatment of a session that cannot be restored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnLost {
     /// The next prompt goes to a new session of the agent, behind a summary, and that is told.
     #[default]
@@ -288,7 +292,8 @@ pub enum OnLost {
 }
 
 /// Treatment of a task whose turn was interrupted by the death of its process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnInterrupted {
     /// Nothing: a person can send the prompt again.
     #[default]
@@ -298,7 +303,8 @@ pub enum OnInterrupted {
 }
 
 /// Treatment of a task whose turn ended at a usage limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnLimit {
     /// Nothing: a person can send another prompt when it is over.
     #[default]
@@ -391,7 +397,8 @@ impl Profile {
 }
 
 /// How many processes an agent profile has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sharing {
     /// All sessions share one.
     #[default]

@@ -28,11 +28,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
         keep_deleted: ms(config.daemon.keep_deleted),
         workspaces: config.workspaces.iter().map(workspace).collect(),
-        retention: Limits {
-            max_age: config.retention.max_age.map(ms),
-            max_sessions: config.retention.max_sessions,
-            max_size: config.retention.max_size,
-        },
+        retention: limits(&config.retention),
         budget: budget(config),
         delegation: delegation(config),
         time_zone: TimeZone::system,
@@ -67,11 +63,15 @@ fn workspace(workspace: &config::Workspace) -> Workspace {
         agent: workspace.agent.clone(),
         defaults: Defaults { model: workspace.model.clone(), mode: workspace.mode.clone() },
         keep: workspace.keep,
-        retention: Limits {
-            max_age: workspace.max_age.map(ms),
-            max_sessions: workspace.max_sessions,
-            max_size: workspace.max_size,
-        },
+        retention: limits(&workspace.retention),
+    }
+}
+
+fn limits(retention: &config::Retention) -> Limits {
+    Limits {
+        max_age: retention.max_age.map(ms),
+        max_sessions: retention.max_sessions,
+        max_size: retention.max_size,
     }
 }
 
@@ -116,9 +116,9 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         cancel_timeout: ms(profile.cancel_timeout),
         stall_notice: profile.stall_notice.map_or(0, ms),
         stop: StopTimes {
-            eof: ms(profile.stop_eof),
-            term: ms(profile.stop_term),
-            leftovers: ms(profile.stop_leftovers),
+            eof: ms(profile.stop.eof),
+            term: ms(profile.stop.term),
+            leftovers: ms(profile.stop.leftovers),
         },
         restart: Restart {
             on_failure: profile.restart == config::Restart::OnFailure,

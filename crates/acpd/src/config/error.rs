@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration: what, where in the file, and the way out.
+//! Mistakes of a configuration: each with its place in the file, and what to do about it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,26 +9,26 @@ use std::path::Path;
 use acpd_api::{ConfigMistake, Untrusted, nearest};
 use acpd_sys::file::ReadError;
 
-/// The most mistakes that are told of one file.
+/// The most mistakes that are reported of one file.
 const MOST: usize = 100;
 
-/// The configuration cannot be used. Shown, it tells every mistake with its place, and the way out of each if there
+/// The configuration cannot be used. Displayed, it has every mistake with its place, and the hint of each if there
 /// are several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// In the order of the file; never empty.
     mistakes: Vec<ConfigMistake>,
-    /// How many there are, told or not.
+    /// How many there are, reported or not.
     count: usize,
 }
 
 impl ConfigError {
-    /// What is wrong, in the order of the file: at least one mistake, and no more than a person could want to read.
+    /// The mistakes in the order of the file: at least one, and no more than a person could want to read.
     pub fn mistakes(&self) -> &[ConfigMistake] {
         &self.mistakes
     }
 
-    /// The way out, if there is one mistake alone.
+    /// The hint, if there is one mistake alone.
     pub fn hint(&self) -> Option<&str> {
         match &self.mistakes[..] {
             [only] => only.hint.as_ref().map(Untrusted::raw),
@@ -85,14 +85,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A text with a name, and what is wrong with it. The readers of its parts share it, so that no mistake hides another.
-pub(super) struct Text<'a> {
+/// The text of a file, and the mistakes found in it. Its readers share it, so that no mistake hides another.
+pub(super) struct SourceText<'a> {
     path: &'a Path,
     pub(super) content: &'a str,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
-/// Something that is wrong at these bytes of a text.
+/// A mistake at a byte of the text.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Mistake {
     start: usize,
@@ -100,27 +100,20 @@ struct Mistake {
     hint: Option<String>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> SourceText<'a> {
     pub(super) fn new(path: &'a Path, content: &'a str) -> Self {
         Self { path, content, mistakes: RefCell::default() }
     }
 
-    /// Notes what is wrong at the bytes `span`.
+    /// Adds a mistake at the bytes `span`.
     pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
         self.mistakes.borrow_mut().push(Mistake { start: span.start, message, hint });
     }
 
-    /// How many mistakes were noted so far.
-    pub(super) fn mistakes(&self) -> usize {
-        self.mistakes.borrow().len()
-    }
-
-    /// What was read, unless something is wrong with it.
+    /// Returns `read`, unless there are mistakes.
     pub(super) fn checked<T>(&self, read: T) -> Result<T, ConfigError> {
         let mut mistakes = self.mistakes.take();
         mistakes.sort();
-        // `[defaults]` is read for each agent.
-        mistakes.dedup();
         let count = mistakes.len();
         if count == 0 {
             return Ok(read);
@@ -140,18 +133,13 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The line of a byte position, counted from 1.
-pub(super) fn line_of(text: &str, byte: usize) -> u32 {
-    position(text, byte).0
-}
-
 /// Line and column (in characters) of a byte position, both counted from 1.
-fn position(text: &str, byte: usize) -> (u32, u32) {
+pub(super) fn position(text: &str, byte: usize) -> (u32, u32) {
     let before = &text[..text.floor_char_boundary(byte)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;
     let column = before[line_start..].chars().count() + 1;
-    // A file that is read is far shorter.
+    // Files of more than 4 MiB are refused.
     (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
 }
 
@@ -174,7 +162,7 @@ pub(super) fn did_you_mean<'a>(
     nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 
-/// There is no agent of that name that could be used.
+/// No agent of this name can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnknownAgent {
@@ -183,7 +171,7 @@ pub struct UnknownAgent {
 }
 
 impl UnknownAgent {
-    /// The way out: the nearest name, and all the names there are.
+    /// The nearest name, and all the names there are.
     pub fn hint(&self) -> &str {
         &self.hint
     }

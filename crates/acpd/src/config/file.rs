@@ -1,473 +1,309 @@
-//! Reads the text of a configuration file into values, and names the place of everything that is wrong.
+//! The whole file, and what must fit together in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use acpd_policy::{PolicyConfig, RuleConfig};
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
-use crate::config::error::{ConfigError, Text, did_you_mean};
-use crate::config::keys::fault::Fault;
-use crate::config::keys::{Key, Keys, Scope, kind};
+use crate::config::document::{self, Value, in_order, is_misplaced};
+use crate::config::error::{ConfigError, SourceText, did_you_mean};
+use crate::config::format::{As, Each, Record, Table, Word};
+use crate::config::layers::{Layers, get, json};
+use crate::config::policy::PolicyFormat;
+use crate::config::profile::{CATALOGUE_KEYS, Profile, Source};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
-use crate::config::tables::mcp::{self, McpServer};
-use crate::config::tables::profile::{
-    Budget, Daemon, Hooks, Profile, Root, Source, Transport, Tui, Workspace,
-};
-use crate::config::tables::retention::Retention;
+use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::servers::{McpServer, contradiction};
 
-/// Keys that acpd no longer has: the table, the key, and what to do instead.
-const REMOVED: [(&str, &str, &str); 2] = [
-    ("daemon", "host", "delete it: each agent has a shim"),
-    ("tui", "keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them"),
-];
+/// The configuration of acpd.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct File {
+    /// The agent for clients that name none. When unset: the first one configured under
+    /// `[agents]`, else the first one of [known agents](#known-agents) that is tried and installed,
+    /// else `demo`, a script.
+    default_agent: Option<String>,
+    /// How the daemon itself behaves.
+    #[serde(with = "As::<Record<Daemon>>")]
+    daemon: Daemon,
+    /// Commands that are run when something happens.
+    #[serde(with = "As::<Record<Hooks>>")]
+    hooks: Hooks,
+    /// What may be spent.
+    #[serde(with = "As::<Record<Budget>>")]
+    budget: Budget,
+    /// How much of what was said is kept.
+    #[serde(with = "As::<Record<Retention>>")]
+    retention: Retention,
+    /// How acpd's own views look.
+    #[serde(with = "As::<Record<Tui>>")]
+    tui: Tui,
+    /// What counts for every agent.
+    #[serde(with = "As::<Record<Profile>>")]
+    defaults: Profile,
+    /// Agents: those that acpd knows, and your own.
+    #[serde(with = "As::<Table<Word, Record<Profile>>>")]
+    agents: BTreeMap<String, Profile>,
+    /// Directories with settings of their own.
+    #[serde(with = "As::<Each<Record<Workspace>>>")]
+    workspace: Vec<Workspace>,
+    /// MCP servers for agents.
+    #[serde(with = "As::<Table<Word, Record<McpServer>>>")]
+    mcp: BTreeMap<String, McpServer>,
+    /// Who answers permission questions without a person.
+    #[serde(with = "As::<PolicyFormat>")]
+    policy: PolicyConfig,
+}
 
-type Name<'i> = Spanned<DeString<'i>>;
-type Value<'i> = Spanned<DeValue<'i>>;
+/// The form of the name of an agent.
+pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
+/// The form of the name of an MCP server: agents make names of tools out of it.
+pub(super) const SERVER_NAME: &str = "^[A-Za-z0-9_-]+$";
 
-/// Reads the user's file over the agents of the catalogue.
+/// Agents of the catalogue over the defaults alone.
+static KNOWN: LazyLock<BTreeMap<String, Profile>> = LazyLock::new(|| {
+    let file: File = document::read(Layers::new(DeTable::new()).merged(true))
+        .expect("the built-in catalogue is tested");
+    file.agents
+});
+
+/// Reads the user's file over the agents of the catalogue, with the layers of all tables.
 ///
-/// All mistakes are told, but for those that may come of another one: while it is no TOML nothing in it is
-/// understood, and what must fit together is looked at where all of it could be read.
-pub(super) fn read(
-    path: &Path,
-    text: &str,
-    catalogue: BTreeMap<String, Profile>,
-) -> Result<Config, ConfigError> {
-    let text = Text::new(path, text);
-    let document = document(&text)?;
-    let config = config(&text, document.get_ref(), catalogue);
-    text.checked(config)
-}
-
-/// Reads all sections. What is wrong in them is noted in the text, and left out.
-fn config(text: &Text<'_>, document: &DeTable<'_>, catalogue: BTreeMap<String, Profile>) -> Config {
-    let top = Section::new(text, None, Scope::Shared);
-    let mut root = Root::default();
-    let mut daemon = Daemon::default();
-    let mut hooks = Hooks::default();
-    let mut budget = Budget::default();
-    let mut retention = Retention::default();
-    let mut tui = Tui::default();
-    let mut workspaces = Vec::new();
-    let (mut defaults, mut tables, mut servers) = (None, None, None);
-    let mut policy = PolicyConfig::default();
-    for (name, value) in in_order(document) {
-        match name.get_ref().as_ref() {
-            "daemon" => top.section("daemon", value, &mut daemon),
-            "hooks" => top.section("hooks", value, &mut hooks),
-            "budget" => top.section("budget", value, &mut budget),
-            "retention" => top.section("retention", value, &mut retention),
-            "tui" => top.section("tui", value, &mut tui),
-            "defaults" => defaults = top.table("defaults", value),
-            "agents" => tables = top.table("agents", value),
-            "workspace" => workspaces = read_workspaces(&top, value),
-            "mcp" => servers = top.table("mcp", value),
-            "policy" => policy = read_policy(&top, value),
-            known if Root::keys().iter().any(|key| key.name == known) => {
-                top.entry(&Root::keys(), known, name, value, &mut root);
-            }
-            unknown => top.unknown(name, unknown, top_level_hint(unknown)),
-        }
+/// All mistakes are reported, but for those that may come of another one: what must fit together is looked at where
+/// all of it could be read.
+pub(super) fn read<'t>(
+    path: &'t Path,
+    content: &'t str,
+) -> Result<(Config, Layers<'t>), ConfigError> {
+    let text = SourceText::new(path, content);
+    let document = document::parse(&text)?;
+    let (mut allowed, mut flawed) = (document.clone(), BTreeSet::new());
+    take_misplaced(&text, &mut allowed, &mut flawed);
+    let layers = Layers::new(document::sift::<File>(&text, allowed, &mut flawed));
+    let has_defaults = layers.table("defaults").is_some();
+    let mut file: File = document::read(layers.merged(has_defaults)).unwrap_or_else(|_| {
+        // Each part could be read.
+        let message = "the parts of the configuration do not fit together";
+        text.mistake(&(0..0), message.to_owned(), None);
+        File::default()
+    });
+    if !has_defaults {
+        let own = std::mem::replace(&mut file.agents, KNOWN.clone());
+        file.agents.extend(own);
     }
-
-    let (agents, configured) = read_agents(&top, defaults, tables, catalogue);
-    let mcp = servers.map(|tables| read_servers(&top, tables, &agents)).unwrap_or_default();
-    let names = || agents.keys().map(String::as_str);
-    for (span, workspace) in &workspaces {
-        if let Some(unknown) = workspace.agent.as_ref().filter(|agent| !agents.contains_key(*agent))
-        {
-            let message = format!("`agent` in `[[workspace]]`: no agent is called `{unknown}`");
-            text.mistake(span, message, did_you_mean(unknown, names()));
-        }
-    }
-    let workspaces = workspaces.into_iter().map(|(_, workspace)| workspace).collect();
-    let default_agent = root.default_agent.or_else(|| configured.first().cloned());
-    let default_is_found = default_agent.is_none();
-    let default_agent = default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned());
+    let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };
+    let (agents, configured) = check.agents(std::mem::take(&mut file.agents));
+    check.servers(&mut file.mcp, &agents);
+    check.workspaces(&file.workspace, &agents);
+    check.rules(&file.policy.rules);
+    let default_agent = file.default_agent.or(configured);
     let config = Config {
-        daemon,
-        hooks,
-        budget,
-        retention,
-        tui,
-        workspaces,
-        policy,
-        default_agent,
-        default_is_found,
+        daemon: file.daemon,
+        hooks: file.hooks,
+        budget: file.budget,
+        retention: file.retention,
+        tui: file.tui,
+        workspaces: file.workspace,
+        policy: file.policy,
+        default_is_found: default_agent.is_none(),
+        default_agent: default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned()),
         agents,
-        mcp,
+        mcp: file.mcp,
     };
-    check_default(text, document, &config);
-    config
+    check.default_agent(&config);
+    text.checked((config, layers))
 }
 
-/// The agents of the catalogue with what `[defaults]` and the tables of agents say, and which of them have such a
-/// table, in the order of the file.
-fn read_agents(
-    top: &Section<'_>,
-    defaults: Option<&DeTable<'_>>,
-    tables: Option<&DeTable<'_>>,
-    catalogue: BTreeMap<String, Profile>,
-) -> (BTreeMap<String, Profile>, Vec<String>) {
-    let text = top.text;
-    let fresh = |profile: Profile| over_defaults(text, defaults, profile);
-    let known = catalogue.into_iter().map(|(name, profile)| (name, fresh(profile)));
-    let mut agents: BTreeMap<String, Profile> = known.collect();
-    let mut configured = Vec::new();
-    for (key, value) in tables.into_iter().flat_map(in_order) {
-        let name = key.get_ref().to_string();
-        if !kind::valid_name(&name) {
-            let message = format!("`{name}` is not a name for an agent");
-            text.mistake(&key.span(), message, Some(kind::NAME_RULE.to_owned()));
-            continue;
+/// Takes keys out that cannot be set where they stand, and reports them.
+fn take_misplaced(
+    text: &SourceText<'_>,
+    document: &mut DeTable<'_>,
+    flawed: &mut BTreeSet<String>,
+) {
+    let mut take = |header: &str, value: &mut Value<'_>| {
+        let DeValue::Table(table) = value.get_mut() else { return };
+        let misplaced = table.keys().filter(|name| is_misplaced(header, name.get_ref()));
+        for name in misplaced.cloned().collect::<Vec<_>>() {
+            table.remove(&name);
+            flawed.insert(header.to_owned());
+            let key = name.get_ref().as_ref();
+            let hint = (!CATALOGUE_KEYS.contains(&key))
+                .then(|| format!("set `{key}` in the `[agents.NAME]` table it is meant for"));
+            text.mistake(&name.span(), format!("`{key}` cannot be set in `[{header}]`"), hint);
         }
-        let (mut profile, source) = match agents.remove(&name) {
-            Some(known) => (known, Source::Both),
-            None => (fresh(Profile::named(&name)), Source::User),
-        };
-        let header = format!("agents.{name}");
-        let before = text.mistakes();
-        if let Some(table) = top.table(&header, value) {
-            Section::new(text, Some(header), Scope::Agent).profile(table, &mut profile);
-            let starts_nothing = matches!(profile.transport(), Transport::TcpConnect(_));
-            if starts_nothing && table.get("command").is_none() {
-                profile.drop_known_command();
+    };
+    if let Some(defaults) = document.get_mut("defaults") {
+        take("defaults", defaults);
+    }
+    if let Some(DeValue::Table(agents)) = document.get_mut("agents").map(Spanned::get_mut) {
+        for (name, agent) in agents {
+            take(&format!("agents.{}", name.get_ref()), agent);
+        }
+    }
+}
+
+/// Looks at what must fit together.
+struct Check<'c, 't> {
+    text: &'c SourceText<'t>,
+    /// The file as it was written.
+    document: &'c DeTable<'t>,
+    layers: &'c Layers<'t>,
+    /// Headers of tables with mistakes.
+    flawed: &'c BTreeSet<String>,
+}
+
+type Agents = BTreeMap<String, Profile>;
+
+impl<'t> Check<'_, 't> {
+    fn mistake(&self, span: &Range<usize>, message: String, hint: &str) {
+        self.text.mistake(span, message, Some(hint.to_owned()));
+    }
+
+    /// The names in a table of the file, with their places.
+    fn names(&self, table: &str) -> Vec<(String, Range<usize>)> {
+        let table = self.document.get(table).and_then(|table| table.get_ref().as_table());
+        let names = table.into_iter().flat_map(in_order);
+        names.map(|(name, _)| (name.get_ref().to_string(), name.span())).collect()
+    }
+
+    /// A table of the file in which nothing is wrong.
+    fn flawless(&self, header: &str) -> Option<&DeTable<'t>> {
+        self.layers.table(header).filter(|_| !self.flawed.contains(header))
+    }
+
+    /// Returns the agents, and the first one in the file that is enabled.
+    fn agents(&self, mut agents: Agents) -> (Agents, Option<String>) {
+        agents.retain(|name, _| is_agent_name(name));
+        for (position, (name, known)) in in_order(&self.layers.catalogue).into_iter().enumerate() {
+            let Some(profile) = agents.get_mut(&**name.get_ref()) else { continue };
+            let own = self.layers.table(&format!("agents.{}", name.get_ref()));
+            profile.position = position;
+            profile.source = if own.is_some() { Source::Both } else { Source::Catalogue };
+            profile.is_known_command =
+                !own.is_some_and(|own| own.contains_key("command")) && !profile.is_remote();
+            let inherited = known.get_ref().get("inherit_env").map(Spanned::get_ref);
+            let inherited = inherited.and_then(DeValue::as_array);
+            profile.known_variables = inherited.map_or(0, |names| names.len());
+        }
+        let mut configured = None;
+        for (name, span) in self.names("agents") {
+            if !is_agent_name(&name) {
+                let hint = "a name is made of lower-case letters, digits and `-`, and begins with a letter";
+                self.mistake(&span, format!("`{name}` is not a name for an agent"), hint);
+                continue;
             }
-            if text.mistakes() > before {
-                // What is left of it need not fit together.
+            let profile = agents.entry(name.clone()).or_default();
+            if profile.enabled && configured.is_none() {
+                configured = Some(name.clone());
+            }
+            let lacks_command = profile.command.is_empty() && !profile.is_remote();
+            if self.flawless(&format!("agents.{name}")).is_none() {
+                // A misfit may come of the mistake.
             } else if let Some((what, hint)) = profile.contradiction() {
-                let message = format!("agent `{name}` {what}");
-                text.mistake(&key.span(), message, Some(hint.to_owned()));
-            } else if profile.command.is_empty() && !starts_nothing {
-                let hint = did_you_mean(&name, agents.keys().map(String::as_str))
+                self.mistake(&span, format!("agent `{name}` {what}"), hint);
+            } else if lacks_command {
+                let others = agents.keys().map(String::as_str).filter(|other| *other != name);
+                let hint = did_you_mean(&name, others)
                     .unwrap_or_else(|| format!("say how to start it: `command = [\"{name}\", …]`"));
-                text.mistake(&key.span(), format!("agent `{name}` has no `command`"), Some(hint));
+                self.mistake(&span, format!("agent `{name}` has no `command`"), &hint);
             }
         }
-        profile.source = source;
-        if profile.enabled {
-            configured.push(name.clone());
+        for (name, profile) in &mut agents {
+            profile.name.clone_from(name);
         }
-        agents.insert(name, profile);
+        (agents, configured)
     }
-    for profile in agents.values_mut() {
-        profile.finish();
-    }
-    (agents, configured)
-}
 
-/// Directories with settings of their own, with their places.
-fn read_workspaces(top: &Section<'_>, value: &Value<'_>) -> Vec<(Range<usize>, Workspace)> {
-    let Some(items) = value.get_ref().as_array() else {
-        let fault = Fault::wrong_type(value, "a list of tables: `[[workspace]]`");
-        top.fault("workspace", fault);
-        return Vec::new();
-    };
-    let mut workspaces = Vec::new();
-    for item in items {
-        let Some(table) = top.table("workspace", item) else { continue };
-        let mut workspace = Workspace::default();
-        let section = Section::new(top.text, Some("[workspace]".to_owned()), Scope::Shared);
-        section.apply(table, &mut workspace);
-        if table.get("path").is_none() {
-            let hint = "say which directory it is: `path = \"~/src/api\"`".to_owned();
-            top.text.mistake(&item.span(), "`[[workspace]]` has no `path`".to_owned(), Some(hint));
-        }
-        workspaces.push((item.span(), workspace));
-    }
-    workspaces
-}
-
-/// The tables of MCP servers, which may be for some of the `agents` only.
-fn read_servers(
-    top: &Section<'_>,
-    tables: &DeTable<'_>,
-    agents: &BTreeMap<String, Profile>,
-) -> BTreeMap<String, McpServer> {
-    let text = top.text;
-    let mut servers = BTreeMap::new();
-    for (key, value) in in_order(tables) {
-        let name = key.get_ref().to_string();
-        if !mcp::valid_name(&name) {
-            let message = format!("`{name}` is not a name for an MCP server");
-            text.mistake(&key.span(), message, Some(mcp::NAME_RULE.to_owned()));
-            continue;
-        }
-        let header = format!("mcp.{name}");
-        let Some(table) = top.table(&header, value) else { continue };
-        let mut server = McpServer::named(&name);
-        let before = text.mistakes();
-        Section::new(text, Some(header), Scope::Shared).apply(table, &mut server);
-        if let Some((what, hint)) = server.contradiction().filter(|_| text.mistakes() == before) {
-            let message = format!("MCP server `{name}` {what}");
-            text.mistake(&key.span(), message, Some(hint.to_owned()));
-        }
-        for unknown in server.agents.iter().filter(|agent| !agents.contains_key(*agent)) {
-            let span = table.get("agents").map_or_else(|| key.span(), Spanned::span);
-            let message = format!("`agents` in `[mcp.{name}]`: no agent is called `{unknown}`");
-            let hint = did_you_mean(unknown, agents.keys().map(String::as_str));
-            text.mistake(&span, message, hint);
-        }
-        server.finish();
-        servers.insert(name, server);
-    }
-    servers
-}
-
-/// The table of rules: each is read by its own crate.
-fn read_policy(top: &Section<'_>, value: &Value<'_>) -> PolicyConfig {
-    let mut config = PolicyConfig::default();
-    for (name, value) in top.table("policy", value).into_iter().flat_map(in_order) {
-        match (name.get_ref().as_ref(), value.get_ref().as_array()) {
-            ("default", _) => config.default = part(top.text, value).unwrap_or_default(),
-            ("rules", Some(rules)) => {
-                for (rule, at) in rules.iter().zip(1..) {
-                    config.rules.extend(read_rule(top.text, rule, at));
-                }
+    fn servers(&self, servers: &mut BTreeMap<String, McpServer>, agents: &Agents) {
+        let is_default = |key: &str, value: &Value<'_>| {
+            let default = get(&self.layers.defaults, &format!("mcp.{key}"));
+            default.is_some_and(|default| json(default) == json(value))
+        };
+        for (name, span) in self.names("mcp") {
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if name.is_empty() || !name.chars().all(is_allowed) {
+                let hint = "a name is made of letters, digits, `-` and `_`";
+                self.mistake(&span, format!("`{name}` is not a name for an MCP server"), hint);
+                continue;
             }
-            ("rules", None) => top.fault("policy.rules", Fault::wrong_type(value, "a list")),
-            (unknown, _) => {
-                let hint = did_you_mean(unknown, ["default", "rules"]);
-                Section::new(top.text, Some("policy".to_owned()), Scope::Shared)
-                    .unknown(name, unknown, hint);
+            let Some(server) = servers.get_mut(&name) else { continue };
+            let header = format!("mcp.{name}");
+            let contradiction = self.flawless(&header).and_then(|table| {
+                let has = |key: &str| table.get(key).is_some_and(|value| !is_default(key, value));
+                contradiction(&name, has)
+            });
+            if let Some((what, hint)) = contradiction {
+                self.mistake(&span, format!("MCP server `{name}` {what}"), hint);
+            }
+            let list = get(&self.layers.file, &format!("{header}.agents"));
+            let span = list.map_or(span, Spanned::span);
+            self.known(&span, &format!("`agents` in `[{header}]`"), &server.agents, agents);
+            server.name = name;
+        }
+    }
+
+    fn workspaces(&self, workspaces: &[Workspace], agents: &Agents) {
+        let written = self.document.get("workspace").and_then(|list| list.get_ref().as_array());
+        for table in written.into_iter().flat_map(|list| list.iter()) {
+            if table.get_ref().is_table() && table.get_ref().get("path").is_none() {
+                let hint = "say which directory it is: `path = \"~/src/api\"`";
+                self.mistake(&table.span(), "`[[workspace]]` has no `path`".to_owned(), hint);
             }
         }
-    }
-    config
-}
-
-/// The rule at this place in their list, counted from 1, if it can be used.
-fn read_rule(text: &Text<'_>, value: &Value<'_>, at: usize) -> Option<RuleConfig> {
-    let rule: RuleConfig = part(text, value)?;
-    let name = rule.name.clone().or_else(|| Some(format!("rule {at}")));
-    let alone = vec![RuleConfig { name, ..rule.clone() }];
-    match policy(&PolicyConfig { rules: alone, ..PolicyConfig::default() }) {
-        Ok(_) => Some(rule),
-        Err(error) => {
-            let hint = error.hint().map(str::to_owned);
-            text.mistake(&value.span(), format!("`policy`: {error}"), hint);
-            None
-        }
-    }
-}
-
-/// A part of the table of rules.
-fn part<T: DeserializeOwned>(text: &Text<'_>, value: &Value<'_>) -> Option<T> {
-    let part = T::deserialize(value.clone().into_deserializer());
-    let wrong = |error: toml::de::Error| {
-        let span = error.span().unwrap_or_else(|| value.span());
-        text.mistake(&span, format!("`policy`: {}", error.message()), None);
-    };
-    part.map_err(wrong).ok()
-}
-
-/// Reads the catalogue, whose tables are named after the agents.
-pub(super) fn read_catalogue(
-    path: &Path,
-    text: &str,
-) -> Result<BTreeMap<String, Profile>, ConfigError> {
-    let text = Text::new(path, text);
-    let mut agents = BTreeMap::new();
-    for (position, (name, value)) in in_order(document(&text)?.get_ref()).into_iter().enumerate() {
-        let name = name.get_ref().to_string();
-        let section = Section::new(&text, Some(name.clone()), Scope::Catalogue);
-        let Some(table) = section.table(&name, value) else { continue };
-        let mut profile = Profile::named(&name);
-        section.profile(table, &mut profile);
-        profile.source = Source::Catalogue;
-        profile.position = position;
-        profile.is_known_command = true;
-        agents.insert(name, profile);
-    }
-    text.checked(agents)
-}
-
-fn document<'t>(text: &Text<'t>) -> Result<Spanned<DeTable<'t>>, ConfigError> {
-    let (document, errors) = DeTable::parse_recoverable(text.content);
-    for error in errors {
-        let span = error.span().unwrap_or_default();
-        // The message alone: the full text of the error quotes the line, which may hold a secret.
-        text.mistake(&span, format!("not valid TOML: {}", error.message()), None);
-    }
-    text.checked(document)
-}
-
-/// The entries as they stand in the file, so that what is said first counts first.
-fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(name, _)| name.span().start);
-    entries
-}
-
-/// Lays `[defaults]` over what the catalogue says of an agent.
-fn over_defaults(text: &Text<'_>, defaults: Option<&DeTable<'_>>, mut profile: Profile) -> Profile {
-    if let Some(defaults) = defaults {
-        let section = Section::new(text, Some("defaults".to_owned()), Scope::Shared);
-        section.profile(defaults, &mut profile);
-    }
-    profile
-}
-
-/// The default agent must be one that can be used.
-fn check_default(text: &Text<'_>, document: &DeTable<'_>, config: &Config) {
-    if let (Err(unknown), Some(value)) =
-        (config.agent(&config.default_agent), document.get("default_agent"))
-    {
-        let hint = Some(unknown.hint().to_owned());
-        text.mistake(&value.span(), format!("`default_agent`: {unknown}"), hint);
-    }
-}
-
-/// A key that is unknown at the top may be misspelt, or may belong into one of the tables.
-fn top_level_hint(unknown: &str) -> Option<String> {
-    let has = |names: Vec<&'static str>| names.contains(&unknown);
-    if has(names::<Daemon>()) {
-        Some(format!("`{unknown}` belongs in `[daemon]`"))
-    } else if has(names::<Hooks>()) {
-        Some(format!("`{unknown}` belongs in `[hooks]`"))
-    } else if has(names::<Budget>()) {
-        Some(format!("`{unknown}` belongs in `[budget]`"))
-    } else if has(names::<Retention>()) {
-        Some(format!("`{unknown}` belongs in `[retention]`"))
-    } else if has(names::<Profile>()) {
-        Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
-    } else {
-        let tables = [
-            "daemon",
-            "hooks",
-            "budget",
-            "retention",
-            "tui",
-            "workspace",
-            "defaults",
-            "agents",
-            "policy",
-            "mcp",
-        ];
-        did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
-    }
-}
-
-fn names<T: Keys>() -> Vec<&'static str> {
-    T::keys().iter().map(|key| key.name).collect()
-}
-
-/// A table of the file that is being read.
-struct Section<'a> {
-    text: &'a Text<'a>,
-    /// Its header without the brackets; none at the top of the file.
-    header: Option<String>,
-    scope: Scope,
-}
-
-impl<'a> Section<'a> {
-    fn new(text: &'a Text<'a>, header: Option<String>, scope: Scope) -> Self {
-        Self { text, header, scope }
-    }
-
-    /// Takes over all that the table `value`, called `name`, says.
-    fn section<T: Keys>(&self, name: &str, value: &Value<'_>, into: &mut T) {
-        if let Some(table) = self.table(name, value) {
-            Section::new(self.text, Some(name.to_owned()), Scope::Shared).apply(table, into);
+        for (table, workspace) in self.layers.workspaces().iter().zip(workspaces) {
+            self.known(&table.span(), "`agent` in `[[workspace]]`", &workspace.agent, agents);
         }
     }
 
-    /// Takes over all that `table` says.
-    fn apply<T: Keys>(&self, table: &DeTable<'_>, into: &mut T) {
-        self.walk(&T::keys(), "", table, into);
-    }
-
-    /// Takes over all that `table` says about an agent.
-    fn profile(&self, table: &DeTable<'_>, profile: &mut Profile) {
-        if let Some(command) = table.get("command") {
-            profile.replace_command(command.get_ref().is_array());
-        }
-        self.apply(table, profile);
-    }
-
-    fn walk<T>(&self, keys: &[Key<T>], prefix: &str, table: &DeTable<'_>, into: &mut T) {
-        for (name, value) in in_order(table) {
-            self.entry(keys, &format!("{prefix}{}", name.get_ref()), name, value, into);
-        }
-    }
-
-    /// Takes over one entry, whose dotted name within the section is `full`.
-    fn entry<T>(
+    /// Reports names of agents that are not there.
+    fn known<'n>(
         &self,
-        keys: &[Key<T>],
-        full: &str,
-        name: &Name<'_>,
-        value: &Value<'_>,
-        into: &mut T,
+        span: &Range<usize>,
+        key: &str,
+        names: impl IntoIterator<Item = &'n String>,
+        agents: &Agents,
     ) {
-        let prefix = format!("{full}.");
-        match keys.iter().find(|key| key.name == full) {
-            Some(key) if key.scope > self.scope => self.misplaced(name, full, key.scope),
-            Some(key) => {
-                if let Err(fault) = (key.set)(into, value) {
-                    self.fault(full, fault);
-                }
-            }
-            None if keys.iter().any(|key| key.name.starts_with(&prefix)) => {
-                let below = keys.iter().filter(|key| key.name.starts_with(&prefix));
-                let scope = below.map(|key| key.scope).min().unwrap_or(self.scope);
-                let is_empty = value.get_ref().as_table().is_none_or(DeTable::is_empty);
-                if scope > self.scope && is_empty {
-                    // With keys in it, each of them is told.
-                    self.misplaced(name, full, scope);
-                } else if let Some(table) = self.table(full, value) {
-                    self.walk(keys, &prefix, table, into);
-                }
-            }
-            None => {
-                let here = keys.iter().filter(|key| key.scope <= self.scope);
-                self.unknown(name, full, did_you_mean(full, here.map(|key| key.name)));
+        for unknown in names.into_iter().filter(|name| !agents.contains_key(*name)) {
+            let hint = did_you_mean(unknown, agents.keys().map(String::as_str));
+            self.text.mistake(span, format!("{key}: no agent is called `{unknown}`"), hint);
+        }
+    }
+
+    /// Each rule by itself: its crate stops at the first one that cannot be used.
+    fn rules(&self, rules: &[RuleConfig]) {
+        let list = |document: &DeTable<'t>| -> Vec<Range<usize>> {
+            let rules = get(document, "policy.rules").and_then(|rules| rules.get_ref().as_array());
+            rules.into_iter().flat_map(|rules| rules.iter()).map(Spanned::span).collect()
+        };
+        let written = list(self.document);
+        for (rule, span) in rules.iter().zip(list(&self.layers.file)) {
+            let at = written.iter().position(|other| *other == span).map_or(0, |at| at + 1);
+            let name = rule.name.clone().or_else(|| Some(format!("rule {at}")));
+            let rules = vec![RuleConfig { name, ..rule.clone() }];
+            if let Err(error) = policy(&PolicyConfig { rules, ..PolicyConfig::default() }) {
+                let hint = error.hint().map(str::to_owned);
+                self.text.mistake(&span, format!("`policy`: {error}"), hint);
             }
         }
     }
 
-    /// `value` as the table called `name`.
-    fn table<'t, 'i>(&self, name: &str, value: &'t Value<'i>) -> Option<&'t DeTable<'i>> {
-        let table = value.get_ref().as_table();
-        if table.is_none() {
-            self.fault(name, Fault::wrong_type(value, "a table"));
-        }
-        table
-    }
-
-    /// A key that may stand in other places only.
-    fn misplaced(&self, name: &Name<'_>, full: &str, scope: Scope) {
-        let hint = (scope == Scope::Agent)
-            .then(|| format!("set `{full}` in the `[agents.NAME]` table it is meant for"));
-        let message = format!("`{full}` cannot be set{}", self.place());
-        self.text.mistake(&name.span(), message, hint);
-    }
-
-    fn unknown(&self, name: &Name<'_>, full: &str, hint: Option<String>) {
-        let header = self.header.as_deref().unwrap_or_default();
-        if let Some((_, _, instead)) = REMOVED.iter().find(|key| (key.0, key.1) == (header, full)) {
-            let message = format!("`{full}`{} was removed", self.place());
-            self.text.mistake(&name.span(), message, Some((*instead).to_owned()));
-            return;
-        }
-        self.text.mistake(&name.span(), format!("unknown key `{full}`{}", self.place()), hint);
-    }
-
-    fn fault(&self, full: &str, fault: Fault) {
-        let message = format!("`{full}`{} {}", self.place(), fault.reason);
-        self.text.mistake(&fault.span, message, fault.hint);
-        for fault in fault.more {
-            self.fault(full, fault);
+    /// The default agent must be one that can be used.
+    fn default_agent(&self, config: &Config) {
+        if let (Err(unknown), Some(value)) =
+            (config.agent(&config.default_agent), self.layers.file.get("default_agent"))
+        {
+            self.mistake(&value.span(), format!("`default_agent`: {unknown}"), unknown.hint());
         }
     }
+}
 
-    /// " in `[agents.claude]`", or nothing at the top of the file.
-    fn place(&self) -> String {
-        let header = self.header.as_ref();
-        header.map_or_else(String::new, |header| format!(" in `[{header}]`"))
-    }
+fn is_agent_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_allowed)
 }

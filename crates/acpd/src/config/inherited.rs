@@ -1,16 +1,14 @@
-//! Which variables of the daemon's environment a configuration names.
+//! Variables of the daemon's environment that a configuration names.
 
 use acpd_api::is_named;
 
-use crate::config::catalogue;
+use crate::config::profile::Profile;
 use crate::config::resolved::Config;
-use crate::config::tables::auth::CredentialSource;
-use crate::config::tables::mcp::{SecretSource, Value};
-use crate::config::tables::profile::Profile;
+use crate::config::secrets::{CredentialSource, SecretSource, Value};
 
 impl Config {
-    /// Variables of the daemon's environment that an agent gets beside those that every agent gets: names,
-    /// or beginnings of names with a `*`. Whoever passes everything on names nothing.
+    /// Variables of the daemon's environment that an agent gets, without those that every agent gets: names,
+    /// or beginnings of names with a `*`. A `*` alone names nothing.
     pub fn inherits<'c>(&'c self, profile: &'c Profile) -> Vec<&'c str> {
         let inherited = profile.inherit_env.iter().map(String::as_str);
         inherited.filter(|name| *name != "*").chain(self.sources(profile)).collect()
@@ -18,10 +16,7 @@ impl Config {
 
     /// Variables that the user, and not only the catalogue, wants for an agent.
     pub fn wanted_variables<'c>(&'c self, profile: &'c Profile) -> impl Iterator<Item = &'c str> {
-        let known = catalogue::KNOWN.get(&profile.name);
-        // Lists add up.
-        let known = known.map_or(0, |known| known.inherit_env.len());
-        let written = profile.inherit_env.iter().skip(known).map(String::as_str);
+        let written = profile.inherit_env.iter().skip(profile.known_variables).map(String::as_str);
         written.filter(|name| !name.ends_with('*')).chain(self.sources(profile))
     }
 

@@ -1,21 +1,36 @@
-//! The configuration: what the user wrote, over the catalogue of known agents, over the defaults.
+//! The configuration: the user's file over the catalogue of known agents over the defaults.
 //!
-//! The file is the user's and is only ever read. Everything in it is optional; a missing file means
-//! all defaults. Every key is declared once, in `tables`, and that declaration yields the
-//! reader, the default and the line in `docs/configuration.md` alike.
+//! The file is the user's and is only ever read. Everything in it is optional; a missing file means all defaults.
+//!
+//! ```text
+//!  config.toml ─▶ [document] ─▶ tables without mistakes ─▶ [layers] ─▶ one document ─▶ serde ─▶ [resolved::Config]
+//!                    └─▶ every mistake, with its place        └─▶ the origin of each value: `config show`
+//!  the types ─▶ schemars ─▶ [schema] ─▶ docs/config.schema.json, the reference, the keys of `config show`
+//! ```
+//!
+//! Each table of the file is a plain struct of serde (`sections`, `profile`, `servers`). A field is a key; its comment
+//! is the key's documentation; its type, or the format that it names ([`format`](mod@self::format)), is what may be
+//! written. To add a key, add a field, and a line in `defaults.toml` unless it is unset by default.
+//!
+//! The schema is made for `config` verbs and documents alone, and never when a daemon starts.
 
-mod catalogue;
+mod document;
 mod error;
 mod file;
+mod format;
 mod inherited;
-mod keys;
 mod launch;
+mod layers;
 mod on_disk;
+mod policy;
+mod profile;
 mod redacted;
 mod reference;
 mod resolved;
 mod schema;
-mod tables;
+mod secrets;
+mod sections;
+mod servers;
 mod values;
 
 use std::io;
@@ -24,26 +39,24 @@ use std::path::Path;
 use acpd_sys::file::ReadError;
 
 pub use error::{ConfigError, UnknownAgent};
-pub use keys::kind::LONGEST_LINE;
-pub use keys::variables::Variables;
+pub use format::LONGEST_LINE;
 pub use launch::installed::{Installed, installed};
 pub use launch::{
     CommandNotFound, environment, every_agent_gets, executable, fingerprint, resolve_program,
     with_home,
 };
 pub use on_disk::OnDisk;
+pub use profile::{
+    ClosedBy, EmptyTurn, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, Restart,
+    RestoreMethod, Sharing, Source, StopTimes, Transport, Variables,
+};
 pub use redacted::redacted;
 pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use schema::schema;
-pub use tables::auth::{Credential, CredentialSource};
-pub use tables::mcp::{McpServer, SecretSource, Value, Values};
-pub use tables::profile::{
-    Budget, ClosedBy, Daemon, EmptyTurn, Hooks, Offer, OnInterrupted, OnLimit, OnLost, Profile,
-    Reseed, Restart, RestoreMethod, Sharing, Source, Transport, Tui, UseLoginShell, WhenOver,
-    Workspace,
-};
-pub use tables::retention::Retention;
+pub use secrets::{Credential, CredentialSource, SecretSource, Value, Values};
+pub use sections::{Budget, Daemon, Hooks, Retention, Tui, UseLoginShell, WhenOver, Workspace};
+pub use servers::McpServer;
 pub use values::values;
 
 /// The longest file that is read, in bytes: far more than a person writes.
@@ -52,8 +65,8 @@ const LONGEST: u64 = 4 << 20;
 /// Reads the configuration from the file at `path`; a missing file means all defaults.
 ///
 /// # Errors
-/// [`ConfigError`] when the file cannot be read, is not TOML, or says something that acpd does not
-/// understand; it has all mistakes with their places in the file and, where there is one, the way out.
+/// [`ConfigError`] when the file cannot be read, is not TOML, or has something that acpd does not understand; it has
+/// all mistakes with their places in the file and, where there is one, a hint.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     parse(path, &text_of(path)?)
 }
@@ -72,5 +85,5 @@ fn text_of(path: &Path) -> Result<String, ConfigError> {
 /// # Errors
 /// As [`load`], but for the reading of the file.
 pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
-    file::read(path, text, catalogue::KNOWN.clone())
+    Ok(file::read(path, text)?.0)
 }

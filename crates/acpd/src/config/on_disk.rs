@@ -1,5 +1,4 @@
-//! Whether the configuration file still says what the daemon has read. Nobody watches the file: whoever is
-//! asked looks at it.
+//! Changes of the configuration file since the daemon has read it. The file is not watched: each question looks at it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,6 @@
-//! The configuration for somebody else's eyes: which keys are set, and of their values only those that cannot be a secret.
+//! The configuration for a bug report: the keys that are set, and of their values only those that cannot be a secret.
 //!
-//! What is shown is a list, and everything else is hidden: so a key that comes later is hidden until somebody says here that
-//! it may be shown.
+//! A list names the keys that are shown; everything else is hidden, and so is each new key.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use acpd_api::redact::HIDDEN;
 use toml::{Table, Value};
 
 /// Keys whose texts are one of a few words, or names of agents, models and variables.
-const SHOWN: [&str; 24] = [
+const SHOWN: [&str; 23] = [
     "agent",
     "agents",
     "builtin",
@@ -33,8 +32,9 @@ const SHOWN: [&str; 24] = [
     "sharing",
     "type",
     "when_over",
-    "keys",
 ];
+/// Keys of which no message repeats a value.
+pub(super) const SECRET_KEYS: [&str; 4] = ["env", "headers", "credentials", "url"];
 /// Tables in which everything is hidden, numbers too.
 const HIDDEN_TABLES: [&str; 3] = ["env", "headers", "credentials"];
 

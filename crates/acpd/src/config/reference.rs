@@ -1,126 +1,86 @@
-//! Writes the reference section of `docs/configuration.md` from the declarations of the keys.
+//! The reference section of `docs/configuration.md`, from the schema.
 
-use std::fmt::Write as _;
+use std::path::Path;
 
-use crate::config::catalogue;
-use crate::config::keys::{Key, Keys, Scope};
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+
+use crate::config::file::File;
 use crate::config::launch::BASE;
-use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Root, Tui, Workspace};
-use crate::config::tables::retention::Retention;
+use crate::config::profile::{AGENT_KEYS, Profile};
+use crate::config::schema::{keys, with_links};
+use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::servers::McpServer;
+use crate::config::{ConfigError, parse};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///
-/// # Panics
+/// # Errors
 /// When the built-in catalogue cannot be read, which the tests exclude.
-pub fn reference_markdown() -> String {
-    let mut out = String::new();
-    section(&mut out, "Top of the file", "", &Root::keys(), |_| true);
-    section(&mut out, "`[daemon]`", "", &Daemon::keys(), |_| true);
-    section(&mut out, "`[hooks]`", "", &Hooks::keys(), |_| true);
-    section(&mut out, "`[budget]`", "", &Budget::keys(), |_| true);
-    section(&mut out, "`[retention]`", "", &Retention::keys(), |_| true);
-    section(&mut out, "`[tui]`", "", &Tui::keys(), |_| true);
-    section(
-        &mut out,
-        "`[defaults]` and `[agents.NAME]`",
-        "What `[agents.NAME]` says comes before `[defaults]`, which comes before the catalogue.",
-        &Profile::keys(),
-        |key| key.scope == Scope::Shared,
-    );
-    section(&mut out, "Only in `[agents.NAME]`", "", &Profile::keys(), |key| {
-        key.scope == Scope::Agent
-    });
-    section(
-        &mut out,
-        "`[mcp.NAME]`",
-        "An MCP server for agents: a `command` or a `url`.",
-        &McpServer::keys(),
-        |_| true,
-    );
-    section(
-        &mut out,
-        "`[[workspace]]`",
-        "A directory with settings of its own. They come before those of `[agents.NAME]`.",
-        &Workspace::keys(),
-        |_| true,
-    );
-    environment(&mut out);
-    known_agents(&mut out);
-    out
-}
-
-fn section<T>(
-    out: &mut String,
-    title: &str,
-    about: &str,
-    keys: &[Key<T>],
-    wanted: impl Fn(&Key<T>) -> bool,
-) {
-    heading(out, title);
-    if !about.is_empty() {
-        line(out, format_args!("{about}\n"));
+pub fn reference_markdown() -> Result<String, ConfigError> {
+    let schema = with_links();
+    let tables = &schema["properties"];
+    let mut agent_keys = schema["definitions"]["agent"].clone();
+    if let Some(keys) = agent_keys["properties"].as_object_mut() {
+        keys.retain(|name, _| AGENT_KEYS.contains(&name.as_str()));
     }
-    line(out, format_args!("| key | value | default | meaning |"));
-    line(out, format_args!("| --- | --- | --- | --- |"));
-    for key in keys.iter().filter(|key| wanted(key)) {
-        let default = match (key.default)().as_str() {
-            "" => "unset".to_owned(),
-            default => format!("`{default}`"),
-        };
-        let doc: Vec<_> = key.doc.iter().map(|line| line.trim()).collect();
-        let (name, kind, doc) = (key.name, (key.kind)(), doc.join(" "));
-        line(out, format_args!("| `{name}` | {kind} | {default} | {doc} |"));
-    }
-    out.push('\n');
-}
-
-fn environment(out: &mut String) {
-    heading(out, "Environment that every agent gets");
+    let top = json!({"properties": {"default_agent": tables["default_agent"]}});
+    let mut lines = section::<File>("Top of the file", &top);
+    lines.extend(section::<Daemon>("`[daemon]`", &tables["daemon"]));
+    lines.extend(section::<Hooks>("`[hooks]`", &tables["hooks"]));
+    lines.extend(section::<Budget>("`[budget]`", &tables["budget"]));
+    lines.extend(section::<Retention>("`[retention]`", &tables["retention"]));
+    lines.extend(section::<Tui>("`[tui]`", &tables["tui"]));
+    let title = "`[defaults]` and `[agents.NAME]`\n\nWhat `[agents.NAME]` says comes before `[defaults]`, which comes \
+                 before the catalogue.";
+    lines.extend(section::<Profile>(title, &tables["defaults"]));
+    lines.extend(section::<Profile>("Only in `[agents.NAME]`", &agent_keys));
+    let title = "`[mcp.NAME]`\n\nAn MCP server for agents: a `command` or a `url`.";
+    lines.extend(section::<McpServer>(title, &tables["mcp"]["additionalProperties"]));
+    let title = "`[[workspace]]`\n\nA directory with settings of its own. They come before those of `[agents.NAME]`. \
+                 `retention` is for the sessions of all agents that work here: counted and added up by themselves.";
+    lines.extend(section::<Workspace>(title, &tables["workspace"]["items"]));
     let names: Vec<_> = BASE.iter().map(|name| format!("`{name}`")).collect();
-    line(
-        out,
-        format_args!(
-            "From the daemon's own environment, compared without regard to case: {}. A `HOME` that is \
-             missing there is the one that the system knows.\n",
-            names.join(" ")
-        ),
+    lines.push(format!(
+        "### Environment that every agent gets\n\nFrom the daemon's own environment, compared without regard to \
+         case: {}. A `HOME` that is missing there is the one that the system knows.\n",
+        names.join(" ")
+    ));
+    lines.push(
+        "### Known agents\n\n| name | agent | command | tested | install | login |".to_owned(),
     );
-}
-
-fn known_agents(out: &mut String) {
-    let agents = catalogue::KNOWN.clone();
-    heading(out, "Known agents");
-    line(out, format_args!("| name | agent | command | tested | install | login |"));
-    line(out, format_args!("| --- | --- | --- | --- | --- | --- |"));
-    for (name, mut agent) in agents {
-        agent.finish();
-        let command = if agent.builtin {
-            "built in".to_owned()
-        } else {
-            format!("`{}`", agent.command.join(" "))
-        };
-        line(
-            out,
-            format_args!(
-                "| `{name}` | {} | {command} | {} | {} | {} |",
-                agent.title.as_deref().unwrap_or_default(),
-                if agent.tried { "yes" } else { "no" },
-                code(agent.install.as_deref()),
-                code(agent.login.as_deref()),
-            ),
-        );
+    lines.push("| --- | --- | --- | --- | --- | --- |".to_owned());
+    let code = |text: Option<&str>| text.map_or_else(String::new, |text| format!("`{text}`"));
+    for (name, agent) in parse(Path::new("catalogue.toml"), "")?.agents {
+        let command =
+            if agent.builtin { "built in" } else { &code(Some(&agent.command.join(" "))) };
+        lines.push(format!(
+            "| `{name}` | {} | {command} | {} | {} | {} |",
+            agent.title.as_deref().unwrap_or_default(),
+            if agent.tried { "yes" } else { "no" },
+            code(agent.install.as_deref()),
+            code(agent.login.as_deref()),
+        ));
     }
+    Ok(lines.join("\n") + "\n")
 }
 
-fn code(text: Option<&str>) -> String {
-    text.map_or_else(String::new, |text| format!("`{text}`"))
-}
-
-fn heading(out: &mut String, title: &str) {
-    line(out, format_args!("### {title}\n"));
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("a string takes everything");
+/// The keys of the table of a `T`.
+fn section<T: DeserializeOwned>(title: &str, table: &Json) -> Vec<String> {
+    let head =
+        format!("### {title}\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |");
+    let row = |(key, schema): (String, &Json)| {
+        let default = schema.get("default").and_then(|default| toml::Value::try_from(default).ok());
+        let default = default.map_or_else(|| "unset".to_owned(), |default| format!("`{default}`"));
+        let values = match (schema["title"].as_str(), schema["type"].as_str()) {
+            (Some(title), _) => title,
+            (None, Some("boolean")) => "true or false",
+            (None, Some("string")) => "a string",
+            _ => "a table",
+        };
+        let meaning = schema["description"].as_str().unwrap_or_default();
+        format!("| `{key}` | {values} | {default} | {meaning} |")
+    };
+    let rows = keys::<T>(table).into_iter().map(row);
+    std::iter::once(head).chain(rows).chain([String::new()]).collect()
 }

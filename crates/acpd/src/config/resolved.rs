@@ -7,9 +7,9 @@ use std::path::Path;
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 use crate::config::error::UnknownAgent;
-use crate::config::tables::mcp::McpServer;
-use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Transport, Tui, Workspace};
-use crate::config::tables::retention::Retention;
+use crate::config::profile::Profile;
+use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::servers::McpServer;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -44,7 +44,7 @@ pub struct Config {
 impl Config {
     /// Returns whether an agent may run on another machine, which has directories of its own.
     pub(crate) fn has_remote_agent(&self) -> bool {
-        self.agents.values().any(|profile| matches!(profile.transport(), Transport::TcpConnect(_)))
+        self.agents.values().any(Profile::is_remote)
     }
 
     /// The profile of the agent called `name`.

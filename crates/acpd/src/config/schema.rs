@@ -1,117 +1,120 @@
-//! The JSON schema of the file, from the declarations of the keys: with it editors complete keys and show what is
-//! wrong while one writes.
+//! The JSON schema of the file, from the types that serde reads. Editors complete keys with it and show mistakes;
+//! `config show` and the reference take the list of all keys from it.
 
-use std::collections::BTreeMap;
+use schemars::Schema;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+use toml::de::{DeTable, DeValue};
 
-use serde_json::json;
+use crate::config::file::{AGENT_NAME, File, SERVER_NAME};
+use crate::config::format::{fields, pattern, schema_of};
+use crate::config::layers::{Layers, json};
+use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS};
 
-use crate::config::catalogue;
-use crate::config::keys::schema::{Schema, entries_of, table_of};
-use crate::config::keys::{Key, Keys, Scope, kind};
-use crate::config::tables::mcp::{self, McpServer};
-use crate::config::tables::policy;
-use crate::config::tables::profile::{Budget, Daemon, Hooks, Profile, Root, Tui, Workspace};
-use crate::config::tables::retention::Retention;
+/// The JSON schema of the configuration, in the dialect that editors of TOML know.
+pub fn schema() -> Json {
+    let unlink = |schema: &mut Schema| {
+        if let Some(Json::String(text)) = schema.get_mut("description") {
+            *text = without_links(text);
+        }
+    };
+    let mut schema = Schema::try_from(with_links()).unwrap_or_default();
+    RecursiveTransform(unlink).transform(&mut schema);
+    schema.to_value()
+}
 
-/// The JSON schema of the configuration. Its dialect is the one that editors of TOML know.
-///
-/// # Panics
-/// When the built-in catalogue cannot be read, which the tests exclude.
-pub fn schema() -> Schema {
-    let mut file = table::<Root>(Scope::Shared, "The configuration of acpd.");
-    let tables = [
-        ("daemon", table::<Daemon>(Scope::Shared, "How the daemon itself behaves.")),
-        ("hooks", table::<Hooks>(Scope::Shared, "Commands that are run when something happens.")),
-        ("budget", table::<Budget>(Scope::Shared, "What may be spent.")),
-        ("retention", table::<Retention>(Scope::Shared, "How much of what was said is kept.")),
-        ("tui", table::<Tui>(Scope::Shared, "How acpd's own views look.")),
-        ("defaults", table::<Profile>(Scope::Shared, "What counts for every agent.")),
-        ("agents", agents()),
-        ("workspace", workspaces()),
-        ("mcp", servers()),
-        ("policy", policy::schema()),
-    ];
-    for (name, table) in tables {
-        file["properties"][name] = table;
+/// The schema with the links of the documentation.
+pub(super) fn with_links() -> Json {
+    let layers = Layers::new(DeTable::new());
+    let mut file = schema_of::<File>();
+    let tables = &mut file["properties"];
+    for name in ["daemon", "budget", "tui", "policy"] {
+        add_defaults(&mut tables[name], layers.defaults[name].get_ref());
     }
+    let workspace = &mut tables["workspace"]["items"];
+    workspace["required"] = json!(["path"]);
+    add_defaults(workspace, layers.defaults["workspace"].get_ref());
+    add_defaults(&mut tables["mcp"]["additionalProperties"], layers.defaults["mcp"].get_ref());
+    tables["mcp"]["propertyNames"] = pattern(SERVER_NAME);
+    add_defaults(&mut tables["defaults"], layers.defaults["agents"].get_ref());
+    let mut agent = tables["defaults"].clone();
+    agent["description"] = json!("What is different for this agent.");
+    without(&mut tables["defaults"], &AGENT_KEYS);
+    without(&mut tables["defaults"], &CATALOGUE_KEYS);
+    without(&mut agent, &CATALOGUE_KEYS);
+    add_agents(&mut tables["agents"], &layers);
+    file["definitions"] = json!({"agent": agent});
     file["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     file["title"] = json!("acpd");
-    file["definitions"] =
-        json!({"agent": table::<Profile>(Scope::Agent, "What is different for this agent.")});
     file
 }
 
-/// Agents of the catalogue are offered by their names; others must say how they are started or where they are.
-fn agents() -> Schema {
-    let known = catalogue::KNOWN.iter().map(|(name, profile)| {
-        let agent = json!({"$ref": "#/definitions/agent"});
-        let title = profile.title.as_deref().unwrap_or(name);
-        (name.as_str(), json!({"description": title, "allOf": [agent]}))
-    });
-    let there = json!({"required": ["tcp"], "properties": {"tcp": {"required": ["connect"]}}});
-    let own = json!({
-        "allOf": [{"$ref": "#/definitions/agent"}],
-        "anyOf": [{"required": ["command"]}, there]
-    });
-    let mut agents = entries_of(kind::NAME_PATTERN, &own);
-    agents["properties"] = json!(known.collect::<BTreeMap<_, _>>());
-    described(agents, "Agents: those that acpd knows, and your own.")
-}
-
-fn workspaces() -> Schema {
-    let mut one = table::<Workspace>(Scope::Shared, "A directory with settings of its own.");
-    one["required"] = json!(["path"]);
-    described(json!({"type": "array", "items": one}), "Directories with settings of their own.")
-}
-
-fn servers() -> Schema {
-    let one = table::<McpServer>(Scope::Shared, "An MCP server: a `command` or a `url`.");
-    described(entries_of(mcp::NAME_PATTERN, &one), "MCP servers for agents.")
-}
-
-/// A table with the keys that may stand where `scope` says.
-fn table<T: Keys>(scope: Scope, about: &str) -> Schema {
-    let keys = T::keys();
-    let mut root = table_of(BTreeMap::new());
-    for key in keys.iter().filter(|key| key.scope <= scope) {
-        let mut place = &mut root;
-        let mut names: Vec<&str> = key.name.split('.').collect();
-        let last = names.pop().unwrap_or_default();
-        for name in names {
-            place = &mut place["properties"][name];
-            if place.is_null() {
-                *place = table_of(BTreeMap::new());
-            }
+fn add_defaults(schema: &mut Json, defaults: &DeValue<'_>) {
+    for (name, value) in defaults.as_table().into_iter().flatten() {
+        let property = &mut schema["properties"][name.get_ref().as_ref()];
+        if value.get_ref().is_table() && property.get("properties").is_some() {
+            add_defaults(property, value.get_ref());
+        } else {
+            property["default"] = json(value);
         }
-        place["properties"][last] = entry(key);
     }
-    described(root, about)
 }
 
-/// What may be written for a key, what it means and what it is without.
-fn entry<T>(key: &Key<T>) -> Schema {
-    let doc: Vec<&str> = key.doc.iter().map(|line| line.trim()).collect();
-    let mut entry = described((key.schema)(), &without_links(&doc.join(" ")));
-    let default = (key.default)();
-    let default = format!("default = {default}").parse::<toml::Table>().ok();
-    if let Some(default) = default.and_then(|mut table| table.remove("default")) {
-        entry["default"] = json!(default);
+fn without(schema: &mut Json, keys: &[&str]) {
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.retain(|name, _| !keys.contains(&name.as_str()));
     }
-    entry
 }
 
-fn described(mut schema: Schema, about: &str) -> Schema {
-    schema["description"] = json!(about);
-    schema
+/// Agents of the catalogue are offered by their names; others must say how they are started or where they are.
+fn add_agents(agents: &mut Json, layers: &Layers<'_>) {
+    let agent = json!({"$ref": "#/definitions/agent"});
+    let known = layers.catalogue.iter().map(|(name, known)| {
+        let title = known.get_ref().get("title").and_then(|title| title.get_ref().as_str());
+        let described = json!({"description": title, "allOf": [agent]});
+        (name.get_ref().to_string(), described)
+    });
+    agents["properties"] = Json::Object(known.collect());
+    agents["propertyNames"] = pattern(AGENT_NAME);
+    let there = json!({"required": ["tcp"], "properties": {"tcp": {"required": ["connect"]}}});
+    agents["additionalProperties"] =
+        json!({"allOf": [agent], "anyOf": [{"required": ["command"]}, there]});
 }
 
-/// Links lead from the documentation to other parts of it; elsewhere only their words have a meaning.
+/// The keys of the table of a `T` by their dotted names, in the order of its fields.
+pub(super) fn keys<T: DeserializeOwned>(table: &Json) -> Vec<(String, &Json)> {
+    let order = fields::<T>();
+    let mut keys = dotted(table);
+    keys.sort_by_cached_key(|(key, _)| {
+        let first = key.split('.').next();
+        (order.iter().position(|name| Some(name.as_str()) == first), key.clone())
+    });
+    keys
+}
+
+fn dotted(table: &Json) -> Vec<(String, &Json)> {
+    let properties = table["properties"].as_object().into_iter().flatten();
+    let keys = properties.flat_map(|(name, schema)| match schema.get("properties") {
+        Some(_) => {
+            let inner = dotted(schema).into_iter();
+            inner.map(|(key, schema)| (format!("{name}.{key}"), schema)).collect()
+        }
+        None => vec![(name.clone(), schema)],
+    });
+    keys.collect()
+}
+
+/// Leaves of links their words: they lead from the documentation to other parts of it.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('[') {
-        let Some((words, target)) = after.split_once("](") else { break };
-        let Some((_, behind)) = target.split_once(')') else { break };
+    while let Some((before, after)) = rest.split_once("](") {
+        let (Some((before, words)), Some((_, behind))) =
+            (before.rsplit_once('['), after.split_once(')'))
+        else {
+            break;
+        };
         out.extend([before, words]);
         rest = behind;
     }

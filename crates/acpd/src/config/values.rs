@@ -1,11 +1,8 @@
-//! What the configuration comes to, key by key, and who says so.
-//!
-//! The reader takes values over and forgets where they stood. So whoever asks has the file looked through once more, for
-//! the places alone:
+//! The value of each key, and its origin: `acpctl config show`.
 //!
 //! ```text
-//!  a key's name ─▶ catalogue ─▶ [defaults] ─▶ [agents.NAME]   the innermost that has it, or all where they add up
-//!  the value that was read ─▶ as it would be written ─▶ without what may be a secret
+//!  a key of the schema ─▶ the layers of its table ─▶ the innermost that has it, or all where they add up
+//!                                                └─▶ the value as it was written, without what may be a secret
 //! ```
 
 use std::iter::once;
@@ -13,23 +10,27 @@ use std::path::Path;
 
 use acpd_api::redact::HIDDEN;
 use acpd_api::{ConfigPlace, ConfigValue, ConfigValues, redact};
-use serde_json::{Map, Value, json};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use acpd_policy::PolicyConfig;
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+use toml::de::DeTable;
 
-use crate::config::error::{ConfigError, line_of};
-use crate::config::keys::{Key, Keys, Scope};
+use crate::config::error::{ConfigError, position};
+use crate::config::layers::{self, Layer, Layers, get};
+use crate::config::profile::{ADDED_KEYS, Profile};
 use crate::config::resolved::Config;
-use crate::config::tables::profile::Root;
-use crate::config::{catalogue, parse, text_of};
+use crate::config::schema::{keys, with_links};
+use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::servers::McpServer;
+use crate::config::{file, text_of};
 
 /// Tables in which every value may be a secret.
 const HIDDEN_TABLES: [&str; 2] = ["env", "headers"];
-/// What a session begins with in a directory, beside its agent.
-const BEGUN_WITH: [&str; 3] = ["model", "mode", "diagnostics"];
+/// Keys for sessions that begin in a directory, after its agent.
+const SESSION_KEYS: [&str; 3] = ["model", "mode", "diagnostics"];
 
-/// What the file at `path` comes to, and what counts in the directory `dir`. `found` returns the default agent if the
-/// file says none.
+/// The values of the file at `path`, and those that count in the directory `dir`. `found` returns the default agent if
+/// the file names none.
 ///
 /// # Errors
 /// As [`load`](crate::config::load).
@@ -39,267 +40,153 @@ pub fn values(
     found: impl FnOnce(&Config) -> String,
 ) -> Result<ConfigValues, ConfigError> {
     let text = text_of(path)?;
-    let mut config = parse(path, &text)?;
+    let (mut config, layers) = file::read(path, &text)?;
     if config.default_is_found {
         config.default_agent = found(&config);
     }
-    let file = File { text: &text, document: DeTable::parse_recoverable(&text).0.into_inner() };
-    let known = DeTable::parse_recoverable(catalogue::TEXT).0.into_inner();
+    let shown = Shown { text: &text, layers: &layers, config: &config };
+    let is_shown = |name: &&String| {
+        **name == config.default_agent || layers.table(&format!("agents.{name}")).is_some()
+    };
     Ok(ConfigValues {
         file: path.display().to_string().into(),
         exists: path.exists(),
-        agents: shown_agents(&file, &config).into_iter().map(Into::into).collect(),
-        values: all(&file, &known, &config),
+        agents: config.agents.keys().filter(is_shown).map(|name| name.as_str().into()).collect(),
+        values: shown.all(),
         dir: dir.display().to_string().into(),
-        here: here(&file, &known, &config, dir),
+        here: shown.here(dir),
     })
 }
 
-/// The agents with a table of their own, and the default one.
-fn shown_agents(file: &File<'_>, config: &Config) -> Vec<String> {
-    let has_table = |name: &&String| file.table(&["agents", name]).is_some();
-    let is_shown = |name: &&String| **name == config.default_agent || has_table(name);
-    config.agents.keys().filter(is_shown).cloned().collect()
+struct Shown<'v> {
+    text: &'v str,
+    layers: &'v Layers<'v>,
+    config: &'v Config,
 }
 
-fn all(file: &File<'_>, known: &DeTable<'_>, config: &Config) -> Vec<ConfigValue> {
-    let mut values = vec![default_agent(file, config)];
-    values.extend(file.single("daemon", &config.daemon));
-    values.extend(file.single("hooks", &config.hooks));
-    values.extend(file.single("budget", &config.budget));
-    values.extend(file.single("retention", &config.retention));
-    values.extend(file.single("tui", &config.tui));
-    for (name, profile) in &config.agents {
-        values.extend(rows(&format!("agents.{name}"), profile, &file.of_agent(known, name)));
-    }
-    for (at, workspace) in config.workspaces.iter().enumerate() {
-        let place = file.workspace(at);
-        values.extend(rows(&format!("workspace.{at}"), workspace, place.as_slice()));
-    }
-    for (name, server) in &config.mcp {
-        let place = file.layer(&["mcp", name]);
-        values.extend(rows(&format!("mcp.{name}"), server, place.as_slice()));
-    }
-    values.extend(policy(file, config));
-    values
-}
-
-/// The agent of clients that name none: the file may say it by its first table of an agent.
-fn default_agent(file: &File<'_>, config: &Config) -> ConfigValue {
-    let value = json!(config.default_agent);
-    let key = Root::keys().first().map_or("", |key| key.name);
-    let said = file.document.get(key).map(|value| file.place(None, value));
-    let first = || {
-        let table = ["agents", &config.default_agent];
-        file.entry(&table).map(|value| file.place(Some(&table.join(".")), value))
-    };
-    let from = said.or_else(first).unwrap_or(ConfigPlace::Default);
-    ConfigValue { key: key.into(), value, from: vec![from] }
-}
-
-/// The rules: each is told whole.
-fn policy(file: &File<'_>, config: &Config) -> Vec<ConfigValue> {
-    let rules: Vec<Value> = file.entry(&["policy", "rules"]).map_or_else(Vec::new, |rules| {
-        rules.get_ref().as_array().into_iter().flatten().map(|rule| cleaned(plain(rule))).collect()
-    });
-    let row = |name: &str, value: Value| {
-        let said = file.entry(&["policy", name]);
-        let from = said.map_or(ConfigPlace::Default, |at| file.place(Some("policy"), at));
-        ConfigValue { key: format!("policy.{name}").into(), value, from: vec![from] }
-    };
-    vec![row("default", json!(config.policy.default)), row("rules", Value::Array(rules))]
-}
-
-/// What counts in a directory: the innermost `[[workspace]]` that says it, else what counts everywhere.
-fn here(file: &File<'_>, known: &DeTable<'_>, config: &Config, dir: &Path) -> Vec<ConfigValue> {
-    let inside = config.workspaces_of(dir);
-    let said = |name: &str, agent: Option<&str>| {
-        inside.iter().find_map(|(at, workspace)| {
-            let named = workspace.agent.as_deref();
-            let counts = agent.is_none_or(|agent| named.is_none_or(|named| named == agent));
-            let place = file.workspace(*at).filter(|_| counts)?;
-            place.get(name)?;
-            let key = rows("", *workspace, &[place]);
-            key.into_iter().find(|value| value.key.raw() == name)
-        })
-    };
-    let agent = said("agent", None)
-        .unwrap_or_else(|| ConfigValue { key: "agent".into(), ..default_agent(file, config) });
-    let name = agent.value.as_str().unwrap_or_default().to_owned();
-    let profile = config.agents.get(&name);
-    let of_agent = |key: &str| {
-        let rows = rows("", profile?, &file.of_agent(known, &name));
-        rows.into_iter().find(|value| value.key.raw() == key)
-    };
-    let unset = |key: &str| ConfigValue {
-        key: key.into(),
-        value: Value::Null,
-        from: vec![ConfigPlace::Default],
-    };
-    let begun_with = BEGUN_WITH.map(|key| {
-        // Those are for people of any agent.
-        let agent = (key != "diagnostics").then_some(name.as_str());
-        said(key, agent).or_else(|| of_agent(key)).unwrap_or_else(|| unset(key))
-    });
-    once(agent).chain(begun_with).collect()
-}
-
-/// The file, which was read without a mistake.
-struct File<'t> {
-    text: &'t str,
-    document: DeTable<'t>,
-}
-
-impl<'t> File<'t> {
-    fn entry(&self, path: &[&str]) -> Option<&Spanned<DeValue<'t>>> {
-        let (last, tables) = path.split_last()?;
-        let table = tables
-            .iter()
-            .try_fold(&self.document, |table, name| table.get(*name)?.get_ref().as_table())?;
-        table.get(*last)
-    }
-
-    fn table(&self, path: &[&str]) -> Option<&DeTable<'t>> {
-        self.entry(path)?.get_ref().as_table()
-    }
-
-    fn layer(&self, path: &[&str]) -> Option<Layer<'_, 't>> {
-        Some(Layer { table: self.table(path)?, file: Some((self, path.join("."))) })
-    }
-
-    /// A `[[workspace]]`, counted from 0.
-    fn workspace(&self, at: usize) -> Option<Layer<'_, 't>> {
-        let table = self.document.get("workspace")?.get_ref().as_array()?.get(at)?;
-        let file = Some((self, "workspace".to_owned()));
-        Some(Layer { table: table.get_ref().as_table()?, file })
-    }
-
-    /// What says something about an agent, the innermost last.
-    fn of_agent<'a>(&'a self, known: &'a DeTable<'t>, name: &str) -> Vec<Layer<'a, 't>> {
-        let known = known.get(name).and_then(|known| known.get_ref().as_table());
-        let known = known.map(|table| Layer { table, file: None });
-        let own = [self.layer(&["defaults"]), self.layer(&["agents", name])];
-        once(known).chain(own).flatten().collect()
-    }
-
-    /// The rows of a table that stands in one place only.
-    fn single<T: Keys>(&self, name: &str, value: &T) -> Vec<ConfigValue> {
-        rows(name, value, self.layer(&[name]).as_slice())
-    }
-
-    fn place(&self, table: Option<&str>, value: &Spanned<DeValue<'_>>) -> ConfigPlace {
-        ConfigPlace::File {
-            line: line_of(self.text, value.span().start),
-            table: table.map(Into::into),
+impl Shown<'_> {
+    fn all(&self) -> Vec<ConfigValue> {
+        let schema = with_links();
+        let tables = &schema["properties"];
+        let mut values = vec![self.default_agent()];
+        values.extend(self.table::<Daemon>("daemon", &tables["daemon"]));
+        values.extend(self.table::<Hooks>("hooks", &tables["hooks"]));
+        values.extend(self.table::<Budget>("budget", &tables["budget"]));
+        values.extend(self.table::<Retention>("retention", &tables["retention"]));
+        values.extend(self.table::<Tui>("tui", &tables["tui"]));
+        let agent = &schema["definitions"]["agent"];
+        for name in self.config.agents.keys() {
+            values.extend(self.table::<Profile>(&format!("agents.{name}"), agent));
         }
-    }
-}
-
-/// A table that says something, in the file or in the catalogue.
-struct Layer<'a, 't> {
-    table: &'a DeTable<'t>,
-    file: Option<(&'a File<'t>, String)>,
-}
-
-impl<'t> Layer<'_, 't> {
-    /// What it says for a key of this dotted name.
-    fn get(&self, key: &str) -> Option<&Spanned<DeValue<'t>>> {
-        let mut names = key.split('.');
-        let first = self.table.get(names.next()?)?;
-        names.try_fold(first, |value, name| value.get_ref().as_table()?.get(name))
-    }
-
-    fn place(&self, value: &Spanned<DeValue<'_>>) -> ConfigPlace {
-        match &self.file {
-            Some((file, table)) => file.place(Some(table), value),
-            None => ConfigPlace::Catalogue,
+        let workspace = &tables["workspace"]["items"];
+        for at in 0..self.config.workspaces.len() {
+            values.extend(self.table::<Workspace>(&format!("workspace.{at}"), workspace));
         }
-    }
-}
-
-/// A row for each key that a person may write.
-fn rows<T: Keys>(table: &str, value: &T, layers: &[Layer<'_, '_>]) -> Vec<ConfigValue> {
-    let keys = T::keys();
-    // Once all is read, arguments are part of the command.
-    let keys = keys.iter().filter(|key| key.scope < Scope::Catalogue && key.name != "args");
-    keys.map(|key| row(table, key, value, layers)).collect()
-}
-
-fn row<T>(table: &str, key: &Key<T>, value: &T, layers: &[Layer<'_, '_>]) -> ConfigValue {
-    let mut from: Vec<ConfigPlace> = layers
-        .iter()
-        .filter_map(|layer| {
-            let said = layer.get(key.name);
-            let arguments = || layer.get("args").filter(|_| key.name == "command");
-            Some(layer.place(said.or_else(arguments)?))
-        })
-        .collect();
-    if !key.adds_up {
-        from.drain(..from.len().saturating_sub(1));
-    }
-    if from.is_empty() {
-        from.push(ConfigPlace::Default);
-    }
-    let name = if table.is_empty() { key.name.to_owned() } else { format!("{table}.{}", key.name) };
-    ConfigValue { key: name.into(), value: told(key.name, &(key.show)(value)), from }
-}
-
-/// A value as it would be written, as JSON and without what may be a secret.
-fn told(name: &str, written: &str) -> Value {
-    let line = format!("it = {written}");
-    let value = line.parse::<toml::Table>().ok().and_then(|mut table| table.remove("it"));
-    let value = match value.map_or(Value::Null, |value| json!(value)) {
-        // A text keeps the arguments that are known: written as a list it is the whole command.
-        Value::String(program) if name == "command" => json!([program]),
-        value => value,
-    };
-    if HIDDEN_TABLES.contains(&name) { hidden(value) } else { cleaned(value) }
-}
-
-/// A part of the file as JSON.
-fn plain(value: &Spanned<DeValue<'_>>) -> Value {
-    match value.get_ref() {
-        DeValue::String(text) => json!(text),
-        DeValue::Array(values) => values.iter().map(plain).collect(),
-        DeValue::Table(table) => {
-            let entries =
-                table.iter().map(|(name, value)| (name.get_ref().to_string(), plain(value)));
-            Value::Object(entries.collect())
+        let server = &tables["mcp"]["additionalProperties"];
+        for name in self.config.mcp.keys() {
+            values.extend(self.table::<McpServer>(&format!("mcp.{name}"), server));
         }
-        // Rules have no others.
-        DeValue::Boolean(flag) => json!(flag),
-        _ => Value::Null,
+        values.extend(self.table::<PolicyConfig>("policy", &tables["policy"]));
+        values
+    }
+
+    /// A row for each key that a person may write. Arguments are part of the command.
+    fn table<T: DeserializeOwned>(&self, header: &str, table: &Json) -> Vec<ConfigValue> {
+        let layers = self.layers.of(header);
+        let merged = layers::merged(&layers);
+        let keys = keys::<T>(table).into_iter().filter(|(key, _)| key != "args");
+        let row = |(key, _): (String, _)| ConfigValue {
+            key: format!("{header}.{key}").into(),
+            ..self.row(&key, &layers, &merged)
+        };
+        keys.map(row).collect()
+    }
+
+    fn row(&self, key: &str, layers: &[Layer<'_, '_>], merged: &DeTable<'_>) -> ConfigValue {
+        let value = get(merged, key).map_or(Json::Null, layers::json);
+        let value = if HIDDEN_TABLES.contains(&key) { hidden(value) } else { cleaned(value) };
+        let place = |layer: &Layer<'_, '_>| {
+            let arguments = || layer.get("args").filter(|_| key == "command");
+            Some(layer.place(self.text, layer.get(key).or_else(arguments)?))
+        };
+        let mut from: Vec<ConfigPlace> = layers.iter().filter_map(place).collect();
+        if !ADDED_KEYS.contains(&key) {
+            from.drain(..from.len().saturating_sub(1));
+        }
+        from.retain(|place| *place != ConfigPlace::Default);
+        if from.is_empty() {
+            from.push(ConfigPlace::Default);
+        }
+        ConfigValue { key: key.into(), value, from }
+    }
+
+    /// The value of one key.
+    fn value(&self, header: &str, key: &str) -> ConfigValue {
+        let layers = self.layers.of(header);
+        self.row(key, &layers, &layers::merged(&layers))
+    }
+
+    /// The agent of clients that name none: the file may name it by its first table of an agent.
+    fn default_agent(&self) -> ConfigValue {
+        let header = format!("agents.{}", self.config.default_agent);
+        let named = self.layers.file.get("default_agent").map(|value| (value, None));
+        let first = || Some((get(&self.layers.file, &header)?, Some(header.as_str().into())));
+        let from = named.or_else(first).map_or(ConfigPlace::Default, |(value, table)| {
+            ConfigPlace::File { line: position(self.text, value.span().start).0, table }
+        });
+        let value = json!(self.config.default_agent);
+        ConfigValue { key: "default_agent".into(), value, from: vec![from] }
+    }
+
+    /// What counts in a directory: the innermost `[[workspace]]` that says it, else what counts everywhere.
+    fn here(&self, dir: &Path) -> Vec<ConfigValue> {
+        let inside = self.config.workspaces_of(dir);
+        let said = |key: &str, agent: Option<&str>| {
+            let counts = |workspace: &Workspace| match (&workspace.agent, agent) {
+                (Some(named), Some(agent)) => named == agent,
+                _ => true,
+            };
+            let counting = inside.iter().filter(|(_, workspace)| counts(workspace));
+            let mut values = counting.map(|(at, _)| self.value(&format!("workspace.{at}"), key));
+            values.find(|row| !row.value.is_null())
+        };
+        let agent = said("agent", None)
+            .unwrap_or_else(|| ConfigValue { key: "agent".into(), ..self.default_agent() });
+        let name = agent.value.as_str().unwrap_or_default().to_owned();
+        let session = SESSION_KEYS.map(|key| {
+            // Diagnostics are for people of any agent.
+            let agent = (key != "diagnostics").then_some(name.as_str());
+            said(key, agent).unwrap_or_else(|| self.value(&format!("agents.{name}"), key))
+        });
+        once(agent).chain(session).collect()
     }
 }
 
 /// The names with what stands for a value; of a reference, all but the text before it.
-fn hidden(value: Value) -> Value {
-    let entry = |value| match value {
-        Value::Object(mut reference) => {
-            if let Some(prefix) = reference.get_mut("prefix") {
-                *prefix = HIDDEN.into();
+fn hidden(value: Json) -> Json {
+    let Json::Object(mut entries) = value else { return value };
+    for value in entries.values_mut() {
+        match value.as_object_mut() {
+            Some(reference) => {
+                reference.get_mut("prefix").into_iter().for_each(|prefix| *prefix = HIDDEN.into());
             }
-            Value::Object(reference)
+            None => *value = HIDDEN.into(),
         }
-        _ => HIDDEN.into(),
-    };
-    let Value::Object(entries) = value else { return value };
-    Value::Object(
-        entries.into_iter().map(|(name, value)| (name, entry(value))).collect::<Map<_, _>>(),
-    )
+    }
+    Json::Object(entries)
 }
 
-/// Without what looks like a secret. Words of a list are looked at together: `--token` announces one.
-fn cleaned(value: Value) -> Value {
+/// The value without what looks like a secret. Words of a list are looked at together: `--token` announces one.
+fn cleaned(value: Json) -> Json {
     match value {
-        Value::String(text) => redact::text(&text).into(),
-        Value::Array(items) if items.iter().all(Value::is_string) => {
-            let words: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            redact::text(&words.join("\0")).split('\0').filter(|_| !words.is_empty()).collect()
+        Json::String(text) => redact::text(&text).into(),
+        Json::Array(items) if !items.is_empty() && items.iter().all(Json::is_string) => {
+            let words: Vec<&str> = items.iter().filter_map(Json::as_str).collect();
+            redact::text(&words.join("\0")).split('\0').collect()
         }
-        Value::Array(items) => items.into_iter().map(cleaned).collect(),
-        Value::Object(entries) => {
-            Value::Object(entries.into_iter().map(|(name, value)| (name, cleaned(value))).collect())
+        Json::Array(items) => items.into_iter().map(cleaned).collect(),
+        Json::Object(entries) => {
+            entries.into_iter().map(|(name, value)| (name, cleaned(value))).collect()
         }
         value => value,
     }

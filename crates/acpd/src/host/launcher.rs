@@ -172,9 +172,9 @@ impl Agents {
                 memory: MEMORY,
                 spool: SPOOL,
                 ladder: LadderTimes {
-                    eof: profile.stop_eof,
-                    term: profile.stop_term,
-                    leftovers: profile.stop_leftovers,
+                    eof: profile.stop.eof,
+                    term: profile.stop.term,
+                    leftovers: profile.stop.leftovers,
                 },
                 lease: self.config.daemon.orphan_timeout,
             },

@@ -99,21 +99,24 @@ fn a_server_that_does_not_fit_together_is_an_error_with_its_place() {
 fn a_mistake_in_a_value_is_told_without_the_value() {
     let env = |value: &str| mistake(&format!("[mcp.a]\ncommand = 'a'\nenv.T = {value}"));
     assert_snapshot!(env("{ evn = 'secret-1' }"), @"
-    error: `env` in `[mcp.a]` has an unknown key `evn` (the value of `T`) (config.toml:3:17)
+    error: unknown key `env.T.evn` in `[mcp.a]` (config.toml:3:11)
 
-    hint: the keys are `env` and `file`
+    hint: the keys are `env`, `file`, `prefix`
     ");
-    assert_snapshot!(env("{}"), @r#"error: `env` in `[mcp.a]` must be a string, `{ env = "NAME" }` or `{ file = "~/path" }` (the value of `T`) (config.toml:3:9)"#);
+    assert_snapshot!(env("{}"), @r#"error: `env.T` in `[mcp.a]` must be a string, `{ env = "NAME" }` or `{ file = "~/path" }` (config.toml:3:9)"#);
     for value in
         ["17", "{ env = '' }", "{ env = 'secret-1', file = '/x' }", "{ file = 'secret-1' }"]
     {
         let said = env(value);
-        assert!(said.contains("(the value of `T`)") && !said.contains("secret-1"), "{said}");
+        assert!(said.contains("`env.T") && !said.contains("secret-1"), "{said}");
     }
     let said = mistake("[mcp.a]\nurl = 'http://u:secret-1@x y'");
     assert!(!said.contains("secret-1"), "{said}");
     let said = mistake("[mcp.a]\nurl = 'http://x'\nheaders.'X Y' = 'secret-1'");
-    assert!(said.contains("cannot be a name there") && !said.contains("secret-1"), "{said}");
+    assert!(
+        said.contains("\"X Y\", which is not the name of a header") && !said.contains("secret-1"),
+        "{said}"
+    );
 }
 
 #[test]

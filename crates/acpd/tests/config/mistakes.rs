@@ -17,6 +17,7 @@ fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
     ), @r#"
     error: the configuration has 12 mistakes:
       `default_agent` must be a string, not a whole number (config.toml:1:17)
+        hint: put it in quotes
       unknown key `zzz` in `[daemon]` (config.toml:3:1)
       `max_clients` in `[daemon]` must be a whole number from 1, not 0 (config.toml:4:15)
       unknown key `comand` in `[agents.claude]` (config.toml:6:1)
@@ -46,12 +47,14 @@ fn all_that_is_wrong_in_a_list_or_a_table_of_values_is_told() {
         "[agents.claude]\nargs = [1, 'a', true]\nenv = { A = 1, B = 'b', C = 2 }",
     ), @"
     error: the configuration has 4 mistakes:
-      `args` in `[agents.claude]` must be a list of strings, not a whole number (config.toml:2:9)
-      `args` in `[agents.claude]` must be a list of strings, not a boolean (config.toml:2:17)
-      `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `A`) (config.toml:3:13)
-        hint: put the value of `A` in quotes
-      `env` in `[agents.claude]` must be a table of strings, not a whole number (the value of `C`) (config.toml:3:29)
-        hint: put the value of `C` in quotes
+      an item of `args` in `[agents.claude]` must be a string, not a whole number (config.toml:2:9)
+        hint: put it in quotes
+      an item of `args` in `[agents.claude]` must be a string, not a boolean (config.toml:2:17)
+        hint: put it in quotes
+      `env.A` in `[agents.claude]` must be a string, not a whole number (config.toml:3:13)
+        hint: put it in quotes
+      `env.C` in `[agents.claude]` must be a string, not a whole number (config.toml:3:29)
+        hint: put it in quotes
     ");
 }
 
@@ -86,17 +89,19 @@ fn each_rule_of_the_policy_has_its_place() {
          [[policy.rules]]\ndecision = 'allow'\npath = []\n\
          [[policy.rules]]\ndecision = 'allow'\ncomand = 'x'\n\
          [[policy.rules]]\nname = 'w'\ndecision = 'allow'\nworkspace = 'src'",
-    ), @"
+    ), @r#"
     error: the configuration has 5 mistakes:
-      `policy`: unknown variant `alow`, expected one of `ask`, `allow`, `reject` (config.toml:2:11)
+      `default` in `[policy]` must be "ask" or "allow" or "reject", not "alow" (config.toml:2:11)
+        hint: did you mean `allow`?
       unknown key `rule` in `[policy]` (config.toml:3:1)
         hint: did you mean `rules`?
       `policy`: policy rule `rule 1`: `path` is an empty list (config.toml:4:1)
         hint: remove the condition, or list what it should match
-      `policy`: unknown field `comand`, expected one of `name`, `decision`, `agent`, `workspace`, `kind`, `title`, `command`, `path`, `url` (config.toml:9:1)
+      unknown key `comand` in `[[policy.rules]]` (config.toml:9:1)
+        hint: did you mean `command`?
       `policy`: policy rule `w`: the glob `src` of `workspace` is not an absolute path (config.toml:10:1)
         hint: start it with `/`, `~/` or `**/`
-    ");
+    "#);
 }
 
 #[test]

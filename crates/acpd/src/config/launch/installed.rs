@@ -22,7 +22,7 @@ use acpd_sys::{npm, uv};
 use serde::Deserialize;
 
 use crate::config::launch::variable;
-use crate::config::tables::profile::Profile;
+use crate::config::profile::Profile;
 
 /// How a command line with a package runner is started.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use acpd_api::is_named;
 use acpd_sys::npm_shim::{Behind, NeedsShell, without_shell};
 
-use crate::config::keys::kind::Choice as _;
-use crate::config::tables::profile::Profile;
+use crate::config::profile::Profile;
 
 /// The variables that every agent gets from the daemon, as names or beginnings of names.
 pub(crate) const BASE: [&str; 54] = [

@@ -1,0 +1,303 @@
+//! Reads TOML by serde and reports every mistake.
+//!
+//! serde stops at its first mistake. The entry that it refuses, which the span of the error tells, is reported and
+//! taken out, and the rest is read again:
+//!
+//! ```text
+//!  document ─▶ serde ─▶ read
+//!     ▲          └─ refused: a mistake
+//!     └─ without ────────────┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue, Error};
+
+use crate::config::error::{ConfigError, SourceText, did_you_mean};
+use crate::config::format::{fields, listed, one_of};
+use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS, Profile};
+use crate::config::redacted::SECRET_KEYS;
+use crate::config::sections::{Budget, Daemon, Hooks, Retention};
+
+pub(super) type Name<'i> = Spanned<DeString<'i>>;
+pub(super) type Value<'i> = Spanned<DeValue<'i>>;
+
+/// The longest text that a message repeats, in bytes.
+const LONGEST_QUOTE: usize = 100;
+/// The most mistakes that are looked for: each one costs another reading.
+const MOST: usize = 250;
+
+/// Keys that acpd no longer has, and what to do instead. A `*` stands for any name.
+const REMOVED: [(&str, &str); 3] = [
+    ("daemon.host", "delete it: each agent has a shim"),
+    ("tui.keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them"),
+    (
+        "agents.*.credentials.*.keyring",
+        "let a command read the keyring: `command = [\"secret-tool\", \"lookup\", \"service\", \"NAME\"]`, \
+         on macOS `command = [\"security\", \"find-generic-password\", \"-w\", \"-s\", \"NAME\"]`",
+    ),
+];
+
+/// Parses a text as TOML.
+pub(super) fn parse<'t>(text: &SourceText<'t>) -> Result<DeTable<'t>, ConfigError> {
+    let (document, errors) = DeTable::parse_recoverable(text.content);
+    for error in errors {
+        let span = error.span().unwrap_or_default();
+        // The message alone: the full text of the error quotes the line, which may hold a secret.
+        text.mistake(&span, format!("not valid TOML: {}", error.message()), None);
+    }
+    text.checked(document.into_inner())
+}
+
+/// The entries as they stand in the file.
+pub(super) fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+/// Reads a table by serde.
+pub(super) fn read<'i, T: Deserialize<'i>>(table: DeTable<'i>) -> Result<T, Error> {
+    T::deserialize(Spanned::new(0..0, DeValue::Table(table)).into_deserializer())
+}
+
+/// Returns the document without what is wrong for a `T`. Adds headers of tables with mistakes to `flawed`: what is left
+/// of them need not fit together.
+pub(super) fn sift<'i, T: Deserialize<'i>>(
+    text: &SourceText<'_>,
+    document: DeTable<'i>,
+    flawed: &mut BTreeSet<String>,
+) -> DeTable<'i> {
+    let mut document = Spanned::new(0..0, DeValue::Table(document));
+    // Tables and lists that lack something now: that they do is no mistake of the file.
+    let mut damaged: Vec<Range<usize>> = Vec::new();
+    for _ in 0..MOST {
+        let Err(error) = T::deserialize(document.clone().into_deserializer()) else {
+            let DeValue::Table(table) = document.into_inner() else { break };
+            return table;
+        };
+        let Some(taken) = take(&mut document, &error) else {
+            text.mistake(&(0..0), error.message().to_owned(), None);
+            break;
+        };
+        if !damaged.contains(&error.span().unwrap_or_default()) {
+            flawed.extend(taken.place.split().1);
+            taken.report(text, &error);
+        }
+        damaged.extend(taken.outer);
+    }
+    DeTable::new()
+}
+
+/// A part that was taken out of the document.
+struct Taken<'i> {
+    place: Place,
+    /// Spans of the tables and lists around it.
+    outer: Vec<Range<usize>>,
+    /// Name of the entry; none for an item of a list.
+    name: Option<Name<'i>>,
+    value: Value<'i>,
+}
+
+/// Takes out the innermost entry or item that an error is about: its name or its value.
+fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
+    let span = value.span();
+    let is_list = error.message().starts_with("invalid type: sequence");
+    // The first table of a list of tables has the span of the list.
+    let is_meant = |value: &Value<'i>| {
+        error.span() == Some(value.span()) && (value.get_ref().is_array() || !is_list)
+    };
+    let new = |name, value| {
+        let place = Place { path: Vec::new(), is_item: true };
+        Taken { place, outer: Vec::new(), name, value }
+    };
+    let mut taken = match value.get_mut() {
+        DeValue::Table(table) => {
+            let inner = |(name, item): (&Name<'i>, &mut Value<'i>)| {
+                Some((name.clone(), take(item, error)?))
+            };
+            let inner = table.iter_mut().find_map(inner);
+            let (name, mut taken) = inner.or_else(|| {
+                let is_named = |name: &Name<'i>| error.span() == Some(name.span());
+                let (name, _) =
+                    table.iter().find(|(name, item)| is_named(name) || is_meant(item))?;
+                let (name, item) = table.remove_entry(&name.clone())?;
+                let mut taken = new(Some(name.clone()), item);
+                taken.place.is_item = false;
+                Some((name, taken))
+            })?;
+            taken.place.path.insert(0, name.get_ref().to_string());
+            taken
+        }
+        DeValue::Array(items) => {
+            items.iter_mut().find_map(|item| take(item, error)).or_else(|| {
+                let at = items.iter().position(is_meant)?;
+                let mut all: Vec<_> =
+                    std::mem::replace(items, DeArray::new()).into_iter().collect();
+                let item = all.remove(at);
+                *items = all.into_iter().collect();
+                Some(new(None, item))
+            })?
+        }
+        _ => return None,
+    };
+    taken.outer.push(span);
+    Some(taken)
+}
+
+impl Taken<'_> {
+    fn report(&self, text: &SourceText<'_>, error: &Error) {
+        let (place, message) = (&self.place, error.message());
+        // A table that only its entries are written of has the span of its name.
+        let is_named = |name: &&Name<'_>| {
+            error.span() == Some(name.span()) && !message.starts_with("invalid type: map")
+        };
+        let Some(name) = self.name.as_ref().filter(is_named) else {
+            let (reason, hint) = self.reason(message);
+            return text.mistake(&self.value.span(), format!("{place} {reason}"), hint);
+        };
+        let removed = REMOVED.iter().find(|(key, _)| place.is(key));
+        let (message, hint) = if let Some((_, instead)) = removed {
+            (format!("{place} was removed"), Some((*instead).to_owned()))
+        } else if message.starts_with("unknown field") {
+            (format!("unknown key {place}"), suggestion(place, &listed(message)))
+        } else {
+            let (_, wanted) = message.rsplit_once(", expected ").unwrap_or_default();
+            let path = place.path[..place.path.len() - 1].to_vec();
+            let outer = Place { path, is_item: false };
+            (format!("{outer} has an entry {:?}, which is not {wanted}", name.get_ref()), None)
+        };
+        text.mistake(&name.span(), message, hint);
+    }
+
+    /// Returns what is wrong with the value, and a hint. serde writes `invalid type: what was found, expected what was
+    /// wanted`; after it, or in its place, stands what a format adds.
+    fn reason(&self, error: &str) -> (String, Option<String>) {
+        let (error, hint) = error.split_once('\n').unwrap_or((error, ""));
+        let (problem, wanted) = error.rsplit_once(", expected ").unwrap_or((error, ""));
+        let value = self.value.get_ref();
+        let wanted = match wanted {
+            "a boolean" => "true or false".to_owned(),
+            "a list of tables" | "a sequence" => {
+                format!("a list of tables: `[[{}]]`", self.place.path.join("."))
+            }
+            record if record.starts_with("struct ") => "a table".to_owned(),
+            _ if problem.starts_with("unknown variant") => one_of(&listed(error)),
+            other => other.to_owned(),
+        };
+        let (kind, quoted) = found(value);
+        let is_secret = self.place.path.iter().any(|name| SECRET_KEYS.contains(&name.as_str()));
+        let mut hint = Some(hint).filter(|hint| !hint.is_empty()).map(str::to_owned);
+        let reason = if problem.starts_with("invalid type") {
+            if wanted == "a string" && !value.is_array() && !value.is_table() {
+                hint = Some("put it in quotes".to_owned());
+            }
+            format!("must be {wanted}, not {kind}")
+        } else if value.is_datetime() {
+            // serde sees a table in it.
+            "must be a table, not a date".to_owned()
+        } else if let Some(field) = problem.strip_prefix("missing field ") {
+            format!("has no {field}")
+        } else if problem.starts_with("wanted ") {
+            format!("must be a string, not {kind}")
+        } else if !problem.starts_with("invalid value") && !problem.starts_with("unknown variant") {
+            error.to_owned()
+        } else if is_secret || quoted.len() > LONGEST_QUOTE {
+            format!("must be {wanted}")
+        } else {
+            // The words that may be written.
+            let words = Some(&wanted).filter(|wanted| wanted.starts_with('"'));
+            let words = words.into_iter().flat_map(|words| words.split('"').skip(1).step_by(2));
+            hint = hint.or_else(|| did_you_mean(value.as_str()?, words));
+            format!("must be {wanted}, not {quoted}")
+        };
+        (reason, hint)
+    }
+}
+
+/// The type of a value, and the value if it can be repeated.
+fn found(value: &DeValue<'_>) -> (&'static str, String) {
+    match value {
+        DeValue::String(text) => ("a string", format!("{text:?}")),
+        DeValue::Integer(number) => ("a whole number", number.to_string()),
+        DeValue::Float(number) => ("a fraction", number.to_string()),
+        DeValue::Boolean(flag) => ("a boolean", flag.to_string()),
+        DeValue::Datetime(date) => ("a date", date.to_string()),
+        DeValue::Array(_) => ("a list", "this list".to_owned()),
+        DeValue::Table(_) => ("a table", "this table".to_owned()),
+    }
+}
+
+/// The name that may have been meant, or the table that a key belongs in, or the keys of a reference.
+fn suggestion(place: &Place, known: &[String]) -> Option<String> {
+    let (unknown, table) = place.split();
+    let sections = [
+        ("`[daemon]`", fields::<Daemon>()),
+        ("`[hooks]`", fields::<Hooks>()),
+        ("`[budget]`", fields::<Budget>()),
+        ("`[retention]`", fields::<Retention>()),
+        ("`[defaults]` or `[agents.NAME]`", fields::<Profile>()),
+    ];
+    let found = sections.iter().find(|(_, names)| table.is_none() && names.contains(&unknown));
+    if let Some((section, _)) = found {
+        return Some(format!("`{unknown}` belongs in {section}"));
+    }
+    let prefix = unknown.rsplit_once('.').map_or("", |(outer, _)| &unknown[..=outer.len()]);
+    let fits = |key: &&String| !table.as_ref().is_some_and(|table| is_misplaced(table, key));
+    let full: Vec<String> = known.iter().filter(fits).map(|key| format!("{prefix}{key}")).collect();
+    if prefix.matches('.').count() > 1 {
+        return Some(format!("the keys are `{}`", known.join("`, `")));
+    }
+    did_you_mean(&unknown, full.iter().map(String::as_str))
+}
+
+/// Returns whether a key of agents cannot be set in this table.
+pub(super) fn is_misplaced(table: &str, key: &str) -> bool {
+    let is_agent = table.starts_with("agents.");
+    (table == "defaults" && AGENT_KEYS.contains(&key))
+        || ((is_agent || table == "defaults") && CATALOGUE_KEYS.contains(&key))
+}
+
+/// A place in the document.
+struct Place {
+    path: Vec<String>,
+    /// An item of the list there.
+    is_item: bool,
+}
+
+impl Place {
+    /// Returns whether this is the place of a dotted key, in which a `*` stands for any name.
+    fn is(&self, key: &str) -> bool {
+        let names: Vec<&str> = key.split('.').collect();
+        let fits = |(name, wanted): (&String, &&str)| *wanted == "*" || name == wanted;
+        names.len() == self.path.len() && self.path.iter().zip(&names).all(fits)
+    }
+
+    /// The dotted key and the header of the table that it stands in, if it has one.
+    fn split(&self) -> (String, Option<String>) {
+        let (tables, is_list) = match self.path.first().map_or("", String::as_str) {
+            "agents" | "mcp" => (2, false),
+            "policy" if self.path.get(1).is_some_and(|name| name == "rules") => (2, true),
+            "workspace" => (1, true),
+            _ => (1, false),
+        };
+        if self.path.len() <= tables {
+            return (self.path.join("."), None);
+        }
+        let header = self.path[..tables].join(".");
+        (self.path[tables..].join("."), Some(if is_list { format!("[{header}]") } else { header }))
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (key, table) = self.split();
+        let item = if self.is_item { "an item of " } else { "" };
+        write!(f, "{item}`{key}`")?;
+        table.map_or(Ok(()), |table| write!(f, " in `[{table}]`"))
+    }
+}
