@@ -1,5 +1,5 @@
-//! Open calls of MCP servers that live in a client. Only [`Calls`] knows which are open; the hub says who
-//! is connected, and gives the answers that it gets back to the agents and tools.
+//! Open calls of MCP servers that live in a client. Only [`Calls`] knows which are open; the hub knows
+//! which clients are connected, and gives the answers that it gets back to the agents and tools.
 //!
 //! A call of an agent is on disk from its start to its end: each end here is a record.
 
@@ -178,8 +178,8 @@ impl Calls {
         self.open.iter().filter(|(_, call)| is_meant(call)).map(|(id, _)| *id).collect()
     }
 
-    /// Answers a call with an error, whether or not its client works on it. One that is away is told
-    /// when it comes back with the call.
+    /// Answers a call with an error, whether or not its client works on it. A client that is away learns
+    /// of it when it comes back with the call.
     pub(crate) fn withdraw(
         &mut self,
         id: InteractionId,

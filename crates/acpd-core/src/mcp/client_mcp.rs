@@ -82,8 +82,8 @@ pub(crate) fn items(list: &Bytes) -> Vec<Bytes> {
     items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
 }
 
-/// A list of servers in which `with` has put another one, or none, in the place of each that lives in a
-/// client.
+/// Returns a list of servers in which each that lives in a client is replaced by what `with` returns, or
+/// left out.
 pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
     let items = items(list);
     if !items.iter().any(is_in_client) {

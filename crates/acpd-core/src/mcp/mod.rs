@@ -7,18 +7,18 @@
 //! ```
 //!
 //! The hub knows the name, the kind and the place of a server, and nothing else of it: commands,
-//! addresses and secrets stay with the daemon. A line that is to bring servers says their names before
-//! its other members: `{"_acpd":{"mcp":["github"]},"jsonrpc":…}`. So it is committed, and so it waits
-//! in the outbox. At the last moment, when the line goes to its host, the daemon takes the names off
-//! ([`take_names`]), finds out what the servers refer to, and adds them to `params.mcpServers`. What it
-//! cannot find out comes back as [`crate::HostEvent::ServersLeftOut`]. A line never becomes two, and keeps
-//! its number: whether it was written is known as for every other line.
+//! addresses and secrets stay with the daemon. A line that should bring servers has their names before its
+//! other members: `{"_acpd":{"mcp":["github"]},"jsonrpc":…}`. So it is committed, and so it waits in the
+//! outbox. When the line goes to its host, the daemon takes the names off ([`take_names`]), resolves the
+//! references of the servers, and adds them to `params.mcpServers`. Servers that it cannot resolve come
+//! back as [`crate::HostEvent::ServersLeftOut`]. A line never becomes two, and keeps its number: whether
+//! it was written is known as for every other line.
 //!
-//! The next daemon does the same again with lines that wait, and may come to other bytes (a secret was
-//! changed). That shows only if a host has a part of the line from the last daemon; such a host is given
-//! up, as if it had crashed, because nobody can complete that line.
+//! The next daemon does the same with lines that wait, and may come to other bytes (a secret was changed).
+//! That shows only if a host has a part of the line from the last daemon; such a host is given up, as if
+//! it had crashed, because no process can complete that line.
 //!
-//! The built-in server is told which session it is lent to, by a number (`session/kin.rs`), because at
+//! The built-in server gets the session that it is lent to as a number (`session/kin.rs`), because at
 //! `session/new` there is no id yet: `{"_acpd":{"mcp":["acpd"],"session":4294967299},…`.
 //!
 //! A client's own servers stay as they are, and one of the same name wins over that of the

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The owner is the sender of the running prompt, else the last controller that came. An agent is offered the
-//! same whoever is attached, because acpd serves it without clients. Calls about a terminal go to the
-//! program that runs it, whoever owns the session by then.
+//! same with or without attached clients, because acpd serves it without them. Calls about a terminal go to
+//! the program that runs it, even if the session has another owner by then.
 //!
 //! ```text
 //!  terminal/create ─▶ the editor ─▶ `editor-E-ID` ─▶ every later call goes to that editor
@@ -270,7 +270,7 @@ impl AgentServices {
         }
     }
 
-    /// acpd has served a request; `is_held` says whether a process still holds a session.
+    /// Takes acpd's result for a request; `is_held` returns whether a process still holds a session.
     pub(crate) fn on_served(
         &mut self,
         cx: &mut Cx<'_>,

@@ -11,7 +11,7 @@
 //! distance and their size.
 //!
 //! Architecture invariant: while a call shows a command that runs, the disk has the line that ends it, its
-//! last word. The next daemon says it.
+//! last word. The next daemon sends it.
 
 use std::collections::BTreeSet;
 use std::mem::take;
@@ -55,7 +55,7 @@ impl Mirror {
 }
 
 impl TerminalTail {
-    /// As it is shown in a conversation, with what there is to say about the command itself.
+    /// Returns the output for a conversation, with `how` below it: the end of the command, or of its output.
     fn shown(&self, how: Option<&str>) -> String {
         let mut text = String::new();
         if self.truncated {
@@ -272,7 +272,7 @@ impl Terminals {
             let text = match own {
                 Some(own) => match (&own.end, &own.growth.tail) {
                     (Some(end), _) => end.shown(),
-                    // That it is there says the view.
+                    // No output yet: the view already shows that there is a terminal.
                     (None, tail) if why.is_none() && tail.output.is_empty() => return None,
                     (None, tail) => tail.shown(why),
                 },

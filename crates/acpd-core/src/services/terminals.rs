@@ -140,8 +140,8 @@ impl Terminals {
         self.by_name.remove(name);
     }
 
-    /// Makes room for one more terminal of a session by dropping unused ones; `is_there` says
-    /// whether an editor is attached to the session.
+    /// Makes room for one more terminal of a session by dropping unused ones; `is_there` returns whether an
+    /// editor is attached to the session.
     ///
     /// # Errors
     /// When all are needed.

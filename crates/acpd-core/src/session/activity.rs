@@ -13,18 +13,18 @@ use crate::ids::Time;
 
 /// Open calls of a turn that are remembered; of more the oldest are forgotten.
 const CALLS: usize = 16;
-/// Lines of an answer of which the last words are told, and bytes of a line: what is longer is no talk.
+/// Lines of an answer that are kept to show its end, and bytes of a line: a longer one is skipped.
 const LINES: usize = 32;
 const LINE: usize = 16 << 10;
 
 /// Work of an agent in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    /// When it said something last, if this daemon has heard it.
+    /// When it sent its last line, if this daemon has seen one.
     last_line: Option<Time>,
     /// Work in the running turn.
     doing: Option<Step>,
-    /// Calls that are open, in the order in which they were told.
+    /// Calls that are open, in the order of their first reports.
     calls: Vec<Step>,
 }
 
@@ -67,7 +67,7 @@ impl Activity {
         self.doing = None;
     }
 
-    /// The agent thinks or writes. Of thoughts the beginning is told, of an answer the last line.
+    /// The agent thinks or writes. The beginning of a thought is shown, and the last line of an answer.
     pub(crate) fn says(&mut self, kind: DoingKind, now: Time, line: &Bytes) {
         let step = match &mut self.doing {
             Some(step) if step.kind == kind => step,
@@ -87,7 +87,7 @@ impl Activity {
         }
     }
 
-    /// The agent has told of a tool call that is not over. `about` is what the call is, if that is new.
+    /// The agent has reported a tool call that is not over. `about` describes the call, if that is new.
     pub(crate) fn calls(&mut self, name: &str, now: Time, about: Option<(DoingKind, String)>) {
         let known = self.calls.iter().position(|step| step.call.as_deref() == Some(name));
         let at = known.unwrap_or_else(|| {
@@ -105,7 +105,7 @@ impl Activity {
         self.doing = Some(step.clone());
     }
 
-    /// A tool call is over: the turn goes on with another one, or the agent thinks about what to do next.
+    /// A tool call is over: the turn continues with another one, or with thinking about the next step.
     pub(crate) fn call_over(&mut self, name: &str, now: Time) {
         let is_it = |step: &Step| step.call.as_deref() == Some(name);
         self.calls.retain(|step| !is_it(step));

@@ -29,8 +29,8 @@ impl Sessions {
         Box::new(Frozen::of(call, 0))
     }
 
-    /// Many agents say what a call is about when it begins, and ask with little more than its id. Returns whether
-    /// this says what the call does.
+    /// Many agents describe a call when it begins, and ask with little more than its id. Returns whether this
+    /// update describes the call.
     pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
         let Some(call) = self.call_mut(key, name) else { return false };
         let is_told = call.take(update);
@@ -38,7 +38,7 @@ impl Sessions {
         is_told
     }
 
-    /// A call that something was said of, if there is room for it.
+    /// Returns the call with this name, as a new one if it is not known; none if there is no room for it.
     pub(crate) fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
         if !self.session(key).calls.contains_key(name) {
             if !self.has_room_for(key, name) {

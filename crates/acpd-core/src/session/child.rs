@@ -81,7 +81,7 @@ impl Sessions {
         }
     }
 
-    /// Keeps what a replay says of a child until the session is back; other lines are dropped.
+    /// Keeps a child's announcement in a replay until the session is back; other lines are dropped.
     pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
         if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
             return;

@@ -1,4 +1,4 @@
-//! When the usage limit of an agent is over, as far as the agent says so in a form that is known:
+//! When the usage limit of an agent is over, if the agent reports that in a known form:
 //!
 //! | form | of |
 //! | --- | --- |
@@ -6,13 +6,13 @@
 //! | `usage limit reached\|SECONDS` | Claude Code |
 //! | `errorKind` `rate_limit`, after a `usage_update` whose `_meta` has a `_claude/rateLimit` with `status` `rejected` and `resetsAt` | claude-agent-acp |
 //!
-//! All of them are parts of an error. A time in prose is left to people, and so is what an agent says in an answer.
+//! All of them are parts of an error. A time in prose is left to people, and so is one in an answer.
 
 use acp_wire::{ErrorObject, locate, str_at};
 
 use crate::ids::Time;
 
-/// How long is waited at least: a time that is over says that the agent's clock is another one (ms).
+/// Shortest wait (ms): a time that is over means that the agent's clock differs.
 const SHORTEST: u64 = 60_000;
 /// A limit of more than that is no window of a week (ms).
 const LONGEST: u64 = 8 * 24 * 3_600_000;
@@ -29,7 +29,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The members that tell it in the prompt: it is on disk with that.
+    /// The members of the prompt that hold it, and keep it on disk.
     pub(crate) fn meta(self) -> serde_json::Value {
         serde_json::json!({ "continues": true, UNTIL: self.until.0, WAITS: self.waits })
     }
@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-/// When the limit is over that a `usage_update` tells, if it is reached.
+/// Returns when the limit is over by a `usage_update`, if the limit is reached.
 pub(crate) fn told(update: &[u8]) -> Option<Time> {
     let path = |name| ["params", "update", "_meta", "_claude/rateLimit", name];
     if str_at(update, &path("status")).as_deref() != Some("rejected") {
@@ -58,8 +58,8 @@ pub(crate) fn told(update: &[u8]) -> Option<Time> {
     std::str::from_utf8(&update[at]).ok()?.parse().ok().map(from_seconds)
 }
 
-/// When the limit is over that an error of `session/prompt` is about. `told` is what the agent has said of it
-/// before.
+/// Returns when the limit is over that an error of `session/prompt` is about. `told` is the time that the
+/// agent reported before.
 pub(crate) fn over(error: &ErrorObject, told: Option<Time>, now: Time) -> Option<Time> {
     let data = error.data.as_ref().map_or("", |data| data.get());
     // JSON may be quoted in a message, once or twice.

@@ -47,7 +47,7 @@ const ID_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) row: Saved<SessionRow>,
-    /// As its params say.
+    /// From the params of the session.
     pub(crate) kin: Kin,
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Session {
     pub(crate) wrapped: Option<String>,
     /// Why its last turn was cut off, if it was and this daemon has seen it.
     pub(crate) why_cut_off: Option<String>,
-    /// When the usage limit is over that the agent has told of last.
+    /// When the usage limit is over that the agent has reported last.
     pub(crate) limit: Option<Time>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Session {
 pub(crate) enum State {
     Live,
     Restoring(Box<Restore>),
-    /// Nothing; the row says why.
+    /// No process; the row has the reason.
     Dormant,
 }
 

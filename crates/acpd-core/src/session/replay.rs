@@ -8,9 +8,9 @@
 //!
 //! A replay carries no marks, so it is compared by its user messages: everything up to and including
 //! the turn of the last prompt in the journal is known already. What follows came
-//! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or
-//! rewritten it, and nothing is news: rather too little than a line twice. Then the conversation says what
-//! is missing ([`Gap`]).
+//! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or rewritten
+//! it, and nothing is news: rather too little than a line twice. Then a notice in the conversation reports
+//! what is missing ([`Gap`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -168,8 +168,8 @@ impl Replay {
         !self.has_last && endings(chunks).any(|text| hash(text.trim()) == self.expected.last)
     }
 
-    /// Returns what is missing so far. Turns that the agent has compacted are missing, too: it does not
-    /// have their words any more.
+    /// Returns what is missing so far. Turns that the agent has compacted are missing, too: it no longer
+    /// has their words.
     pub(crate) fn gap(&mut self) -> Option<Gap> {
         self.end_user_message();
         let Replayable { prompts, answered, .. } = self.expected;

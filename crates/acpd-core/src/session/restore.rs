@@ -178,7 +178,7 @@ pub enum Event<'a> {
         is_there: bool,
         more: Option<String>,
     },
-    /// The agent answered with an error, which says nothing of a login.
+    /// The agent answered with an error that is not about a login.
     Refused {
         code: i64,
         /// The agent has lost the session.
@@ -201,7 +201,7 @@ pub enum Next {
     Ripen(u64),
     /// Wait for the end of the replay.
     Settle,
-    /// Set the next of what the agent has forgotten, and if there is nothing more, go on with the session.
+    /// Set the next setting that the agent has forgotten; after the last one, continue with the session.
     SetAgain,
     /// Warn that the setting could not be set again, for this reason, and continue with the next.
     NotSet(String),
@@ -246,7 +246,7 @@ impl Progress {
                 self.pages += 1;
                 match more {
                     Some(cursor) if self.pages < LIST_PAGES => Next::AskPage(cursor),
-                    // A list that was not read to its end says nothing about the session.
+                    // A list that was not read to its end does not show that the session is gone.
                     Some(_) => Next::Ask(Step::Load),
                     None if step == Step::List => Next::Ask(Step::ListAll),
                     None => Next::Lost("the agent does not list it".to_owned()),
@@ -258,7 +258,7 @@ impl Progress {
             (Step::Load, Event::Refused { code: code::METHOD_NOT_FOUND, text, .. })
             | (Step::Resume, Event::Refused { text, .. }) => load_or_lose(facts, Some(text)),
             (Step::Load, Event::Refused { code, text, .. }) => self.load_failed(facts, code, text),
-            // A list that fails says nothing about the session.
+            // A list that fails does not show that the session is gone.
             (Step::List | Step::ListAll, Event::Refused { .. }) => Next::Ask(Step::Load),
             (Step::Settings, Event::Refused { text, .. }) => Next::NotSet(text.to_owned()),
             (Step::Settings, Event::Late) => {
@@ -310,7 +310,7 @@ impl Progress {
     }
 }
 
-/// The way of `session/load`, if the agent has it. `refused` is what it said before.
+/// Continues with `session/load`, if the agent has it. `refused` is the agent's error to an earlier step.
 fn load_or_lose(facts: &Facts<'_>, refused: Option<&str>) -> Next {
     let agent = facts.agent;
     match refused {

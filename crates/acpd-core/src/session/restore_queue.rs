@@ -19,7 +19,7 @@ impl Sessions {
         }
     }
 
-    /// The agent has the session: what it does not show in force is to be set again.
+    /// The agent has the session. Settings that its result does not show in force will be set again.
     pub(crate) fn take_restored_values(
         &mut self,
         key: SessionKey,

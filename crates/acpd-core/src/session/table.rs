@@ -114,7 +114,7 @@ impl Sessions {
         }
     }
 
-    /// The key of a session that is to be made.
+    /// Issues the key of a new session.
     pub(crate) fn next_key(&mut self) -> SessionKey {
         self.last.0 += 1;
         self.last
@@ -364,7 +364,7 @@ impl Sessions {
         self.session(key).row.rest == Dormant::NeedsLogin
     }
 
-    /// The sessions of a process in the order in which they are to be brought back.
+    /// The sessions of a process in the order of their restores.
     pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
         let mut keys = self.of_slot(id);
         keys.sort_by_key(|key| (self.urgency(*key), Reverse(self.session(*key).row.updated)));
@@ -390,7 +390,7 @@ impl Sessions {
         }
     }
 
-    /// The agent has said something of its own.
+    /// Records that the agent has sent content of its own.
     pub(crate) fn note_spoken(&mut self, key: SessionKey) {
         if !self.session(key).row.heard {
             self.session_mut(key).row.edit().heard = true;

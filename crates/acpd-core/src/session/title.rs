@@ -43,7 +43,7 @@ impl Sessions {
         let Some(range) = locate(line, IN_UPDATE) else { return };
         let title = lossy_at(line, IN_UPDATE);
         if title.is_none() && &line[range] != b"null" {
-            // Nothing was said that can be read, so nothing has changed.
+            // The title cannot be read, so nothing has changed.
             return;
         }
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());

@@ -64,7 +64,7 @@ pub(crate) struct Running {
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
     pub(crate) whole: bool,
-    /// The agent may have worked on it: it, or a subagent, has said or asked something.
+    /// The agent may have worked on it: it, or a subagent, has sent content or a request.
     pub(crate) touched: bool,
     /// The prompt is acpd's own, to continue an interrupted task.
     pub(crate) continues: bool,
@@ -177,7 +177,7 @@ pub(crate) fn is_work(class: UpdateClass) -> bool {
 }
 
 impl Sessions {
-    /// Where a prompt waits: in the place of one that was taken back, else behind all others.
+    /// Returns the place of a prompt in the queue: that of the prompt it replaces, else the last.
     pub(crate) fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
         let queue = &self.session(key).queue;
         let taken_back = in_place_of(line);

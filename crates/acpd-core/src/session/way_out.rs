@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Returns whether the agent's session knows nothing of what was said before.
+    /// Returns whether the agent's session knows nothing of the conversation before.
     pub(crate) fn owes_summary(&self) -> bool {
         self.row.restore == Some(RestoreLevel::Reseeded) && !self.row.heard
     }

@@ -5,14 +5,14 @@
 //!
 //!  mcp/message of the agent ─▶ its client is here, or comes back ─▶ asked ─▶ answered
 //!     │                                                               │ gone for good, cancelled
-//!     └── nobody has the server ──────────────────────────────────────┴────────────▶ refused
+//!     └── no client has the server ───────────────────────────────────┴────────────▶ refused
 //! ```
 //!
-//! What two clients call the same must not be the same for an agent, so it gets ids of acpd's
-//! (`acpd-1-7`). The session's list of servers has in the place of the client's `serverId` that number,
-//! the number of the client, and the client's id ([`Server`]). So it is on disk whose a server is,
-//! without a table of its own, and another client can take the place of one that is gone. Servers that the
-//! agent does not take are kept as well: tools of acpd ask them (`_acpd/mcp/call`).
+//! Servers of two clients with the same id must stay two servers for an agent, so it gets ids of acpd's
+//! (`acpd-1-7`). In the session's list of servers that number, the number of the client and the client's id
+//! ([`Server`]) stand instead of the client's `serverId`. So the owner of a server is on disk without a table
+//! of its own, and another client can take over from one that is gone. Servers that the agent does not take
+//! are kept as well: tools of acpd ask them (`_acpd/mcp/call`).
 //!
 //! Architecture invariant: a call of an agent is on disk until it is answered, and is given to one client once:
 //! again only to one that came back without it. A call of a tool ends with the connection that made it.
@@ -77,8 +77,8 @@ fn gone(label: &str) -> ErrorObject {
 }
 
 impl Hub {
-    /// Gives the servers that live in a client ids of acpd's. What the agent does not take is left out of what it
-    /// is told.
+    /// Gives the servers that live in a client ids of acpd's. For an agent that does not take such servers
+    /// they are left out.
     pub(crate) fn declare_servers(
         &mut self,
         slot: SlotId,
@@ -92,7 +92,7 @@ impl Hub {
         Declared { params: with_list(params, &declared), left_out }
     }
 
-    /// The same for a list of servers.
+    /// Like [`Hub::declare_servers`], for a list of servers.
     fn declare(&mut self, slot: SlotId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
         let mut left_out = Vec::new();
         let agent = &self.processes[&slot].profile;
@@ -155,9 +155,9 @@ impl Hub {
         (raw(&params), left_out)
     }
 
-    /// A client opens a session and brings MCP servers. A session that no process holds has them from
-    /// now on, each in the place of one of the same name; a process gets no servers later than its
-    /// session. The names of those that were ignored.
+    /// Takes the MCP servers that a client brings when it opens a session. If no process holds the session,
+    /// each is added or replaces the one of the same name; a process gets no servers later than its session.
+    /// Returns the names of those that were ignored.
     pub(crate) fn bring_servers(
         &mut self,
         client: ClientId,
@@ -199,7 +199,7 @@ impl Hub {
         let is_held = !matches!(self.session(key).state, State::Dormant);
         if is_held {
             let ignored = names();
-            // The process is told of none; tools of acpd can ask those that it could not have.
+            // The process does not get these servers; tools of acpd can ask them.
             let is_known = |item: &Bytes| known.iter().any(|other| label(other) == label(item));
             brought.retain(|item| is_in_client(item) && !is_known(item));
             if !brought.is_empty() {

@@ -1,5 +1,5 @@
-//! Which servers of the configuration an agent gets in a line, and what is told about those left out. Called
-//! where lines that bring servers are made.
+//! Servers of the configuration that an agent gets in a line, and notices about those left out. Called where
+//! lines that bring servers are made.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ impl Hub {
     ) {
         let texts = servers.iter().map(|left| sentence(&left.server, &left.reason));
         match self.requests.open_mut(host, request) {
-            // Told when there is a session to tell it in.
+            // Kept until there is a session to show the notices in.
             Some(Purpose::NewSession(new)) => new.notices.extend(texts),
             Some(Purpose::Adopt(adoption)) => adoption.notices.extend(texts),
             Some(Purpose::Restore { session, .. }) => {
