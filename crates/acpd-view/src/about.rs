@@ -1,5 +1,5 @@
-//! What a tool call does, as acpd reads it from the call itself. Its title is often only the agent's own
-//! description: whoever decides must see what runs, not what the agent calls it.
+//! Describes a tool call by the call itself. Its title is often only the agent's own description, and the
+//! user who decides must see what runs.
 
 use acp_wire::acp::PermissionRequest;
 use acpd_api::{Question, Untrusted, escape};
@@ -21,7 +21,7 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 
-/// What is asked, in one line.
+/// Returns the question in one line.
 pub fn asked(question: &Question) -> Text {
     match question {
         Question::Permission { title, subject, .. } => match title {
@@ -60,7 +60,7 @@ pub fn disguised_host(url: &str) -> Option<&str> {
     host_of(url).filter(|_| authority(url).is_some_and(|authority| authority.contains('@')))
 }
 
-/// What a call is about, in one line: the title, and what acpd reads in the call where that says more.
+/// Describes a call in one line: the title, and what acpd reads in the call where that adds something.
 pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     let title = Text::from(title);
     let Some(subject) = subject.map(Text::from) else { return title };
@@ -77,7 +77,7 @@ pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
 
 /// The lines of commands, unless the title, which is short enough to be read at a glance, is the command.
 pub fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
-    // Compared as it is shown: a title on one line does not say where a line of a script ends.
+    // Compared as it is shown: a title on one line does not show where a line of a script ends.
     if let [command] = commands
         && title.width() <= TITLE
         && bare(title.as_str()) == command.raw().trim()
@@ -95,8 +95,8 @@ fn bare(title: &str) -> &str {
     title.trim().trim_matches('`').trim()
 }
 
-/// What choosing an option does, in acpd's words by its kind, then the name that the agent gives it. A name that says
-/// no more than the kind stands alone.
+/// Describes the effect of an option, in acpd's words by its kind, then the name that the agent gives it. A
+/// name that is no more than the kind stands alone.
 pub fn option(kind: &str, name: &Untrusted) -> Text {
     let (word, plain): (_, &[&str]) = match kind {
         "allow_once" => ("allow once", &["allow", "allow once", "yes", "approve", "accept"]),
@@ -109,7 +109,7 @@ pub fn option(kind: &str, name: &Untrusted) -> Text {
     if plain.contains(&&*said) { Text::from(name) } else { text!("{}: \"{}\"", word, name) }
 }
 
-/// Returns whether the name of an option says the opposite of what choosing it does, as far as English words tell.
+/// Returns whether the name of an option is the opposite of its effect, judged by English words.
 pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
     const YES: [&str; 8] =
         ["yes", "allow", "approve", "accept", "ok", "permit", "proceed", "grant"];
@@ -140,7 +140,7 @@ pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
     }
 }
 
-/// What acpd itself remembers when its person answers for always.
+/// Describes what acpd itself remembers after an answer for always.
 pub fn remembers(always: Option<&Untrusted>) -> Text {
     match always {
         Some(always) => text!("acpd remembers exactly this: {}", always),
@@ -148,7 +148,7 @@ pub fn remembers(always: Option<&Untrusted>) -> Text {
     }
 }
 
-/// Whether one of the words of a text is this one; a part of a word would be too easily found.
+/// Returns whether one of the words of a text is this one; a part of a word would match too often.
 pub fn is_word(text: &str, word: &str) -> bool {
     let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
     text.split_whitespace().any(bare)

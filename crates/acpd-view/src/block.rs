@@ -19,11 +19,10 @@ pub struct Block {
     /// The last line that changed it; 0 for an open question.
     pub last: u64,
     pub kind: Kind,
-    /// Whether it is over.
     pub progress: Progress,
     /// How much of it is shown by rule. A person's choice beats the rule.
     pub folding: Folding,
-    /// Its beginning was not read.
+    /// The beginning of the block was not read.
     pub partial: bool,
     /// The notice of acpd that it was made of.
     pub(crate) source: Option<Box<Source>>,
@@ -48,14 +47,14 @@ pub enum Id {
     Question(u64),
 }
 
-/// What a block is.
+/// Kinds of blocks, with their contents.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// What the user said.
+    /// A message of the user.
     Prompt(Message),
-    /// What the agent said.
+    /// A message of the agent.
     Answer(Message),
-    /// What the agent thought.
+    /// A thought of the agent.
     Thought(Message),
     /// A tool call that is no edit and no command.
     Call(ToolCall),
@@ -63,7 +62,7 @@ pub enum Kind {
     Edit(ToolCall),
     /// A tool call that runs a command.
     Command(ToolCall),
-    /// What the agent is going to do.
+    /// Steps that the agent plans.
     Plan(Plan),
     /// A question of the agent.
     Question(Question),
@@ -77,13 +76,13 @@ pub enum Kind {
     Turn(TurnEnd),
 }
 
-/// Whether a block is over.
+/// State of a block: it runs, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     Running,
     Done,
     Failed,
-    /// Its turn is over, and it had no end of its own.
+    /// The turn is over, and the block had no end.
     Interrupted,
 }
 
@@ -91,11 +90,11 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
     Open,
-    /// Its first lines, so many.
+    /// The first lines, up to this number.
     First(usize),
-    /// Its last lines, so many.
+    /// The last lines, up to this number.
     Last(usize),
-    /// Its summary alone. It may be part of a group.
+    /// The summary alone. The block may be part of a group.
     Closed,
 }
 
@@ -103,7 +102,7 @@ pub enum Folding {
 pub struct Message {
     /// In order; no two texts follow each other.
     pub content: Vec<Content>,
-    /// It went into a turn that was running.
+    /// Sent into a turn that was running.
     pub steered: bool,
     pub(crate) id: Option<Untrusted>,
 }
@@ -117,7 +116,7 @@ pub enum Content {
     Other(Value),
 }
 
-/// A tool call, as far as it was told.
+/// A tool call, as far as the agent reported it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolCall {
     /// The newest value of each member, as the agent wrote it.
@@ -159,7 +158,7 @@ fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
 pub struct FileDiff {
     #[serde(default)]
     pub path: Untrusted,
-    /// Its text before; absent for a new file.
+    /// The text before; absent for a new file.
     pub old_text: Option<Untrusted>,
     #[serde(default)]
     pub new_text: Untrusted,
@@ -174,7 +173,7 @@ pub struct Location {
     pub line: Option<u64>,
 }
 
-/// What an agent is going to do.
+/// Steps that an agent plans, or a text instead of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     pub entries: Vec<PlanEntry>,
@@ -199,9 +198,9 @@ pub struct PlanEntry {
 /// A question of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What `_acpd/interaction/answer` names it by; empty if that is not known.
+    /// The id for `_acpd/interaction/answer`; empty if it is not known.
     pub id: Untrusted,
-    /// Who asks: the session, or a subagent in it.
+    /// The session that asks, or a subagent in it.
     pub session: Untrusted,
     /// The tool call that waits.
     pub tool_call: Option<Untrusted>,
@@ -212,9 +211,9 @@ pub struct Question {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What was answered: `allowed once`, `denied`, `filled in`.
+    /// The answer in words: `allowed once`, `denied`, `filled in`.
     pub verdict: Text,
-    /// Who did it: a client and where, or a rule.
+    /// The source of the answer: a client and where, or a rule.
     pub by: Text,
     pub is_automatic: bool,
     /// The agent may not do it.
@@ -224,11 +223,11 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subagent {
     pub session: Untrusted,
-    /// What it is for.
+    /// The task of the subagent.
     pub title: Option<Untrusted>,
     /// `running`, `idle`, `requires_action`, `unknown` or another.
     pub state: Option<Untrusted>,
-    /// What it does in this turn.
+    /// Blocks of the subagent in this turn.
     pub blocks: Vec<Block>,
 }
 
@@ -238,11 +237,10 @@ pub struct Notice {
     /// How much it matters.
     pub severity: Severity,
     pub text: Text,
-    /// What it is about.
     pub topic: Topic,
 }
 
-/// What a notice is about.
+/// Subject of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topic {
     Any,
@@ -275,14 +273,14 @@ pub struct Gap {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnEnd {
-    /// Its number, from 1.
+    /// Number of the turn, from 1.
     pub turn: u64,
     /// When it began (ms since the epoch); 0 if that is not known.
     pub started_at: u64,
     /// When it ended (ms since the epoch).
     pub at: u64,
     pub outcome: Outcome,
-    /// Who or what cut it short.
+    /// The cause of an early end, and the client that did it.
     pub cut_short: Option<CutShort>,
     /// The files that it has changed.
     pub files: Vec<Untrusted>,
@@ -291,7 +289,7 @@ pub struct TurnEnd {
 }
 
 impl Block {
-    /// Whether only its summary is shown by rule.
+    /// Returns whether only the summary is shown by rule.
     pub fn is_closed(&self) -> bool {
         self.folding == Folding::Closed
     }
@@ -336,7 +334,7 @@ impl Id {
 }
 
 impl Message {
-    /// Its texts, one after the other.
+    /// Returns the texts, one after the other.
     pub fn text(&self) -> Untrusted {
         let texts = self.content.iter().filter_map(|part| match part {
             Content::Text(text) => Some(text.raw()),
@@ -351,7 +349,7 @@ impl ToolCall {
         self.text("toolCallId").unwrap_or_default()
     }
 
-    /// What it does, in words.
+    /// Returns the agent's description of the call; none if it is blank.
     pub fn title(&self) -> Option<Untrusted> {
         self.text("title").filter(|title| !title.raw().trim().is_empty())
     }
@@ -370,7 +368,7 @@ impl ToolCall {
         self.list("content")
     }
 
-    /// What of that are changes of files.
+    /// Returns the changes of files in the content.
     pub fn diffs(&self) -> Vec<FileDiff> {
         let diffs = self.content().into_iter().filter_map(|item| match item {
             ToolContent::Diff(file) => Some(file),
@@ -402,12 +400,12 @@ impl ToolCall {
         }
     }
 
-    /// What the tool is given.
+    /// Returns the input of the tool.
     pub fn raw_input(&self) -> Option<&Value> {
         self.members.get("rawInput")
     }
 
-    /// How its command ended, if the agent says so.
+    /// Returns the exit code of the command, if the agent reports one.
     pub fn exit_code(&self) -> Option<i64> {
         let output = self.members.get("rawOutput")?;
         ["exitCode", "exit_code"].iter().find_map(|name| output.get(name)?.as_i64())
@@ -434,7 +432,7 @@ impl ToolCall {
         self.members.get(name).and_then(Value::as_str).map(Untrusted::from)
     }
 
-    /// What of a list can be read.
+    /// Reads a list, without the items that cannot be read.
     fn list<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
         let items = self.members.get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(|item| T::deserialize(item).ok()).collect()

@@ -21,7 +21,7 @@ use crate::text::{BOLD, Role, Style, Text};
 const INDENT: &str = "    ";
 
 impl Block {
-    /// The block on so many columns, folded like this.
+    /// Returns the lines of the block in `width` columns, folded like this.
     pub fn lines(&self, width: usize, folding: Folding) -> Vec<Text> {
         let head = self.has_head().then(|| self.summary());
         if folding == Folding::Closed {
@@ -47,7 +47,7 @@ impl Block {
         head.map(|head| head.wrap(width)).unwrap_or_default().into_iter().chain(body).collect()
     }
 
-    /// Whether its summary stands above its body.
+    /// Returns whether the summary stands above the body.
     fn has_head(&self) -> bool {
         !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_))
             && !matches!(&self.kind, Kind::Question(question) if question.answer.is_none())
@@ -128,7 +128,7 @@ impl ToolCall {
         lines.into_iter().flat_map(|line| indented(&line, width)).collect()
     }
 
-    /// What it printed, or what it said.
+    /// Returns the lines of the text that the tool returned, without blank ones.
     pub fn output(&self) -> Vec<Text> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
@@ -176,7 +176,7 @@ impl PlanEntry {
             _ => ("○", Style::default(), Style::default()),
         };
         let line = Text::of(sign_style, sign).and(Role::Plain, " ").and(style, &self.content);
-        // Medium is what most agents say about everything, so only the others are worth a word.
+        // Most agents give every step medium priority, so only the others are shown.
         match self.priority.raw() {
             "" | "medium" => line,
             _ => line.and(Role::Dim, text!(" ({})", self.priority)),

@@ -48,7 +48,7 @@ impl Block {
         }
     }
 
-    /// Whether it has these words, in small letters, somewhere in what a person can unfold of it.
+    /// Returns whether the block, unfolded, has these words somewhere; `words` are in small letters.
     pub fn says(&self, words: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(words);
         let inside = match &self.kind {
@@ -65,7 +65,7 @@ impl Block {
     }
 }
 
-/// Whether a text in a value fits.
+/// Returns whether a text in a value matches.
 fn any(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => has(text),
@@ -95,7 +95,7 @@ fn command(block: &Block, call: &ToolCall) -> String {
     fenced("console", &format!("{head}\n{printed}"))
 }
 
-/// What was printed, without the code block that many agents put it into.
+/// Returns a printed text without the code block that many agents put it into.
 pub(crate) fn unfenced(text: &str) -> &str {
     let inner = || {
         let (first, rest) = text.trim_end().split_once('\n')?;

@@ -75,7 +75,7 @@ impl State {
         self
     }
 
-    /// The same for a conversation that is being read.
+    /// Sets the folder of the session: paths in it are shown without it.
     pub fn set_folder(&mut self, folder: &Untrusted) {
         self.folder = Some(folder.raw().into());
     }
@@ -87,12 +87,12 @@ impl State {
         self.hides_plans = locate(hello, &path).is_some_and(|told| &hello[told] == b"false");
     }
 
-    /// What the head of a screen shows.
+    /// Returns the state that the head of a screen shows.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The same, to put in what the journal does not have.
+    /// Returns the header, to add values that the journal does not have.
     pub fn header_mut(&mut self) -> &mut Header {
         &mut self.header
     }
@@ -143,7 +143,7 @@ impl State {
         head.or_else(|| self.turns.iter().find_map(Turn::first))
     }
 
-    /// Forgets all turns but the last. For somebody who reads a long journal once.
+    /// Drops all turns but the last, and returns them: for a reader that goes through a long journal once.
     pub fn drain(&mut self) -> Vec<Turn> {
         self.head.clear();
         let rest = self.turns.len().saturating_sub(1);
@@ -167,7 +167,7 @@ impl State {
         self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= id.seq()))
     }
 
-    /// All turns; nothing comes any more.
+    /// Returns all turns, when no more lines come.
     pub fn into_turns(self) -> Vec<Turn> {
         self.turns
     }
@@ -246,7 +246,7 @@ impl State {
         let own = meta.as_ref().and_then(|meta| meta.get("_acpd"));
         let number = || own.and_then(|own| own.get("seq")).and_then(Value::as_u64);
         let Some(seq) = seq.or_else(number) else {
-            // It is in no journal: the commands on offer when a session is taken up, say.
+            // The line is in no journal, such as the list of commands when a session is opened.
             self.unnumbered(method, params);
             return Vec::new();
         };
@@ -434,7 +434,7 @@ fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
     members.get(name).and_then(Value::as_str).map(Untrusted::from)
 }
 
-/// What of a list can be read.
+/// Reads a list, without the items that cannot be read.
 fn list<T: DeserializeOwned>(items: Option<Value>) -> Vec<T> {
     let Some(Value::Array(items)) = items else { return Vec::new() };
     items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()

@@ -1,4 +1,4 @@
-//! State of a session beside its conversation: what the head of a screen shows.
+//! State of a session next to its conversation, for the head of a screen.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,12 @@ use crate::block::PlanEntry;
 /// The newest value of everything that a session is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
-    /// What it is called.
     pub title: Option<Untrusted>,
     /// The id of its mode.
     pub mode: Option<Untrusted>,
     /// The modes to choose from; the journal does not have them.
     pub modes: Vec<Mode>,
-    /// Its options: the model is one of them.
+    /// The options; the model is one of them.
     pub options: Vec<ConfigOption>,
     pub commands: Vec<Command>,
     /// How much it has used.
@@ -25,15 +24,15 @@ pub struct Header {
     pub plan: Vec<PlanEntry>,
     /// The last turn that began.
     pub turn: Option<u64>,
-    /// What the running turn does, as far as the journal tells.
+    /// A turn runs, according to the journal.
     pub working: bool,
-    /// What the daemon says of the session; none until it has said something.
+    /// State from the daemon; none until it has sent one.
     pub live: Option<Live>,
-    /// What of this the lines told that were read.
+    /// Fields that are known from the lines that were read.
     pub(crate) known: BTreeSet<Field>,
 }
 
-/// A part of the header that the journal tells.
+/// A part of the header that comes from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
     Title,
@@ -46,17 +45,16 @@ pub(crate) enum Field {
     Working,
 }
 
-/// What the daemon says of a session while a client is there.
+/// State of a session that the daemon sends to attached clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
     pub state: SessionState,
-    /// What its turn does.
     pub turn: TurnState,
     /// Prompts that wait for the running one.
     pub queued: u32,
-    /// Why it is so.
+    /// Reason of the state, if there is one.
     pub reason: Option<Untrusted>,
-    /// What a person can do.
+    /// Advice for the user: the way out.
     pub hint: Option<Untrusted>,
 }
 
@@ -75,7 +73,7 @@ pub struct Command {
     pub input: Option<CommandInput>,
 }
 
-/// What a command takes.
+/// Input of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CommandInput {
@@ -136,7 +134,7 @@ pub struct Usage {
 pub struct Cost {
     /// How much, in whole units.
     pub amount: f64,
-    /// Of what: `USD`.
+    /// The currency, such as `USD`.
     pub currency: Untrusted,
 }
 
@@ -154,7 +152,7 @@ impl Usage {
         }
         Some(Usage {
             used: used.or(before.map(|before| before.used)).unwrap_or_default(),
-            // An agent may not know how much there is room for; of one that does not say it, it is not known.
+            // An agent may not know the size of the context; 0 stands for a size that it does not report.
             size: size.unwrap_or_default(),
             // An agent that does not repeat the cost has not taken it back.
             cost: cost.or_else(|| before?.cost.clone()),
@@ -215,7 +213,7 @@ impl Header {
         self.known.insert(field);
     }
 
-    /// Takes what older lines told, where these told nothing.
+    /// Takes the values of older lines where the later lines had none.
     pub(crate) fn take_older(&mut self, older: Header) {
         for field in older.known.difference(&self.known.clone()) {
             match field {
@@ -235,7 +233,7 @@ impl Header {
         self.known.extend(older.known);
     }
 
-    /// What people call a mode.
+    /// Returns the name of a mode, or the id if it has no name.
     pub fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
         let mode = self.modes.iter().find(|mode| mode.id == *id);
         mode.and_then(|mode| mode.name.as_ref()).unwrap_or(id)

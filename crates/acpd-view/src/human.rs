@@ -57,7 +57,7 @@ pub fn count(number: u64) -> Text {
     if value < 9.95 { text!("{:.1}{}", value, unit) } else { text!("{:.0}{}", value, unit) }
 }
 
-/// So many of something: `1 prompt`, `2 prompts`.
+/// Returns a number with its noun: `1 prompt`, `2 prompts`.
 pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
     let number = number.into();
     text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })

@@ -1,4 +1,4 @@
-//! What an agent wrote, in the types in which it is shown: one member that cannot be read never hides the others.
+//! Reads JSON of agents into the types in which it is shown: one unreadable member never hides the others.
 
 use acp_wire::legible;
 use serde_json::{Map, Value, json};
@@ -36,12 +36,12 @@ const TEXTS: [&str; 24] = [
 /// Members that are data of the agent, and are never changed.
 const DATA: [&str; 4] = ["_meta", "currentValue", "rawInput", "rawOutput"];
 
-/// Reads an object, whatever is in it.
+/// Reads an object; values in it that no type of Rust holds are replaced.
 pub(crate) fn members(json: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(&legible(json)).ok()
 }
 
-/// Makes text of what is to be text, and leaves out texts that are null; a title that is null is taken away.
+/// Makes text of members that must be text, and drops null texts. A null `title` stays: it removes the title.
 pub(crate) fn mend(members: &mut Map<String, Value>) {
     let is_text = |name: &str| TEXTS.binary_search(&name).is_ok();
     members.retain(|name, value| !value.is_null() || !is_text(name) || name == "title");

@@ -4,7 +4,7 @@ use crate::block::{Block, Folding, Kind, Progress};
 use crate::text;
 use crate::text::{Role, Text};
 
-/// What stands in a row.
+/// Content of a row: a block or a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Row<'a> {
     Block(&'a Block),
@@ -46,7 +46,7 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
 }
 
 impl Group<'_> {
-    /// What was done in it, in one line: facts alone, failures always.
+    /// Summarizes the work in the group in one line: facts alone, failures always.
     pub fn summary(&self) -> Text {
         let mut facts: Vec<(&Words, usize)> = Vec::new();
         for words in self.blocks.iter().filter_map(words) {
@@ -76,7 +76,7 @@ impl Group<'_> {
     }
 }
 
-/// A kind of calls, and how one and several of them are told.
+/// A kind of calls, its verb, and its noun for one call and for several.
 type Words = (&'static str, &'static str, &'static str, &'static str);
 const WORDS: [Words; 8] = [
     ("read", "read", "file", "files"),

@@ -13,7 +13,7 @@ use crate::lenient;
 /// The settings of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// Its modes; none if the agent has none.
+    /// The modes; none if the agent has none.
     pub modes: Option<Modes>,
     pub options: Vec<ConfigOption>,
 }

@@ -16,7 +16,7 @@ use crate::text::{BOLD, Role, Text};
 /// Before the first row of a line of the agent's, and before the rows that continue it.
 const BAR: &str = "  │ ";
 const BROKEN_BAR: &str = "  ┆ ";
-/// Before what acpd says of the call.
+/// Before acpd's own lines about the call.
 const OWN: &str = "  ";
 /// The widest of these, in columns.
 const MARGIN: usize = 4;
@@ -42,7 +42,7 @@ struct Part {
 type Marked = (&'static str, Text);
 
 impl Sheet {
-    /// Of a call that was changed so often while somebody was asked. `head` stands before its title.
+    /// Lays out a call that changed `changed` times while the user was asked. `head` stands before its title.
     pub fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
         let title = shown.title.as_ref().filter(|title| !title.raw().trim().is_empty());
         let title = Text::from(title.unwrap_or(&shown.kind));
@@ -75,8 +75,8 @@ impl Sheet {
         sheet
     }
 
-    /// Whether one key is enough to allow it: acpd understands all of the call, and it did not change while
-    /// somebody looked.
+    /// Returns whether one key is enough to allow the call: acpd understands all of it, and it did not change
+    /// while the user was asked.
     pub fn is_easy(&self) -> bool {
         self.is_easy
     }
@@ -165,7 +165,7 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
     }
     let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
-    // Of what is not known, nothing says that it is new.
+    // If the content before is not known, the change must not look like a new file.
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
     let file = FileDiff { path, old_text, new_text };
     let Change { head, lines, .. } = Change::of(&file.path, &file);

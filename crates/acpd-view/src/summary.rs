@@ -54,7 +54,7 @@ impl Block {
     }
 }
 
-/// What an agent calls a tool call, or what else is known of it.
+/// Returns the agent's title of a tool call, else its kind.
 pub(crate) fn title(call: &ToolCall) -> Text {
     match (call.title(), call.kind()) {
         (Some(title), _) => title.into(),
@@ -290,7 +290,7 @@ impl TurnEnd {
 }
 
 impl ConfigOption {
-    /// Its name and value for people: `Model: Opus`.
+    /// Returns name and value for people: `Model: Opus`.
     pub fn sentence(&self) -> Text {
         text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), self.value_name())
     }

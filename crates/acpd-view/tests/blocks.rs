@@ -1,7 +1,7 @@
 //! The corpus: journals of real agents and corner cases, and the blocks that they are. Another program that folds
 //! journals reads the same files.
 //!
-//! `UPDATE_BLOCKS=1 cargo test -p acpd-view --test blocks` writes the blocks anew.
+//! `UPDATE_BLOCKS=1 cargo test -p acpd-view --test blocks` updates the blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -259,7 +259,7 @@ fn what_a_person_has_to_decide_is_never_folded_away() {
     }
 }
 
-/// What an open question is about, and what that is in, is open. Returns whether there was such a block.
+/// Asserts that subjects of open questions, and blocks around them, are open. Returns whether there are any.
 fn assert_open(blocks: &[Block], about: &[&acpd_view::Question]) -> bool {
     let mut any = false;
     for block in blocks {
@@ -487,7 +487,7 @@ fn a_cost_that_is_not_told_again_stays() {
     assert_eq!(live.header(), state.header(), "live");
 }
 
-/// JSON that is in the place of something else, or that no type of Rust holds.
+/// JSON of another type than expected, or that no type of Rust holds.
 fn unreadable() -> Vec<String> {
     let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
     [r#""\ud83d""#, "5", "-1e999", "true", "[1]", r#"{"\udc00":1}"#, "[]", "{}", "null", &deep]

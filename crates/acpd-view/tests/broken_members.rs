@@ -15,7 +15,7 @@ const MEMBERS: [&str; 8] =
 enum Input {
     /// Members with their values, and where among them one has a value that no reader takes.
     Object { members: Vec<(String, Value)>, at: Index, broken: String, in_name: bool },
-    /// Bytes in the place of a line.
+    /// Bytes instead of a line.
     Bytes(Vec<u8>),
     /// A line of an agent with some bytes changed.
     Changed { member: Index, broken: String, changes: Vec<(Index, u8)> },

@@ -106,7 +106,7 @@ fn rows_of_a_long_paragraph_settle_while_it_grows() {
     assert_eq!(markdown.settled(), 5);
 }
 
-/// Pieces of Markdown that mean something beside each other.
+/// Pieces of Markdown that mean something next to each other.
 fn source() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "a",

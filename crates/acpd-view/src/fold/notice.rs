@@ -16,7 +16,7 @@ use crate::lenient::NOT_READ;
 use crate::text;
 use crate::text::Text;
 
-/// The block of a notice of acpd; none for those that say nothing to a person.
+/// Returns the block of a notice of acpd; none for a notice that people need not see.
 pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -> Option<Block> {
     let (kind, progress) = match method {
         method::TURN_ENDED => ended(read(step, &params)?),
@@ -72,7 +72,7 @@ pub(super) fn mode(step: &Step<'_>, id: &Untrusted, name: &Untrusted) -> Block {
     Block::new(step.seq, Kind::Notice(notice), Progress::Done)
 }
 
-/// What a compaction is now, for the states that are worth a word.
+/// Returns the notice about a compaction; none for a state that people need not see.
 pub(super) fn compaction(
     id: &Untrusted,
     update: &Map<String, Value>,

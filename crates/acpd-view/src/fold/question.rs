@@ -45,14 +45,14 @@ impl State {
         request.map_or_else(Vec::new, |request| self.close_question(request))
     }
 
-    /// A question was answered, says the journal.
+    /// Closes a question that is answered according to the journal.
     pub(super) fn answered(&mut self, answered: &Untrusted) -> Vec<Id> {
         self.close_questions(
             |block| matches!(&block.kind, Kind::Question(question) if question.id == *answered),
         )
     }
 
-    /// What open questions are about.
+    /// Returns the tool calls and sessions that open questions are about.
     pub(super) fn asked_about(&self) -> About {
         let questions = self.questions.iter().filter_map(|block| match &block.kind {
             Kind::Question(question) => Some(question),
@@ -74,7 +74,7 @@ impl State {
         self.questions_changed(closed)
     }
 
-    /// What a question is about is open as long as the question is.
+    /// Applies the rules of folding again: the subject of a question is open as long as the question is.
     fn questions_changed(&mut self, mut changed: Vec<Id>) -> Vec<Id> {
         let about = self.asked_about();
         for turn in &mut self.turns {

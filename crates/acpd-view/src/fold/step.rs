@@ -6,14 +6,14 @@ use acpd_api::Untrusted;
 
 use crate::block::{Block, Folding, Id, Kind, Progress};
 
-/// What open questions are about: tool calls, and the sessions of subagents.
+/// Subjects of open questions: tool calls, and the sessions of subagents.
 pub(super) type Asked = BTreeSet<Untrusted>;
 
 /// A line on its way into a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) seq: u64,
-    /// Whose line it is: the session's, or a subagent's.
+    /// The session of the line, or the subagent in it.
     pub(super) session: &'a Untrusted,
     pub(super) is_own: bool,
     pub(super) asked: &'a Asked,

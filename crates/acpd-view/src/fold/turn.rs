@@ -21,7 +21,7 @@ const THOUGHT: usize = 3;
 /// Lines of what a command prints.
 const OUTPUT: usize = 8;
 
-/// A turn, or what was said before the first one.
+/// A turn, or the lines before the first one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
     /// Where, which and when, if its beginning was read.
@@ -36,7 +36,7 @@ pub struct Turn {
 pub struct Started {
     /// The number of its line.
     pub seq: u64,
-    /// Its number, from 1.
+    /// Number of the turn, from 1.
     pub turn: u64,
     /// When (ms since the epoch).
     pub at: u64,
@@ -67,7 +67,7 @@ impl Turn {
         self.blocks.get(at).filter(|block| block.id == id)
     }
 
-    /// The same, also inside of subagents.
+    /// Returns the block with this id, also one inside of a subagent.
     pub(super) fn get(&self, id: Id) -> Option<&Block> {
         self.block(id).or_else(|| find(&self.blocks, id))
     }
@@ -81,7 +81,7 @@ impl Turn {
         changed
     }
 
-    /// Applies the rules of folding anew; returns what they changed.
+    /// Applies the rules of folding again; returns the blocks that they changed.
     pub(super) fn settle(&mut self, asked: &Asked) -> Vec<Id> {
         let mut changed = Vec::new();
         settle(&mut self.blocks, self.has_ended, asked, &mut changed);
@@ -133,7 +133,7 @@ impl Turn {
         folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
-        // A call without an id cannot be told from others: each of its lines is one of its own.
+        // A call without an id cannot be distinguished from others: each of its lines is a call of its own.
         let id = text(&update, "toolCallId");
         update.remove("_meta");
         self.within(step, |blocks, changed| {
@@ -152,7 +152,7 @@ impl Turn {
                 block.last = step.seq;
                 changed.push(block.id);
                 if block.progress != before {
-                    // What comes next is said about its result. An id would tell.
+                    // Text that follows is about the result, so it is a new message. An id would show that.
                     let is_nameless = |message: &Message| message.id.is_none();
                     end_message(blocks, is_nameless, changed);
                 }
@@ -215,7 +215,7 @@ impl Turn {
         let title = text(update, "title");
         let mut changed = Vec::new();
         if path(&self.blocks, &session).is_none() {
-            // Its announcement may have been in another turn.
+            // The announcement may have been in another turn.
             let partial = title.is_none();
             changed = self.within(step, |blocks, changed| {
                 push(blocks, Block { partial, ..subagent(step.seq, &session) }, changed);
@@ -270,7 +270,7 @@ impl Turn {
         let mut place = Vec::new();
         if !step.is_own {
             if path(&self.blocks, step.session).is_none() {
-                // It was announced in another turn, or before the first line that was read.
+                // The subagent was announced in another turn, or before the first line that was read.
                 let (id, partial) = (Id::Around(step.seq), true);
                 let block = Block { id, partial, ..subagent(step.seq, step.session) };
                 push(&mut self.blocks, block, &mut changed);
@@ -281,7 +281,7 @@ impl Turn {
         let blocks = blocks_at(&mut self.blocks, &place);
         let mut here = Vec::new();
         change(blocks, &mut here);
-        // What a line changes is mostly near the end.
+        // The blocks that a line changes are mostly near the end.
         let mut left = here.len();
         for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
             block.folding = folding(block, self.has_ended, step.asked);
@@ -331,7 +331,7 @@ impl Message {
     }
 }
 
-/// The message, if this speaker said it.
+/// Returns the message, if this speaker wrote it.
 fn of_speaker(kind: &mut Kind, speaker: Speaker) -> Option<&mut Message> {
     match (kind, speaker) {
         (Kind::Prompt(message), Speaker::User)
@@ -368,14 +368,14 @@ fn progress_of(call: &ToolCall, before: Progress) -> Progress {
     }
 }
 
-/// Adds a block below the others: what was said before it is over.
+/// Adds a block below the others, and ends the message before it.
 fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
     end_message(blocks, |_| true, changed);
     changed.push(block.id);
     blocks.push(block);
 }
 
-/// Ends the message that was said last, if it is such a one.
+/// Ends the last message, if `is_it` accepts it.
 fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, changed: &mut Vec<Id>) {
     if let Some(last) = blocks.last_mut()
         && last.progress == Progress::Running
@@ -386,7 +386,7 @@ fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, chang
     }
 }
 
-/// Ends what has no end of its own; whatever is in a block that ends is told, too.
+/// Ends the blocks that still run, also in subagents; adds them and the blocks around them to `changed`.
 fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
     let before = changed.len();
     for block in blocks {
@@ -406,7 +406,7 @@ fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
     changed.len() > before
 }
 
-/// Applies the rules anew, and tells what they changed.
+/// Applies the rules again, and adds the blocks that they changed to `changed`.
 fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Vec<Id>) -> bool {
     let before = changed.len();
     for block in blocks {
@@ -448,7 +448,7 @@ pub(super) fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding
     }
 }
 
-/// Whether a question of a subagent or of what it made is open.
+/// Returns whether a question of a subagent, or about a call or a subagent in it, is open.
 fn waits(subagent: &Subagent, asked: &Asked) -> bool {
     let inside = |block: &Block| match &block.kind {
         Kind::Subagent(inner) => waits(inner, asked),

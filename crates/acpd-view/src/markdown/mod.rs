@@ -21,11 +21,11 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use crate::text::Text;
 use render::Renderer;
 
-/// What of the dialects of Markdown is read.
+/// Extensions of Markdown that are read.
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// What may come next and change what is before it. Other things do, too, but rarely.
+/// Texts that may follow and change the lines before them. Others do so, too, but rarely.
 const CONTINUATIONS: [&str; 12] =
     ["x", "\n\nx", "`", "```", "*", "**", "_", "__", "~~", "](x)", ">", "\n\n- x"];
 
@@ -33,7 +33,7 @@ const CONTINUATIONS: [&str; 12] =
 /// a code block that is open at its end is closed.
 pub fn fenced_in(text: &str) -> String {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
-    // What is in a quote or a list ends with it.
+    // A code block in a quote or a list ends with it.
     let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
         let part = &text[range.clone()];
@@ -85,19 +85,19 @@ pub fn fenced_in(text: &str) -> String {
 pub struct Markdown {
     width: usize,
     text: String,
-    /// The text before this is in lines that do not change any more.
+    /// The text before this is in lines that no longer change.
     stable: usize,
     stable_lines: usize,
     lines: Vec<Text>,
     /// All of the text is in the lines.
     is_current: bool,
     has_definitions: bool,
-    /// It ends with a carriage return, which was taken for a new line.
+    /// The text ends with a carriage return, which was taken for a new line.
     ends_with_return: bool,
 }
 
 impl Markdown {
-    /// No text yet, for a screen of so many columns.
+    /// Creates an empty text for a screen of `width` columns.
     pub fn new(width: usize) -> Markdown {
         Markdown {
             width: width.max(1),
@@ -150,7 +150,7 @@ impl Markdown {
         self.text.len() - self.stable
     }
 
-    /// How many of the lines will most likely stay as they are, whatever comes. For those who cannot take a line back.
+    /// Returns how many lines further text will hardly change, for output that cannot take a line back.
     pub fn settled(&mut self) -> usize {
         self.lines();
         let tail = &self.text[self.stable..];
@@ -221,6 +221,6 @@ fn last_block(text: &str) -> (usize, bool) {
             _ => {}
         }
     }
-    // What stands before it on its line may belong to it, as the spaces before indented code do.
+    // Text before it on its line may belong to it, as the spaces before indented code do.
     (text[..last].rfind('\n').map_or(0, |end| end + 1), defines)
 }

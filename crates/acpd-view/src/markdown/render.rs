@@ -21,11 +21,11 @@ const TAB: usize = 4;
 pub(super) struct Renderer {
     width: usize,
     lines: Vec<Text>,
-    /// What stands before each line: quotes and lists that it is in.
+    /// Text before each line, for the quotes and lists that it is in.
     margins: Vec<Margin>,
     /// For each container, from the outermost: something is in it already.
     has_lines: Vec<bool>,
-    /// The next line has an empty one before it, within so many margins.
+    /// The next line has an empty one before it, within this number of margins.
     gap: Option<usize>,
     /// The lines of the paragraph so far.
     inline: Vec<Text>,
@@ -39,7 +39,7 @@ pub(super) struct Renderer {
     table: Option<Table>,
 }
 
-/// What stands before the lines of a container.
+/// Text before the lines of a container.
 #[derive(Debug)]
 struct Margin {
     /// Before its first line, until that was written.
@@ -327,12 +327,12 @@ impl Renderer {
         self.style = self.styles.pop().unwrap_or_default();
     }
 
-    /// What the paragraph says so far.
+    /// Returns the text of the paragraph so far.
     fn inline_text(&self) -> String {
         self.inline.iter().map(Text::to_string).collect()
     }
 
-    /// Behind a link stands where it leads to, if its text does not say so.
+    /// Adds the address behind a link, unless the link's text is the address, and warns of a disguised host.
     fn end_link(&mut self) {
         let Some((to, start)) = self.links.pop() else { return };
         let said = self.inline_text();

@@ -1,4 +1,4 @@
-//! Tables of Markdown.
+//! Lays out tables of Markdown for the width of a screen.
 
 use pulldown_cmark::Alignment;
 
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// The table on so many columns of the screen.
+    /// Returns the lines of the table in `room` columns.
     pub(super) fn lines(mut self, room: usize) -> Vec<Text> {
         if let Some(head) = self.rows.first_mut() {
             for cell in head {
@@ -64,7 +64,7 @@ impl Table {
         lines
     }
 
-    /// How wide each column is; none if they do not fit beside each other.
+    /// Returns the width of each column; none if they do not fit next to each other.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let columns = self.alignments.len();
         let wanted = |column: usize| {

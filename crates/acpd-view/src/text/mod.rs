@@ -10,7 +10,7 @@
 //! - A [`Text`] is the only type that is printed. It is made of string literals, numbers, other texts, and escaped text
 //!   ([`Untrusted`], [`acpd_api::escape`]). It cannot be made of a `String` or a borrowed `str`, because the compiler
 //!   does not know where these come from. [`text!`](crate::text!) is its `format!`.
-//! - Each part of a text has a [`Style`], which says what the part means ([`Role`]). Styles are no characters of the
+//! - Each part of a text has a [`Style`], which gives its meaning ([`Role`]). Styles are no characters of the
 //!   text: they have no width, and a stream without colours never sees them. [`Style::look`] is the one table of
 //!   colours, for streams and for full screens.
 //! - A [`Table`] makes lines of cells that fit a terminal.
@@ -85,7 +85,7 @@ macro_rules! show_as_displayed {
 }
 show_as_displayed!(&'static str, Amount, Escaped<'_>, i32, i64, u32, u64, usize, f64);
 
-/// Without styles.
+/// Writes the words without their styles.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
@@ -101,7 +101,7 @@ impl Show for Text {
     }
 }
 
-/// On one line.
+/// Escapes the text onto one line.
 impl Show for Untrusted {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.one_line().show(f)
@@ -277,7 +277,7 @@ impl Text {
         cut
     }
 
-    /// Cuts the middle out, to at most this many columns. More of the end stays, which says more of a path.
+    /// Cuts the middle out, to at most this many columns. More of the end stays: it identifies a path better.
     #[must_use]
     pub fn cut_middle(&self, room: usize) -> Text {
         if self.width() <= room || room < 4 {
@@ -397,14 +397,14 @@ impl From<Escaped<'_>> for Text {
     }
 }
 
-/// On one line.
+/// Escapes the text onto one line.
 impl From<&Untrusted> for Text {
     fn from(untrusted: &Untrusted) -> Text {
         untrusted.one_line().into()
     }
 }
 
-/// On one line.
+/// Escapes the text onto one line.
 impl From<Untrusted> for Text {
     fn from(untrusted: Untrusted) -> Text {
         untrusted.one_line().into()

@@ -8,7 +8,6 @@ pub struct Style {
     pub role: Role,
     pub strong: bool,
     pub emphasis: bool,
-    /// It is struck through.
     pub struck: bool,
 }
 
