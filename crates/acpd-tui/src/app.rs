@@ -58,7 +58,6 @@ pub(crate) enum AppEvent {
     Wheel(isize),
     /// The clicked row of the screen.
     Click(u16),
-    /// An effect failed.
     Failed(Text),
     /// The terminal got or lost the focus.
     Focused(bool),
@@ -77,9 +76,9 @@ pub(crate) enum AppEvent {
     },
     /// The files of a prompt were read, or one cannot be sent.
     AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
-    /// The editor ended.
+    /// The external editor ended: the edited text, or the error.
     Edited(Result<String, Text>),
-    /// A frame was drawn.
+    /// A frame is on the screen; keys depend on these facts.
     Drawn(OnScreen),
     /// Time passed, or a frame is due.
     Time,
@@ -137,7 +136,6 @@ pub(crate) struct PromptFiles {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptFile {
-    /// An absolute path.
     pub(crate) path: String,
     /// The path as it is mentioned in the prompt.
     pub(crate) name: String,
@@ -154,7 +152,7 @@ pub(crate) struct UnfitFile {
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) theme: Theme,
-    /// The home directory.
+    /// The home directory, to shorten paths.
     pub(crate) home: Option<String>,
     /// The directory for new sessions.
     pub(crate) cwd: String,
@@ -166,7 +164,6 @@ pub(crate) struct Scene {
 #[derive(Debug, Clone)]
 pub enum Opens {
     Top,
-    /// An existing conversation.
     Session {
         agent: String,
         session_id: String,
@@ -209,7 +206,7 @@ pub(crate) struct AppState {
     top: TopScreen,
     /// The open conversation, in front of the list.
     chat: Option<ChatScreen>,
-    /// Unsent drafts.
+    /// Drafts that were not sent, by session.
     drafts: HashMap<SessionRowKey, Editor>,
     /// Prompts of this run, the oldest first.
     said: Vec<String>,

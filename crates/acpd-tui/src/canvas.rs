@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
-    /// Set for colours; words and marks say the same without them.
+    /// Set for colours; without them words and marks mean the same.
     pub is_coloured: bool,
     pub is_unicode: bool,
 }

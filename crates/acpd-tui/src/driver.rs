@@ -61,7 +61,6 @@ pub struct ScreenStart {
     pub cwd: String,
     /// Name of the terminal that other clients see: `pts/3`.
     pub place: Option<String>,
-    /// What is on the screen first.
     pub opens: Opens,
     /// Command of the pager, if there is one.
     pub pager: Option<String>,
@@ -70,24 +69,23 @@ pub struct ScreenStart {
     pub door: Door,
 }
 
-/// Error of [`run`].
+/// Error of [`run`]: no connection, no terminal, or no session.
 #[derive(Debug)]
 pub enum ScreenError {
     Connect(ConnectError),
     Terminal(io::Error),
     NotBegun {
         error: ErrorObject,
-        /// Unsent drafts.
         unsent: Vec<String>,
     },
 }
 
-/// Result of [`run`].
+/// Result of [`run`] after the user left the screens.
 #[derive(Debug)]
 pub struct ScreenResult {
     /// Handle of the conversation that was open at the end.
     pub session: Option<Untrusted>,
-    /// Unsent drafts.
+    /// Drafts that were not sent, for the user to keep.
     pub unsent: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ const SILENT_AFTER: u64 = 2 * 60 * 1000;
 /// Columns of an id in place of a name.
 const ID: usize = 12;
 
-/// Rows of `_acpd/watch`.
+/// Rows of `_acpd/watch`: sessions, agents, questions.
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
     told: Option<Watched>,

@@ -1,4 +1,4 @@
-//! A one-line input.
+//! Input of one line of text, with a cursor.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
@@ -8,7 +8,6 @@ use unicode_width::UnicodeWidthStr as _;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Input {
     text: String,
-    /// Offset in bytes.
     cursor: usize,
 }
 

@@ -70,8 +70,7 @@ impl From<&str> for PromptDraft {
 }
 
 impl PromptDraft {
-    /// Reads a queued prompt. Attachments of another program may have no mark; they stay, whatever
-    /// the text becomes.
+    /// Reads a queued prompt. Attachments of another program may have no mark; they stay with any later text.
     pub(super) fn read(prompt: &QueuedPrompt) -> PromptDraft {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {

@@ -47,9 +47,9 @@ pub(super) enum Purpose {
     Options(SessionRowKey),
     Rename,
     Set(SessionRowKey),
-    /// The answer says that the prompt before it is on disk.
+    /// The answer confirms that the prompt before it is on disk.
     Prompted,
-    /// The answer says that the prompt before it is on disk, so the next one may follow.
+    /// The answer confirms that the prompt before it is on disk, so the next one may follow.
     NextWaiting,
 }
 

@@ -25,7 +25,7 @@ const NOW: u64 = 1_000_000_000;
 struct Person {
     state: AppState,
     cache: Cache,
-    /// What was sent, and not looked at yet.
+    /// Lines that were sent, and not looked at yet.
     sent: Vec<Value>,
     effects: Vec<Effect>,
 }
@@ -87,7 +87,7 @@ impl Person {
         self.event(AppEvent::Line(link, line));
     }
 
-    /// The daemon refuses the last request of this method, and says what to do.
+    /// The daemon refuses the last request of this method, with a hint.
     fn refuses_with_hint(&mut self, link: LinkId, method: &str, message: &str, hint: &str) {
         let at = self.sent.iter().rposition(|line| line["method"] == method).expect(method);
         let id = self.sent.remove(at)["id"].as_u64().unwrap();
@@ -120,7 +120,7 @@ impl Person {
         keys.chars().for_each(|char| self.press(KeyCode::Char(char)));
     }
 
-    /// What was sent with this method.
+    /// Takes the lines that were sent with this method.
     fn said(&mut self, method: &str) -> Vec<Value> {
         let (said, rest): (Vec<Value>, Vec<Value>) =
             std::mem::take(&mut self.sent).into_iter().partition(|line| line["method"] == method);

@@ -26,7 +26,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts the thread.
+    /// Starts the thread that sends the keys.
     pub(super) fn listen(sender: SyncSender<DriverEvent>) -> io::Result<Keyboard> {
         let (next, dealt_with) = mpsc::channel();
         let read = move || {

@@ -132,7 +132,7 @@ fn place(choices: &[(usize, Text)], row: usize) -> Option<usize> {
     choices.get(row).map(|(at, _)| *at)
 }
 
-/// Returns a line that says who asks for what, and where.
+/// Returns a line with the asker, the request, and its directory.
 pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     let folder = match &question.question {
         Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),

@@ -51,7 +51,6 @@ enum Older {
 /// Result of a search upwards.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SearchStep {
-    /// Found and chosen.
     Found,
     /// Not in the lines that were read; continue above this row.
     Older(Option<Id>),

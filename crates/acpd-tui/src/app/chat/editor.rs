@@ -86,7 +86,7 @@ impl Editor {
         PromptDraft { text, all: self.attached.clone(), in_place_of: self.in_place_of }
     }
 
-    /// Replaces the draft.
+    /// Replaces the draft and its attachments; the draft before is not kept.
     pub(super) fn set(&mut self, said: PromptDraft) {
         self.area = area(&said.text);
         self.attached = said.all;
@@ -342,7 +342,7 @@ mod tests {
         editor.up(&earlier);
         assert_eq!(editor.take().unwrap().text, "before");
         assert!(brings_back(&mut editor, "draft"));
-        // The same, and it is cleared.
+        // An earlier prompt is recalled over a draft, and cleared.
         let mut editor = Editor::default();
         editor.paste("draft");
         editor.up(&earlier);

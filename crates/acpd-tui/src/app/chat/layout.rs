@@ -34,10 +34,10 @@ pub(in crate::app) struct ChatLayout {
 /// Position of the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Position {
-    /// The live end.
+    /// The end of the conversation, also while it grows.
     #[default]
     Live,
-    /// The first line of the screen.
+    /// This line of a row is the first on the screen.
     At { row: Id, line: usize },
 }
 
@@ -71,12 +71,12 @@ pub(super) struct Visible {
     pub(super) is_live: bool,
     pub(super) below: usize,
     pub(super) first: u64,
-    /// Older lines are to be requested.
+    /// Older lines should be requested.
     pub(super) is_near_beginning: bool,
 }
 
 impl ChatLayout {
-    /// Returns the visible lines of a conversation on so much space.
+    /// Returns the visible lines of a conversation on `width` columns and `height` rows.
     pub(super) fn lay_out(
         &mut self,
         link: LinkId,

@@ -24,7 +24,6 @@ pub(super) enum MenuChoice {
 
 pub(super) type Menu = PickList<MenuChoice>;
 
-/// A queued prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
     /// Number in the queue.

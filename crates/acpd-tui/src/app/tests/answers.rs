@@ -210,7 +210,7 @@ fn a_form_is_filled_in_field_by_field_and_sent_on_purpose() {
     person.press(KeyCode::Tab);
     insta::assert_snapshot!(everywhere(&mut person));
     let enter = |person: &mut Person| person.press(KeyCode::Enter);
-    // Nothing is filled in yet, and what is missing is told.
+    // Nothing is filled in yet, and the missing field is shown.
     (0..2).for_each(|_| person.press(KeyCode::Up));
     enter(&mut person);
     assert!(person.sees(100, 40).contains("`branch` is missing"));
@@ -332,8 +332,8 @@ fn something() -> impl Strategy<Value = Something> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens: no panic; and an answer only after the question was drawn, got the keys, something was
-    /// chosen in it, and Enter was pressed, in this order, with no other question in between.
+    /// In any order of events: no panic; and an answer only after the question was drawn, got the keys,
+    /// something was chosen in it, and Enter was pressed, in this order, with no other question in between.
     #[test]
     fn no_answer_without_focus_a_choice_and_enter(all in prop::collection::vec(something(), 1..80)) {
         let mut person = in_the_morning();

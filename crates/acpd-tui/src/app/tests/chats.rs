@@ -42,7 +42,7 @@ impl Person {
         self.opens_with(lines, json!({"protocolVersion": 1}))
     }
 
-    /// The same; the agent says what it can do.
+    /// Like [`Person::opens`], with the abilities that the agent announces.
     pub(super) fn opens_with(&mut self, lines: &[Value], hello: Value) -> LinkId {
         let seq = lines.len() as u64;
         let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
@@ -178,7 +178,7 @@ fn what_is_written_while_a_turn_runs_waits_and_can_be_taken_back() {
     assert!(!person.sees(80, 24).contains("\n then commit"), "it still waits");
     person.sent.push(back);
     person.result(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
-    // Its own request is told, too.
+    // The request of the prompt itself fails, too.
     person.refuses(LinkId::Errand(1), "session/prompt", "taken back");
     assert!(person.sees(80, 24).contains("\n then commit"), "the words are in the prompt again");
     person.types(" and push");

@@ -21,7 +21,7 @@ fn files(person: &mut Person, paths: &[&str]) {
     person.event(AppEvent::Files { directory, paths });
 }
 
-/// The files that are to be read for a prompt.
+/// Takes the files that the driver should read for a prompt.
 fn prompt_files(person: &mut Person) -> PromptFiles {
     let is_reading = |effect: &Effect| matches!(effect, Effect::ReadAttached(_));
     let at = person.effects.iter().position(is_reading).expect("files are read");

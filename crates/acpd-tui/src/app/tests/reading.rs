@@ -59,7 +59,7 @@ fn serve_log(person: &mut Person, last: u64) -> usize {
     }
 }
 
-/// A person at the live end of a journal of so many lines.
+/// A person at the live end of a journal of `last` lines.
 fn at_the_end_of(last: u64) -> Person {
     let mut person = in_the_morning();
     person.changed(json!({"removed": {"interactions": ["1-5"]}}));

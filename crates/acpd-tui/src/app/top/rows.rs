@@ -12,7 +12,7 @@ use crate::canvas::DOT;
 use crate::fleet::{Row, RowState, shown};
 use crate::question::verb;
 
-/// Returns the mark of a row, which says its state without colours.
+/// Returns the mark of a row, which shows its state without colours.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
     match row.what {
         RowState::Question(_) => ("?", Style::of(Role::Warning).strong()),

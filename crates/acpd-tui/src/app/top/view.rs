@@ -280,7 +280,7 @@ fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Posit
     Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
 }
 
-/// What a key does now, in the word of the footer.
+/// Returns the word in the footer for the present effect of a key.
 pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str) -> &'static str {
     match (&state.top.typing, action) {
         (Some(Typing::Filter), Action::Confirm) => "keep",
@@ -291,7 +291,7 @@ pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str)
     }
 }
 
-/// Whether a key does something now, so that it belongs into the footer.
+/// Returns whether a key has an effect now, so that it belongs into the footer.
 pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> bool {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
     let row = rows.get(state.top.at);
