@@ -1,7 +1,7 @@
 //! Completion that knows the sessions, agents, questions and settings of the daemon that runs.
 //!
-//! The shell runs `acpctl` for each press of the key, with the command line so far behind `--` and the variable
-//! `ACPCTL_COMPLETE` set. Nothing is started for it, nothing is told on stderr, and what takes long is left out.
+//! The shell runs `acpctl` for each press of the key, with the command line so far behind `--` and the
+//! variable `ACPCTL_COMPLETE` set. That starts nothing, prints nothing on stderr, and skips slow parts.
 //!
 //! Architecture invariant: what is offered is one plain word for every shell. Names and ids may be an agent's, and
 //! shells put them into the command line as they are.
@@ -36,7 +36,7 @@ use crate::text::{Text, text};
 const VARIABLE: &str = "ACPCTL_COMPLETE";
 /// Longest wait for the daemon.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Columns of what is said beside a candidate.
+/// Columns of the description next to a candidate.
 const HELP: usize = 60;
 
 /// Completes and ends, if a shell wants that.

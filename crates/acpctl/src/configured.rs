@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::error::Result;
 use crate::programs;
 
-/// The name of the schema beside the file.
+/// The name of the schema next to the file.
 pub(crate) const SCHEMA: &str = "config.schema.json";
 /// First line of a new file, for editors that know TOML.
 pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
@@ -34,7 +34,7 @@ fn asked<T: DeserializeOwned>(args: &[&str]) -> Result<(T, Vec<u8>)> {
     Ok((answer.map_err(|_| programs::failed(&command, &output))?, output.stdout))
 }
 
-/// Puts the schema beside a file that asks for it there, as this version has it. Without it the file can be edited, too.
+/// Writes this version's schema next to a file that refers to it. Without it the file can be edited, too.
 pub(crate) fn offer_schema(file: &Path, schema_file: &Path) {
     if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
         && let Ok(schema) = schema()

@@ -10,10 +10,10 @@ use crate::ui::Ui;
 pub(crate) const ADD_YES: &str = "add `--yes`";
 pub(crate) const ADD_YES_OR_DRY_RUN: &str = "add `--yes`; `--dry-run` shows what would be deleted";
 
-/// Shows what would happen and asks for a yes. Without a terminal, `hint` says how to give it.
+/// Shows what would happen and asks for a yes. Without a terminal, `hint` explains how to confirm.
 ///
 /// # Errors
-/// When nobody can be asked, or the answer is no.
+/// When there is no terminal to ask on, or the answer is no.
 pub(crate) fn confirm(
     ui: &mut Ui,
     doing: impl Into<Text>,
@@ -26,7 +26,7 @@ pub(crate) fn confirm(
     if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
 }
 
-/// Checks that somebody can be asked. Without a terminal, `hint` says how to confirm.
+/// Checks that the user can be asked. Without a terminal, `hint` explains how to confirm.
 pub(crate) fn check_can_ask(ui: &Ui, doing: impl Into<Text>, hint: &'static str) -> Result {
     if ui.can_ask() {
         return Ok(());

@@ -12,7 +12,7 @@ use crate::programs;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// Runs the daemon's program with these arguments to its end; it has told itself why it failed.
+/// Runs the daemon's program with these arguments to its end; it has printed itself why it failed.
 pub(crate) fn run<'a>(
     args: impl IntoIterator<Item = &'a OsStr>,
     doing: &'static str,

@@ -24,7 +24,7 @@ impl Edited {
     /// Lets the person change a text, and waits until they have left the editor.
     ///
     /// # Errors
-    /// When the editor cannot be started or says that it failed.
+    /// When the editor cannot be started or fails.
     pub(crate) fn of(text: &str) -> Result<Edited> {
         let mut file = Builder::new().prefix("acpctl-").suffix(".md").tempfile()?;
         file.write_all(text.as_bytes())?;
@@ -42,7 +42,7 @@ impl Edited {
 /// Lets the person change a file, and waits until they have left the editor.
 ///
 /// # Errors
-/// When the editor cannot be started or says that it failed.
+/// When the editor cannot be started or fails.
 pub(crate) fn edit(file: &Path) -> Result {
     let editor = wanted(|name| env::var(name).ok());
     // As git does it: the editor may have arguments.

@@ -33,7 +33,7 @@ impl Elsewhere {
         self.asked.as_ref() == Some(id)
     }
 
-    /// Tells the questions of this session that were not told yet. `here`: permission questions are asked
+    /// Prints the questions of this session that were not printed yet. `here`: permission questions are asked
     /// here.
     pub(crate) fn tell(&mut self, open: &RawValue, session: &Untrusted, here: bool, ui: &mut Ui) {
         let open: InteractionList = serde_json::from_str(open.get()).unwrap_or_default();

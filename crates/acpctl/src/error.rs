@@ -38,11 +38,11 @@ enum Kind {
     Exit(ExitCode),
     /// The daemon went away in the middle.
     Gone,
-    /// The daemon does not start, and has said why.
+    /// The daemon does not start, and has printed why.
     NotStarted,
     /// The reader of stdout is gone: print nothing.
     BrokenPipe,
-    /// Another program has said it already.
+    /// Another program has printed the error already.
     Told,
 }
 
@@ -55,7 +55,7 @@ impl CommandError {
         CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
-    /// A program that was run in this terminal has told why it failed.
+    /// A program that was run in this terminal has printed why it failed.
     pub(crate) fn told() -> CommandError {
         CommandError { kind: Kind::Told, ..CommandError::new(ExitCode::Error, "") }
     }
@@ -97,7 +97,7 @@ impl CommandError {
         self
     }
 
-    /// The same error with another exit code.
+    /// Returns the error with another exit code.
     #[must_use]
     pub(crate) fn with_code(mut self, code: ExitCode) -> CommandError {
         self.kind = Kind::Exit(code);
@@ -131,7 +131,7 @@ impl CommandError {
         self.is_unknown && self.message.as_str().contains("no method")
     }
 
-    /// Returns whether nobody reads stdout any more.
+    /// Returns whether the reader of stdout is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.kind == Kind::BrokenPipe
     }
@@ -314,7 +314,7 @@ impl From<AttachmentError> for CommandError {
     }
 }
 
-/// Errors of stdout; everything else that does I/O says what it did.
+/// Errors of stdout; errors of all other I/O describe what failed.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> CommandError {
         let mut failed = CommandError::new(ExitCode::Error, text!("cannot write: {}", error));

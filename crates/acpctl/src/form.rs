@@ -10,7 +10,7 @@ use crate::error::{CommandError, Result};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
-/// Reads the schema of a form. The order of its fields is not in it any more.
+/// Reads the schema of a form. The order of its fields comes from `order`, for the schema has lost it.
 pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
     let form = Form::from_raw(&raw);
@@ -19,7 +19,7 @@ pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     Ok(form)
 }
 
-/// The content that `NAME=VALUE` says; fields that are not named have their defaults.
+/// Returns the content that `NAME=VALUE` give; fields that are not named have their defaults.
 pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
     let wrong = |why: Text| CommandError::usage(why).hint(usage(form, id));
     let mut content = Map::new();

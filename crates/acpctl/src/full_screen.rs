@@ -61,7 +61,7 @@ pub(crate) fn run(start: ScreenStart, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Prints drafts, which nobody can bring back any more.
+/// Prints unsent drafts, which end with this process.
 fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
     for unsent in unsent.into_iter().map(Untrusted::from) {
         ui.say(text!("not sent: {}", unsent.prose()));

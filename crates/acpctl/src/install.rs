@@ -1,5 +1,5 @@
 //! Installs an agent by the command that acpd knows for it: only after a yes, in this terminal, with its own words shown.
-//! A name in a registry may pass to somebody else, so the repository that npm has for it must be the known one.
+//! A name in a registry may pass to another owner, so npm's repository for it must be the known one.
 
 use std::process::Command;
 

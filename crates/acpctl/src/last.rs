@@ -18,8 +18,8 @@ pub(crate) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
     SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
-/// Returns whether anybody has said anything in it. One that an editor has opened and left is not used, nor is one
-/// that was put away.
+/// Returns whether the session was prompted and is not archived. A session that an editor has opened and left
+/// does not count.
 pub(crate) fn is_used(session: &SessionInfo) -> bool {
     session.prompts > 0 && !session.archived
 }

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Longest time for the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Results of [`Live::next`].
+/// Events that [`Live::next`] returns.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The daemon sent a line.
@@ -78,13 +78,13 @@ enum Presence {
     Silent,
 }
 
-/// For how long the daemon has said nothing, and what was done about it.
+/// Time since the daemon's last line, and checks that were made since.
 #[derive(Debug)]
 struct Silence {
     since: Instant,
     looked: Instant,
     is_looking: bool,
-    /// When it is asked for a word.
+    /// When the daemon is asked for a sign of life.
     doubt: Doubt,
 }
 
@@ -256,7 +256,7 @@ impl Live {
         }
     }
 
-    /// Looks whether the daemon is there if it has said nothing for long: beside us, because that takes
+    /// Checks whether the daemon is there if it has sent nothing for long, on a thread, because that takes
     /// some time.
     fn look(&mut self) {
         let silence = &mut self.silence;

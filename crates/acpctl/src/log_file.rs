@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
 
-/// Prints the last lines of a file; with `follow` it goes on until Ctrl-C.
+/// Prints the last lines of a file; with `follow` it continues until Ctrl-C.
 pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
     let mut file = match open_file(path) {
@@ -194,7 +194,7 @@ mod tests {
             (b"a\xe2", 1),
             (b"a\xf0\x9f\x98", 1),
             (b"\xf0\x9f\x98\x80", 4),
-            // What is no character at all is not waited for.
+            // Invalid bytes are not waited for.
             (b"a\x82\xff", 3),
             (b"a\r", 1),
             (b"a\r\n", 3),

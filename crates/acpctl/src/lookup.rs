@@ -110,14 +110,14 @@ pub(crate) fn find(
     Ok(Wanted::of(which).choose(list, care)?.told(ui))
 }
 
-/// The same over a connection that lasts.
+/// Finds the session over a connection that lasts.
 pub(crate) fn find_live(live: &mut Live, which: &Which, ui: &mut Ui) -> Result<SessionInfo> {
     let list: SessionList = live.call(ui, method::SESSION_LIST, &all())?;
     Ok(Wanted::of(which).choose(list, Care::Guess)?.told(ui))
 }
 
 impl Choice {
-    /// The session, after the person was told what they may not expect.
+    /// Returns the session, after printing what the user may not expect.
     pub(crate) fn told(self, ui: &mut Ui) -> SessionInfo {
         if let Some(note) = self.note {
             ui.say(Text::styled(Role::Dim, note));
@@ -431,12 +431,12 @@ mod tests {
             ("cccc0001-3.", "cccc0001-3.7"),
             ("bb", "bbbb0001-2"),
             ("tw", "cccc0001-3.7"),
-            // What is listed comes before what was put away.
+            // Sessions that are not archived come first.
             ("doc", "cccc0001-3"),
             ("docke", "dddd0001-4"),
             ("parser", "ffff0001-9"),
             ("LOGOUT fix", "bbbb0001-2"),
-            // Nobody has said anything in the one that was listed last here.
+            // The last used session here has no prompt.
             ("-", "aaaa0001-1"),
         ] {
             assert_eq!(guess(text), meant, "{text}");
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(found("fix"), "aaaa0001-1");
         assert_eq!(found("bbbb0001-2"), "bbbb0001-2");
         assert_eq!(found("-"), "aaaa0001-1");
-        // A name counts in its directory; the one elsewhere is told.
+        // A name counts in its directory; the one elsewhere is reported.
         assert!(matches!(named("docs"), Ok(Named::New(others)) if others.len() == 1));
         for new in ["parser", "do", "bbb", "cccc0001-3-b"] {
             assert_eq!(named(new).unwrap(), Named::New(Vec::new()), "{new}");

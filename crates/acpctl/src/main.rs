@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let done = command::dispatch(cli, &mut ui);
     // Also after an error: what was printed is worth having.
     let flushed = ui.finish().map_err(error::CommandError::from);
-    // Whoever reads has enough: that says nothing of how it ended.
+    // A reader that has enough closes stdout: that is no failure.
     let flushed = flushed.or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error) });
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,

@@ -32,10 +32,10 @@ impl Pager {
         Some(Pager { child, encoding: Utf8::begin() })
     }
 
-    /// Tells it that there is no more, and waits until the person has left it.
+    /// Closes the pager's input, and waits until the user has left it.
     pub(crate) fn wait(&mut self) {
         drop(self.child.stdin.take());
-        // The exit status says nothing about the output.
+        // The exit status is no error of the output.
         drop(self.child.wait());
         self.encoding.end();
     }

@@ -22,7 +22,7 @@ use crate::ui::Ui;
 
 /// Columns of an answer that does not fit on the screen and has no key.
 const CUT: usize = 28;
-/// Rows that the call keeps beside its answers.
+/// Rows that the call keeps next to its answers.
 const CALL_ROWS: usize = 8;
 /// Before the rows that continue an answer.
 const INDENT: &str = "      ";
@@ -38,7 +38,7 @@ pub(crate) struct Questions {
     keys: Option<KeyMode>,
     /// Typed part of a word.
     typed: String,
-    /// The last answer of anybody in this session.
+    /// The last answer of any client in this session.
     answered: Option<Box<QuestionAnswered>>,
 }
 
@@ -135,15 +135,15 @@ impl Questions {
         Ok(())
     }
 
-    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether it is told then:
-    /// the question is on the screen.
+    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether the answer
+    /// will be printed then: the question is on the screen.
     pub(crate) fn told_answer(&mut self, params: &RawValue) -> bool {
         self.answered = serde_json::from_str(params.get()).ok();
         let told = self.answered.as_ref();
         told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
     }
 
-    /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
+    /// Takes a `$/cancel_request`: another client answered a question, or its turn is over.
     pub(crate) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -285,8 +285,8 @@ impl Question {
         Text::lines(&lines)
     }
 
-    /// The rows that say what can be typed: one if all of it fits there, else at least one for each answer. What an
-    /// answer for always covers has a row of its own.
+    /// Returns the rows that show what can be typed: one if all of it fits there, else at least one for each
+    /// answer. The scope of an answer for always has a row of its own.
     fn keys(&self, hidden: usize, width: usize) -> Vec<Text> {
         let view = Text::of(BOLD, "[v]").and(Role::Plain, " show all of it");
         let mut lines: Vec<Text> = self.choices.iter().map(Choice::line).collect();
@@ -350,9 +350,9 @@ fn waiting(question: &Question) -> Text {
     text!("{}{}\n{}\n", call, Text::styled(Role::Warning, names), Text::styled(Role::Dim, hint))
 }
 
-/// Assigns input to each option: a letter by its kind, or its number where the letter says too little. If it
-/// is not easy to see what is asked, only a refusal has a key; nor has an answer one whose name says the opposite. What
-/// there is no key for is answered elsewhere.
+/// Assigns input to each option: a letter by its kind, or its number where the letter is not enough. If the
+/// question is not easy, only a refusal has a key, and others need a word, as an answer does whose name is
+/// the opposite of its effect. Options without input are answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
     const DIGITS: &str = "123456789";
     let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;

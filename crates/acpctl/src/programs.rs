@@ -39,7 +39,7 @@ pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> CommandError {
     CommandError::file("run", Path::new(command.get_program()), error)
 }
 
-/// The error of a program, in its own words. acpd's programs say a reason and a hint.
+/// The error of a program, in its own words. acpd's programs print a reason and a hint.
 pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
     let said = String::from_utf8_lossy(&output.stderr);
     let Some((reason, hint)) = program_error(&said) else {

@@ -157,7 +157,7 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
                 return Err(CommandError::new(ExitCode::Error, text)
                     .hint("see `acpctl daemon logs`, then `acpctl daemon start`"));
             }
-            // One that says nothing took its time already.
+            // One that is silent took its time already.
             Err(_) => told = told || tell_stopped(paths, ui),
             Ok(_) => {}
         }

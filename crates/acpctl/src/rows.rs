@@ -16,7 +16,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::live::result_of;
 
-/// Lines that wait to be read; beyond that the daemon waits, and then tells the newest rows.
+/// Lines that wait to be read; beyond that the daemon waits, and then sends the newest rows.
 const QUEUE: usize = 16;
 
 /// Changes of the rows.
@@ -24,11 +24,11 @@ const QUEUE: usize = 16;
 pub(crate) enum News {
     /// All of them, as they are now.
     All(Watched),
-    /// Changed rows.
+    /// Rows that differ from before.
     Changed(Changed),
-    /// The daemon is away; when it is back, all rows come anew.
+    /// The daemon is away; when it is back, all rows come again.
     Away,
-    /// The same, because a person has stopped it.
+    /// The daemon is away, because a user has stopped it.
     Stopped,
 }
 

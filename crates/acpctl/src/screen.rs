@@ -1,7 +1,7 @@
 //! Writes each piece of a conversation to stdout or to stderr.
 //!
-//! On a terminal an answer is Markdown: rows are written as soon as nothing that may come changes them, and the last
-//! row shows what is not settled. Anywhere else it is what the agent said, byte for byte.
+//! On a terminal an answer is Markdown: rows are written as soon as nothing that may come changes them, and
+//! the last row shows what is not settled. Anywhere else it is the agent's text, byte for byte.
 
 use std::io;
 
@@ -56,7 +56,7 @@ impl Screen {
         Screen { bare: true, is_live: false, ..Screen::answer(false) }
     }
 
-    /// Everything on stdout. What comes is history until the daemon says that it is over.
+    /// Everything on stdout. Lines are history until the daemon reports its end.
     pub(crate) fn whole(thoughts: bool) -> Screen {
         let options = Options { thoughts, whole: true };
         Screen::new(options, false)
@@ -103,7 +103,7 @@ impl Screen {
         self.transcript.heed(hello);
     }
 
-    /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
+    /// Sets the session of the conversation: messages of subagents in other sessions are no part of it.
     pub(crate) fn of(&mut self, session: &Untrusted) {
         self.transcript.of(session);
     }
@@ -127,7 +127,7 @@ impl Screen {
         self.put(ui, pieces)
     }
 
-    /// Shows what is left: nothing comes any more.
+    /// Shows what is left, when no more lines come.
     pub(crate) fn finish(&mut self, ui: &mut Ui) -> io::Result<()> {
         self.rows(ui, true)?;
         self.answer = None;
@@ -190,7 +190,7 @@ impl Screen {
         let Some(Answer { markdown, written }) = &mut self.answer else { return Ok(()) };
         let settled = if all { usize::MAX } else { markdown.settled() };
         let lines = markdown.lines();
-        // Something unlikely has changed rows that were written: it is said again from there.
+        // An unlikely change of rows that were written: they are written again from there.
         let same = written
             .iter()
             .zip(lines)

@@ -46,7 +46,7 @@ pub(crate) fn switch(
 }
 
 /// Sets an option to the value that these words mean. Returns all options as the agent wrote them, and those
-/// that have changed: what the agent says counts, and it may have set something else, too.
+/// that have changed: the agent's answer counts, and it may have set something else, too.
 ///
 /// # Errors
 /// When there is no such option or value, or the agent refuses.

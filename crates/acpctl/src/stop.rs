@@ -16,7 +16,7 @@ use crate::ui::Ui;
 /// Longest time between the answer that agents are gone and the end of the daemon.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Stops the daemon, and with it every agent unless they are to go on.
+/// Stops the daemon, and its agents unless they are detached.
 pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
     for _ in 0..STOPS {
         match stop_once(paths, detach, door, ui)? {
@@ -61,7 +61,7 @@ enum Stopped {
     NotRunning,
     /// After stopping all agents.
     Whole {
-        /// Turns that ran until then, and do not go on without it.
+        /// Turns that ran until then, and do not continue without it.
         cut_off: usize,
     },
     /// Before it could answer.
@@ -96,7 +96,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         }
         // The daemon may have ended before its answer was read, and have a successor.
         Err(error) if error.is_gone() => {
-            // Or it is there, and says why it does not serve.
+            // Or it is there, and reports why it does not serve.
             match serving(paths)? {
                 // One that was started again has the same pid.
                 Some(now) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
@@ -124,7 +124,7 @@ pub(crate) fn has_shims(paths: &Paths) -> bool {
     paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
 
-/// Tells a start of the daemon from all others. The number alone begins anew with another database.
+/// Identifies a start of the daemon. The number alone begins again with another database.
 pub(crate) fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
     (daemon.boot, daemon.since)
 }
@@ -143,8 +143,8 @@ pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
     }
 }
 
-/// What the daemon says of itself, if one runs. A socket that is about to be closed takes up connections for a moment
-/// longer, by nobody: the service manager closes its own on the side.
+/// Returns the running daemon's information, if one runs. A socket that is about to be closed accepts
+/// connections for a moment longer, without an answer: the service manager closes its own next to it.
 pub(crate) fn serving(paths: &Paths) -> Result<Option<DaemonInfo>> {
     match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
         Err(error) if error.is_gone() => Ok(None),

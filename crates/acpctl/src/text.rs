@@ -5,7 +5,7 @@ use acpd_api::{Untrusted, escape};
 pub(crate) use acpd_view::text;
 pub(crate) use acpd_view::text::{BOLD, Cut, Role, Style, Table, Text, key_values};
 
-/// Returns a word of a command line that a user may copy to a shell, whatever is in it.
+/// Returns any text as a word of a command line that a user may copy to a shell.
 pub(crate) fn shell_word(word: &Untrusted) -> Text {
     Untrusted::from(escape::shell_word(word.raw())).into()
 }

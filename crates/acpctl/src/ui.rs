@@ -32,7 +32,7 @@ const CLEAR_REST: &str = "\u{1b}[J\u{1b}[?7h";
 /// The spinner is on the screen. Global, because a signal ends the process from another thread.
 static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
 
-/// Leaves the terminal on an empty line, from any thread; the spinner does not move any more.
+/// Leaves the terminal on an empty line, from any thread; the spinner no longer moves.
 pub(crate) fn leave_line() {
     let mut err = io::stderr();
     if err.is_terminal() {
@@ -132,8 +132,8 @@ impl Ui {
         }
     }
 
-    /// From now on a pager shows the data, if stdout is a terminal and the user has one: as for git. What is
-    /// said to the person comes in between, so that it does not write over the pager.
+    /// Shows the data in a pager from now on, if stdout is a terminal and the user has a pager, as git does.
+    /// Messages for the user go through it, too, so that they do not write over the pager.
     pub(crate) fn page(&mut self) {
         if self.out_is_terminal && matches!(self.out.get_ref(), Out::Stdout(_)) {
             let _ = self.out.flush();
@@ -164,7 +164,7 @@ impl Ui {
         size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
     }
 
-    /// Columns and rows of the terminal on stderr; those of old terminals if it does not say.
+    /// Columns and rows of the terminal on stderr; those of old terminals if they are not known.
     pub(crate) fn err_size(&self) -> (usize, usize) {
         let size = if self.err_is_terminal { terminal_size_of(io::stderr()) } else { None };
         let size = size.map(|(Width(columns), Height(rows))| (columns.into(), rows.into()));
@@ -181,7 +181,7 @@ impl Ui {
         self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
     }
 
-    /// Returns whether somebody reads the talk as it comes.
+    /// Returns whether messages go to a terminal.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal
     }
@@ -192,12 +192,12 @@ impl Ui {
         self.put(text.as_bytes())
     }
 
-    /// Returns whether text can be shown in the place of other text: stdout is a terminal that can do it.
+    /// Returns whether text can replace other text: stdout is a terminal that can do it.
     pub(crate) fn can_redraw(&self) -> bool {
         self.out_is_terminal && terminal_redraws()
     }
 
-    /// Shows a text in the place of the one that it has shown before, as far as it fits on the terminal.
+    /// Replaces the text that was shown before, as far as the new one fits on the terminal.
     pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
         let size = terminal_size_of(io::stdout());
         let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
@@ -221,7 +221,7 @@ impl Ui {
         self.relay_bytes(text.raw().as_bytes())
     }
 
-    /// A line of which the end is not known yet. Whatever comes next takes its place. Only on a terminal.
+    /// Shows a line whose end is not known yet; the next output replaces it. Only on a terminal.
     pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
         if self.can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
             if self.err_open || self.out_open {
@@ -299,7 +299,7 @@ impl Ui {
         self.put(json::line(value)?.as_bytes())
     }
 
-    /// A line of JSON of somebody else.
+    /// Prints a line of JSON that came from the daemon.
     pub(crate) fn json_relayed(&mut self, line: &[u8]) -> io::Result<()> {
         self.json_line(serde_json::from_slice::<&RawValue>(line)?)
     }

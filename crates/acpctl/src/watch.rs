@@ -1,7 +1,7 @@
 //! Sessions that are watched until nothing runs or waits in them, or their turn is over.
 //!
-//! What a notice says may be behind what is: so each notice that matters only makes [`Watch`] ask how the
-//! session is now, and the last answer counts.
+//! A notice may be older than the present state: so each notice that matters only makes [`Watch`] ask for
+//! the session as it is now, and the last answer counts.
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
@@ -20,11 +20,11 @@ use crate::ui::Ui;
 
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// As it was told last.
+    /// The session by the daemon's last answer.
     pub(crate) session: SessionInfo,
     /// When the turn began that ran at first.
     began: u64,
-    /// The question how it is now, while it is open.
+    /// The request for the present state, while it is open.
     asked: Option<Id>,
     /// End of the last turn since then.
     ended: Option<Outcome>,
@@ -88,7 +88,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes what the daemon says. Returns whether it was news of this session.
+    /// Takes a line of the daemon. Returns whether it was news of this session.
     pub(crate) fn hear(&mut self, message: &Message<'_>, live: &mut Live) -> Result<bool> {
         match message {
             Message::Notification { method, params: Some(params) } => {
@@ -233,7 +233,7 @@ impl Watch {
     }
 }
 
-/// Describes an outcome.
+/// Returns the error of an outcome, with a colon before it.
 fn told(outcome: &Outcome) -> Option<Text> {
     match outcome {
         Outcome::Error { message, .. } => Some(text!(": {}", message)),

@@ -34,7 +34,7 @@ struct Done {
 }
 
 impl Done {
-    /// What it has written, if it was successful.
+    /// Returns the standard output of a command that must have succeeded.
     fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
@@ -64,7 +64,7 @@ impl Home {
         self.at_home(Command::new(env!("CARGO_BIN_EXE_acpctl")), args)
     }
 
-    /// The same command with these arguments, with this home in its environment.
+    /// Sets the arguments of a command, and this home in its environment.
     fn at_home(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.path("work")).stdin(Stdio::null());
         command.env("ACPD_EXE", daemon()).env("ACPD_RUNTIME_DIR", self.path("run"));
@@ -92,7 +92,7 @@ fn daemon() -> PathBuf {
     path
 }
 
-/// Wine 8 lacks a library that lies beside this test, and has to lie beside the programs. Windows has it.
+/// Wine 8 lacks a library that lies next to this test, and must lie next to the programs. Windows has it.
 fn lend_libraries() {
     static LENT: Once = Once::new();
     let library = |program: &Path| program.with_file_name("bcryptprimitives.dll");
@@ -183,7 +183,7 @@ fn help_completions_and_errors_are_those_of_this_system() {
     assert_eq!(service.err, told);
 }
 
-/// `acpctl mcp`, and whoever has started it.
+/// `acpctl mcp`, and the program that has started it.
 struct Host {
     program: Child,
     stdin: ChildStdin,
@@ -199,7 +199,7 @@ impl Host {
         Host { program, stdin, stdout: BufReader::new(stdout), last_id: 0 }
     }
 
-    /// What it answers; what it tells before is left out.
+    /// Returns the result of a request; lines before it are left out.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
@@ -216,7 +216,7 @@ impl Host {
         }
     }
 
-    /// What a tool says.
+    /// Returns the text of a tool's result.
     fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let said = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         assert_eq!(said["isError"], false, "{said}");
@@ -338,7 +338,7 @@ fn console() {
     web.args(["web", "--port", "0"]).stdin(Stdio::null()).stderr(Stdio::null());
     let mut web = web.spawn().unwrap();
     let _ = std::io::stdin().read(&mut [0]);
-    // It reaches this process, too.
+    // The interrupt reaches this process, too.
     let _own = asked(&[Ask::Interrupt]).unwrap();
     interrupt_all().unwrap();
     println!("<ended {:?}>", web.wait().unwrap().code());
@@ -409,11 +409,11 @@ fn a_page_whose_acpctl_is_killed_is_gone() {
     let mut open = TcpStream::connect(&page.host).unwrap();
     program.kill().unwrap();
     program.wait().unwrap();
-    // What a killed process leaves of a connection is an end or an error.
+    // A killed process leaves an end or an error on a connection.
     let _ = open.read(&mut [0]);
     TcpStream::connect(&page.host).expect_err("nobody listens");
     let pair = home.run(&["web", "pair"]);
     assert!(pair.err.contains("`acpctl web` does not run"), "{pair:?}");
-    // The daemon that it has started is nobody's child.
+    // The daemon that it has started is not its child.
     assert_eq!(home.run(&["daemon", "status"]).code, Some(0));
 }

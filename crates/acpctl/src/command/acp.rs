@@ -6,8 +6,8 @@
 //! `session/new`.
 //!
 //! To the editor, a restart of the daemon is only a pause. The process ends when the editor has closed stdin and
-//! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it tells acpd
-//! that it will not come back.
+//! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it
+//! notifies acpd that it will not come back.
 
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -81,7 +81,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
             let list: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
-            // Stderr is the editor's: what was guessed is not told there.
+            // Stderr belongs to the editor, so a guess is not reported there.
             First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
         }
         None if args.goes_on => First::LastUsed,
@@ -114,7 +114,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
         drop(end.recv_timeout(LAST_ANSWERS));
     }
     leave(&writer);
-    // Returning ends the process, whatever the other thread is blocked in.
+    // Returning ends the process, even if the other thread is blocked.
     match why {
         Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
         Ok(End::Lost(error)) => Err(error.into()),
@@ -269,7 +269,7 @@ impl<F: FnMut(&str) -> Result<Option<String>>> LastUsed for F {}
 struct Resumed(Mutex<Option<(Id, String)>>);
 
 impl Resumed {
-    /// The answer as that of a `session/new`, which tells the session's id.
+    /// Turns the answer into that of a `session/new`, with the session's id.
     fn answer(&self, line: Bytes) -> Bytes {
         let mut resumed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((asked, session)) = &*resumed else { return line };

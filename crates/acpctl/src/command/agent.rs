@@ -1,4 +1,4 @@
-//! `acpctl agent …`.
+//! `acpctl agent …`: agents, their state and environment.
 
 use std::path::Path;
 

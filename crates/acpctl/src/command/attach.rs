@@ -81,7 +81,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     screen.within(session.cwd.clone());
     screen.of(&session.session_id);
     let ended = show(live, args, &session, part, &mut screen, ui);
-    // Of an answer that goes on, what came so far.
+    // The part of an unfinished answer that came so far.
     screen.finish(ui)?;
     ended
 }
@@ -130,7 +130,7 @@ impl Part {
         }
     }
 
-    /// Takes a request of the agent. Whatever is not for us gets an answer all the same.
+    /// Takes a request of the agent. A request for other clients is refused, so it has an answer, too.
     fn request(
         &mut self,
         id: Id,
@@ -149,7 +149,7 @@ impl Part {
         }
     }
 
-    /// Takes who has answered a question. Returns whether it is told when the question is taken back.
+    /// Takes the answer of another client. Returns whether it is printed when the question is taken back.
     fn told_answer(&mut self, params: &RawValue) -> bool {
         match self {
             Part::Controller { questions, .. } => questions.told_answer(params),

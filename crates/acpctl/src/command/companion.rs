@@ -1,4 +1,4 @@
-//! `acpctl mcp` and `acpctl web` are programs of their own, installed beside acpctl.
+//! `acpctl mcp` and `acpctl web` are programs of their own, installed next to acpctl.
 
 use std::ffi::OsString;
 

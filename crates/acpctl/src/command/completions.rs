@@ -1,4 +1,4 @@
-//! `acpctl completions`.
+//! `acpctl completions`: scripts for shells.
 
 use clap::Args;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `acpctl daemon …`.
+//! `acpctl daemon …`: the daemon itself, its state and log.
 
 use acpd_api::{
     AgentInfo, AgentState, Empty, Environment, LogLevel, LogLevelParams, Status, method,

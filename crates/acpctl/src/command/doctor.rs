@@ -1,4 +1,4 @@
-//! `acpctl doctor`: looks at everything that acpd needs, and says what is wrong and what to do about it.
+//! `acpctl doctor`: checks everything that acpd needs, and reports problems and their fixes.
 //!
 //! A look starts no daemon and changes nothing. With `--fix`, commands of acpctl that end no turn are run.
 
@@ -48,7 +48,7 @@ const SSH_AGENT: Duration = Duration::from_secs(1);
 const CONFIG: &str = "configuration";
 /// Why an agent is stopped that is meant to be.
 const BY_PERSON: &str = "stopped by a person";
-/// A journal that is larger than this, and that no limit keeps smaller, is told of.
+/// A journal that is larger than this, and that no limit keeps smaller, is reported.
 const LARGE: u64 = 1 << 30;
 
 #[derive(Debug, Serialize)]
@@ -139,7 +139,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     }
 }
 
-/// Runs a command of acpctl, whose words nobody else has written.
+/// Runs a command of acpctl. The line is acpd's own, without text from outside.
 fn run(line: &Untrusted) -> Result {
     let exe =
         env::current_exe().map_err(|e| CommandError::file("find", Path::new("acpctl"), &e))?;
@@ -185,7 +185,7 @@ fn look(paths: &Paths) -> Vec<Finding> {
     };
     let mut pid = None;
     match daemon {
-        // Why nobody starts it is a finding of its own.
+        // Another finding explains why the daemon cannot start.
         Ok(None) if !can_start || state.as_ref().is_ok_and(|state| state.failed) => {
             findings.push(Finding::ok("daemon", "not running"));
         }
@@ -228,7 +228,7 @@ fn disk(paths: &Paths) -> Finding {
     Finding::problem("disk", text).fix("free some space: acpd pauses agents while it cannot write")
 }
 
-/// Journals that a restore has left beside the one in use.
+/// Journals that a restore has left next to the one in use.
 fn kept_aside(paths: &Paths) -> Option<Finding> {
     let files = paths.state.read_dir().ok()?.flatten();
     let kept = files.filter(|file| {
@@ -375,8 +375,8 @@ fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
     Some(Finding::warning("agents", text).fix(fix))
 }
 
-/// What is wrong in the environment that agents get. The daemon answers when its login shell has: before that it does not
-/// know which agents are there.
+/// Finds problems in the environment of agents. The daemon answers after its login shell: before that it does
+/// not know which agents are there.
 fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
     let agent = AgentRef { agent: default.raw().to_owned() };
     let shown: std::result::Result<AgentInfo, CallError> = daemon.call(method::AGENT_SHOW, &agent);
@@ -391,7 +391,7 @@ fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
     login_shell.into_iter().chain(ssh_agent(&agent)).collect()
 }
 
-/// An SSH agent that agents are told of and that is gone, as that of a login that is over.
+/// An SSH agent in the environment of agents that is gone, such as that of a login that is over.
 fn ssh_agent(agent: &AgentInfo) -> Option<Finding> {
     const NAME: &str = "SSH_AUTH_SOCK";
     let variable = agent.environment.iter().find(|variable| variable.name == *NAME)?;
@@ -435,7 +435,7 @@ fn trouble(agent: &AgentInfo, default: &Untrusted, is_named: bool) -> Option<Fin
         let text = format!("{name} needs a login");
         return Some(Finding::warning("agents", text).fix(format!("acpctl auth login {name}")));
     }
-    // A name that was typed once is no agent that somebody wants to have.
+    // An agent that was only named once on a command line may not be wanted.
     let is_wanted = is_named || agent.installed != Some(false);
     let has_failed = matches!(agent.state, AgentState::Failed | AgentState::Backoff);
     if is_wanted && (has_failed || has_died(agent)) {
@@ -456,7 +456,7 @@ fn has_died(agent: &AgentInfo) -> bool {
     agent.state == AgentState::Stopped && agent.reason.as_ref().is_some_and(|why| !by_person(why))
 }
 
-/// An agent of the configuration whose program is not there or cannot be run, also if nobody has tried it yet.
+/// An agent of the configuration whose program is missing or cannot be run, even if it was never started.
 fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
     let name = agent.name.raw().to_owned();
     let agent: AgentInfo =
@@ -476,7 +476,7 @@ fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
     Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
 }
 
-/// Checks whether the system starts and watches the daemon as it was told.
+/// Checks whether the system starts and watches the daemon as the service's files demand.
 fn watched(
     service: &Service,
     state: &State,
@@ -494,7 +494,7 @@ fn watched(
         Finding::problem("service", "acpd has failed and may not be restarted")
             .command("acpctl service install")
     } else if state.failed {
-        // The problem is told above, and the service cannot be mended before it.
+        // The problem is reported above, and the service cannot be fixed before it.
         Finding::warning("service", "acpd has failed and may not be restarted")
             .fix("after fixing the problem: acpctl service install")
     } else if is_stale {

@@ -33,11 +33,11 @@ pub(super) struct Ps {
     json: Json,
 }
 
-/// Sessions that are shown beside those that are active.
+/// Sessions that are shown in addition to those that are active.
 const RECENT: usize = 10;
 
-/// While it is watched: how often it is shown anew at most, how often if only time passes and something is active,
-/// and how often if nothing is; and after how long it is asked again what agents take of the machine.
+/// Intervals of `--watch`: between two frames at least, between frames if only time passes (with and without
+/// activity), and between two requests for the memory of agents.
 const FRAME: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
@@ -47,8 +47,8 @@ const MEMORY: Duration = Duration::from_secs(5);
 const AWAY: &str = "acpd is not reachable; showing its last state";
 const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
-/// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
-/// used last.
+/// Shows the daemon, the agents that are up or need attention, and the sessions that are active or were used
+/// last.
 pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if args.watch {
         return watch(args, door, ui);

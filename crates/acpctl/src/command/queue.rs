@@ -145,7 +145,7 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
     table.render(ui.out_width())
 }
 
-/// What waits in a session. Numbers of people are places in it, and tickets say what was in a place when they looked.
+/// Queued prompts of a session. Users give places in it, and tickets identify the prompts that were there.
 struct Waiting {
     session: SessionInfo,
     info: QueueInfo,

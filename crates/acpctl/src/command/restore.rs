@@ -73,7 +73,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
             None => service.stop()?,
         }
     }
-    // Told before anything is started: whatever comes of that, the journal is another one now.
+    // Printed before anything is started: even if that fails, the journal is another one now.
     let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, agents)| {
         tell(&restored, args.json.json, ui)?;
         match agents {
@@ -125,7 +125,7 @@ fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(Copy
     let mut agents = Agents::Ended;
     if runs || has_shims(paths) {
         match stop(paths, false, Door { spawn: true }, ui) {
-            // Whoever needs a backup most: no daemon starts with the journal that is there.
+            // A backup is needed most when no daemon starts with the present journal.
             Err(error) if !runs && error.is_not_started() => agents = Agents::Left,
             stopped => stopped?,
         }

@@ -137,7 +137,7 @@ fn row(label: Text, total: &UsageTotal) -> [Text; 7] {
     ]
 }
 
-/// All of it. What nobody has told stays unknown.
+/// Adds up the rows. A figure that no row has stays unknown.
 fn sum(totals: &[UsageTotal]) -> UsageTotal {
     let mut sum = UsageTotal::default();
     let known = |of: fn(&Tokens) -> Option<u64>| {

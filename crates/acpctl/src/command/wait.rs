@@ -139,7 +139,7 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Prints the sessions that are over, each once, and says which wait for a person.
+/// Prints the sessions that are over, each once, and reports those that wait for a person.
 fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
         let name = one.watch.session.handle().clone();

@@ -30,7 +30,7 @@ pub(crate) fn table<'a>(
             text!("{}", agent.processes),
             text!("{}", agent.restarts),
             text!("{}", agent.sessions),
-            // `agent show` tells the whole of it.
+            // `agent show` prints the whole of it.
             text!("{}", reason(agent)).cut(REASON),
         ]);
     }
@@ -94,7 +94,7 @@ pub(crate) fn card(agent: &AgentInfo) -> Text {
     key_values(&rows)
 }
 
-/// The pid that is shown, and how many there are beside it.
+/// The pid that is shown, and the number of other pids.
 fn pids(pid: u32, agent: &AgentInfo, and: &'static str, more: &'static str) -> Text {
     match agent.other_pids.len() {
         0 => text!("{}", pid),

@@ -75,7 +75,7 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
     ))
 }
 
-/// The same where a shell was asked in vain, which may know more than this terminal.
+/// Explains a missing program by a login shell that did not report: it may know more than this terminal.
 pub(crate) fn asked_in_vain(agent: &AgentInfo) -> Option<Text> {
     unknown_program(agent)?;
     let why = agent.login_shell.as_ref()?.problem.as_ref()?;

@@ -65,7 +65,7 @@ pub(crate) fn table<'a>(
     nested(sessions.into_iter().map(|session| (0, session)), now, width)
 }
 
-/// The same with each session as deep as it is.
+/// Like [`table`], with each session indented by its depth.
 pub(crate) fn nested<'a>(
     sessions: impl IntoIterator<Item = (usize, &'a SessionInfo)>,
     now: u64,
@@ -304,7 +304,7 @@ mod tests {
         for width in [40, 60, 80, 100, 200] {
             assert!(shown(width).lines().all(|line| line.chars().count() <= width), "{width}");
         }
-        // Whoever reads it from a pipe gets all of it.
+        // A pipe gets ids and titles in full.
         let piped = table(&sessions, 61_000, None).to_string();
         assert!(
             piped.contains("0a1b2c3d-0001-4000-8000-aabbccddeeff")

@@ -15,7 +15,7 @@ const OUTPUT_LINES: usize = 10;
 const COMMAND_LINES: usize = 10;
 /// Lines shown of why another call failed.
 const FAILURE_LINES: usize = 5;
-/// Lines shown of a diff; the count in its head tells the whole.
+/// Lines shown of a diff; the count in its head is that of the whole.
 const DIFF_LINES: usize = 60;
 /// Places shown on one line.
 const MAX_PLACES: usize = 3;
@@ -43,7 +43,7 @@ impl Shown {
         let mut ends_now = false;
         match end {
             Some(_) if self.ended => {}
-            // The call began before this verb was attached: an id alone does not say what has ended.
+            // The call began before this verb was attached: an id alone does not show what has ended.
             Some(_) if call.title().is_none() && call.kind().is_none() => self.ended = true,
             Some((mark, style)) => {
                 (self.ended, ends_now) = (true, true);

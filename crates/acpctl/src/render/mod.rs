@@ -48,15 +48,15 @@ pub(crate) enum Flow {
 pub(crate) struct Options {
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
-    /// Show what the user said and how turns ended; a client that runs the turn knows both. What others
-    /// say into the turn is always shown.
+    /// Show the user's prompts and how turns ended; a client that runs the turn knows both. Messages of
+    /// others into the turn are always shown.
     pub(crate) whole: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Transcript {
     options: Options,
-    /// None until it is known whose conversation it is.
+    /// None until the session of the conversation is known.
     state: Option<State>,
     settings: Settings,
     /// The folder of the session.
@@ -69,7 +69,7 @@ pub(crate) struct Transcript {
     shown: HashMap<Id, Shown>,
     /// The entries of the plan that was shown last.
     plan: Vec<PlanEntry>,
-    /// The ids and values of the options as they were told.
+    /// The ids and values of the options as they were printed.
     told_options: Vec<(Untrusted, Value)>,
     told_usage: Option<Usage>,
     /// The running text that was shown last, and whether its line is unfinished.
@@ -80,7 +80,7 @@ pub(crate) struct Transcript {
 /// The printed part of a block.
 #[derive(Debug)]
 enum Shown {
-    /// Of a message: so many of its parts, and of the last one so many bytes.
+    /// Of a message: the number of its printed parts, and the printed bytes of the last one.
     Message {
         parts: usize,
         bytes: usize,
@@ -175,7 +175,7 @@ impl Transcript {
         let mode = state.header().mode.clone();
         self.lines += 1;
         for id in state.notification(Some(self.lines), name, params) {
-            // Of what subagents say and do, only their subagents are shown.
+            // Of messages and calls of subagents, only their own subagents are shown.
             let own = state.turns().iter().rev().find_map(|turn| turn.block(id));
             let is_subagent = |block: &&Block| matches!(block.kind, Kind::Subagent(_));
             if let Some(block) = own.or_else(|| state.get(id).filter(is_subagent)) {
@@ -221,7 +221,7 @@ impl Transcript {
             }
             Kind::Notice(notice) => match &notice.topic {
                 Topic::Mode(id) if mode == Some(id) => return,
-                // The answer to the prompt tells it as well.
+                // The answer to the prompt reports it as well.
                 Topic::Restored(RestoreLevel::Lost) if !whole => return,
                 _ => block.summary(),
             },
@@ -239,7 +239,7 @@ impl Transcript {
         }
     }
 
-    /// The lines of the options that are not as they were told.
+    /// The lines of the options that differ from those that were printed.
     fn options(&mut self, options: &[ConfigOption]) -> Text {
         let mut lines = Text::new();
         for option in options {
@@ -253,7 +253,7 @@ impl Transcript {
         lines
     }
 
-    /// The line of what was used, if it is not as it was told.
+    /// The line of usage, if it differs from the one that was printed.
     fn usage(&mut self) -> Text {
         let usage = self.state.as_ref().and_then(|state| state.header().usage.as_ref());
         match usage.filter(|usage| self.told_usage.as_ref() != Some(*usage)) {
@@ -318,7 +318,7 @@ impl Transcript {
 
     fn begin(&mut self, flow: Flow, pieces: &mut Vec<Piece>) {
         match self.flow {
-            // A line between what the user said and what came of it.
+            // An empty line between the user's message and the answer.
             Some((Flow::User, _)) => pieces.push(Piece::Lines("\n".into())),
             _ if flow == Flow::User && self.begun => pieces.push(Piece::Lines("\n".into())),
             Some((Flow::Thought, true)) if flow == Flow::Thought => {

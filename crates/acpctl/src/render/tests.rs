@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ui::coded;
 
-/// What a person sees of these updates, everything in one stream.
+/// The output of these updates, everything in one stream.
 fn shown(options: Options, updates: &[Value]) -> String {
     written(options, updates, false)
 }
@@ -323,7 +323,7 @@ fn a_mode_and_options_are_told_when_they_change() {
     verbose: on
     ");
 
-    // Whoever begins a session knows what it begins with.
+    // A client that begins a session knows its first settings.
     let begun = json!({"modes": {"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask first"}, {"id": "yolo", "name": "Do it"}]},
         "configOptions": options("m1", false)["configOptions"]});
@@ -373,7 +373,7 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
     700 of 200k tokens in the context
     ");
 
-    // Who runs the turn says when it is over; a turn that ends may be somebody else's.
+    // A client that runs the turn knows when it is over; a turn that ends may be that of another client.
     let options = Options { thoughts: false, whole: false };
     assert_eq!(shown(options, &updates), "Done.\n");
     let mut transcript = Transcript::new(options);

@@ -1,4 +1,4 @@
-//! launchd: one launch agent, told by `launchctl`. It listens for the daemon, and starts it at login.
+//! launchd: one launch agent, controlled by `launchctl`. It listens for the daemon, and starts it at login.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub(super) fn state() -> State {
         .map_or_else(|_| State::default(), |text| read_state(&text))
 }
 
-/// Reads `launchctl print`.
+/// Reads the output of `launchctl print`.
 fn read_state(text: &str) -> State {
     let lines = || text.lines().map(str::trim);
     let pid = lines().find_map(|line| line.strip_prefix("pid = "));
@@ -99,7 +99,7 @@ fn read_state(text: &str) -> State {
 mod tests {
     use super::*;
 
-    /// As `launchctl print` is described; nobody has seen it tell of acpd.
+    /// By descriptions of `launchctl print`, not by its output for acpd.
     #[test]
     fn launchctl_tells_whether_it_listens_and_what_runs() {
         let text = "gui/501/dev.acpd.acpd = {\n\tactive count = 1\n\tstate = running\n\tpid = 812\n\n\tsockets = {\n\t\t\

@@ -1,4 +1,4 @@
-//! acpd as a service: the files that a service manager reads, and how the manager is told.
+//! acpd as a service: the files that a service manager reads, and the commands for it.
 //!
 //! The texts have one owner, the files in `systemd/` and `launchd/`: what is written differs from them in the path
 //! of the program, and in directories that are not the usual ones.
@@ -46,7 +46,7 @@ pub(crate) enum Manager {
 /// State of the service in the manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Starts at login.
+    /// The manager starts the daemon at login.
     pub(crate) enabled: bool,
     /// The manager listens for the daemon, which starts with the first connection.
     pub(crate) listens: bool,
@@ -87,7 +87,7 @@ struct Place<'a> {
 }
 
 impl Service {
-    /// The service for the daemon's program beside this one, and for the directories of this environment.
+    /// The service for the daemon's program next to this one, and for the directories of this environment.
     pub(crate) fn here(paths: &Paths) -> Result<Service> {
         let home = home()?;
         let program = program()?;
@@ -120,7 +120,7 @@ impl Service {
         tell(&self.program, &["check"]).map(drop)
     }
 
-    /// What the manager knows of it.
+    /// Returns the state of the service in the manager.
     pub(crate) fn state(&self) -> Result<State> {
         match self.manager {
             Manager::Systemd => systemd::state(),
@@ -264,7 +264,7 @@ impl Service {
         (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
     }
 
-    /// Returns whether the service goes on when nobody is logged in; `None` where that cannot be chosen.
+    /// Returns whether the service continues without a login session; `None` where that cannot be chosen.
     pub(crate) fn lingers(&self) -> Option<bool> {
         (self.manager == Manager::Systemd).then(systemd::lingers)
     }

@@ -1,4 +1,4 @@
-//! systemd: two units of the user's own manager, told by `systemctl --user`.
+//! systemd: two units of the user's own manager, controlled by `systemctl --user`.
 
 use std::env;
 use std::fs;
@@ -125,7 +125,7 @@ fn read_state(text: &str) -> State {
     }
 }
 
-/// Returns whether this user's manager goes on after the last logout.
+/// Returns whether this user's manager continues after the last logout.
 pub(super) fn lingers() -> bool {
     let name = env::var_os("USER").or_else(|| env::var_os("LOGNAME")).unwrap_or_default();
     !name.is_empty() && fs::exists(Path::new("/var/lib/systemd/linger").join(name)).unwrap_or(false)

@@ -24,7 +24,7 @@ pub(crate) fn plan(block: &Block) -> Option<Value> {
     }
 }
 
-/// The item of a block; none for those that are told to people alone.
+/// The item of a block; none for those that are for people alone.
 fn item(block: &Block) -> Option<Value> {
     let (kind, mut members) = match (block.source(), &block.kind) {
         (Some(notice), _) => (notice.method.trim_start_matches(NOTICES), notice.params.clone()),

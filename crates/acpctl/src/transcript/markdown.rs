@@ -15,7 +15,7 @@ use crate::text::{Text, text};
 /// A piece of a transcript.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// Text of acpctl.
+    /// Words of acpctl, and their styles.
     Ours(Text),
     /// Data: messages, and changes of files.
     Theirs(Untrusted),
@@ -47,7 +47,7 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
     )
 }
 
-/// Writes turns, with a heading wherever somebody else speaks, and the last plan at the end.
+/// Writes turns, with a heading wherever the speaker changes, and the last plan at the end.
 #[derive(Debug)]
 pub(crate) struct Markdown {
     agent: Text,

@@ -1,5 +1,5 @@
-//! What was said and done in a session, for people and for programs: the journal is read page by page, and its
-//! turns become items ([`items`]) or Markdown ([`markdown`]).
+//! Transcripts of sessions, for people and for programs: the journal is read page by page, and its turns
+//! become items ([`items`]) or Markdown ([`markdown`]).
 
 pub(crate) mod items;
 pub(crate) mod markdown;
@@ -13,7 +13,7 @@ use acpd_view::{State, Turn};
 use crate::error::Result;
 use markdown::{Markdown, Part};
 
-/// The transcript of a session, or its end, for somebody who continues it.
+/// The transcript of a session, or its end, for an agent that continues it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     pub(crate) text: String,
@@ -26,7 +26,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// Reads it: the last turns that have room in so many bytes. Only they are in memory.
+    /// Reads the last turns of a session that fit into `room` bytes. Only they are in memory.
     pub(crate) fn read(
         info: &SessionInfo,
         room: usize,
@@ -61,7 +61,7 @@ impl Turns<'_> {
     }
 
     fn turn(&mut self, turn: &Turn) {
-        // Nothing is said before the first turn.
+        // No messages come before the first turn.
         if turn.started.is_none() {
             return;
         }

@@ -1,4 +1,4 @@
-//! `acpctl session export`.
+//! `acpctl session export`, with both formats.
 
 use std::thread::{self, JoinHandle};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Home, session};
 
-/// What was said and done; the second message comes on two pages.
+/// A conversation; the second message comes on two pages.
 fn journal() -> [Vec<Value>; 2] {
     let notice = |method: &str, mut params: Value| {
         params["sessionId"] = json!("s-1");

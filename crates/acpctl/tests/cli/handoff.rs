@@ -1,4 +1,4 @@
-//! `acpctl session handoff`.
+//! `acpctl session handoff` between two agents.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn said(kind: &str, text: &str) -> Value {
     )
 }
 
-/// A turn in which a person and an agent say something.
+/// A turn with a message of a person and one of an agent.
 fn turn(number: u32, prompt: &str, answer: &str) -> Vec<Value> {
     vec![
         notice(method::TURN_STARTED, json!({"turn": number, "at": number})),
@@ -69,7 +69,7 @@ fn continues(client: &mut Client, cwd: &Path, initialized: Value) -> Value {
     blocks
 }
 
-/// Hands over these turns; returns what was told and the blocks of the prompt.
+/// Hands over these turns; returns stderr and the blocks of the prompt.
 fn hands_over(args: &[&str], turns: Vec<Vec<Value>>, initialized: Value) -> (String, Value) {
     let (home, listener) = Home::listening();
     let cwd = home.work();
@@ -163,7 +163,7 @@ fn what_cannot_be_handed_over_makes_no_session() {
     let nothing = "error: session fix is empty\n\n\
                    hint: start with another agent: `acpctl run -a AGENT PROMPT`\n";
     assert_eq!((done.err.as_str(), done.code), (nothing, Some(2)));
-    // Its directory is gone.
+    // The directory of the session is gone.
     let done = home.run(&["session", "handoff", "fix", "--to", "other", "go"]);
     let gone = "error: cannot enter `[HOME]/work/gone`: No such file or directory (os error 2)\n";
     assert!(done.err.starts_with(gone) && done.err.contains("acpctl session move"), "{}", done.err);

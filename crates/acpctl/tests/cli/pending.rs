@@ -54,7 +54,7 @@ fn answering(home: &Home, open: Vec<Value>, result: Value) -> JoinHandle<Value> 
         tells(Client::accept(&listener), &open);
         let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, result);
         let mut params = answer["params"].clone();
-        // Others are told who it was.
+        // Other clients learn the name of the one that answered.
         let by = params.as_object_mut().unwrap().remove("by");
         assert_eq!(by.unwrap()["name"], "acpctl");
         params
@@ -100,7 +100,7 @@ fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
         assert!(done.out.starts_with(told), "{wanted}: {}", done.out);
         served.join().unwrap();
     }
-    // Who decides does not guess.
+    // A command that decides does not guess the session.
     let (home, open) = home();
     let served = silent(&home, open);
     let done = home.run(&["allow", "fi"]);
@@ -108,7 +108,7 @@ fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
     served.join().unwrap();
 }
 
-/// What OpenHands offers, but with a second answer for always.
+/// The options of OpenHands, but with a second answer for always.
 fn several() -> Value {
     asked(
         "1-7",
@@ -135,7 +135,7 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
          acpctl allow --always 1-7 --option 'risk based'  # allow always: \"Unless risky\"\n"
     );
     served.join().unwrap();
-    // As it is told.
+    // By the command in the hint.
     let home = Home::new();
     let served = answering(&home, vec![several()], json!({"ownOption": "Unless risky"}));
     let done = home.run(&["allow", "--always", "1-7", "--option", "risk based"]);
@@ -172,7 +172,7 @@ fn a_session_names_its_question_and_always_is_passed_on() {
     assert_eq!(served.join().unwrap(), answer);
 }
 
-/// A question of session `fix` about a command of several lines, whose call changed so often.
+/// A question of session `fix` about a command of several lines, whose call changed `changed` times.
 fn script(changed: u32) -> Value {
     let mut asked = push();
     let commands = ["set -e\ngit push"];

@@ -56,7 +56,7 @@ fn a_question_whose_answer_is_not_taken_is_asked_again() {
         client.answer(method::INTERACTION_LIST, open);
         let answered = client.answer(method::INTERACTION_ANSWER, json!({}));
         assert_eq!(answered["params"]["id"], "1-5");
-        // It stays for as long as somebody talks with it.
+        // The session stays as long as a client is connected.
         client
     });
     let mut chat = home.acpctl(NEW).stdin(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `acpctl session rm`.
+//! `acpctl session rm`, with and without confirmation.
 
 use acpd_api::method;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::{Client, Home, about, capable, session};
 use crate::terminal::Person;
 
-/// What a daemon that can be come back to answers.
+/// The answer to `initialize` of a daemon that takes a client back.
 fn welcome(received: u64, again: &Value) -> Value {
     let mut result = capable();
     result["agentCapabilities"]["_meta"]["_acpd"] = json!({"api": 1, "agent": "demo", "generation": "g-1", "received": received, "again": again});
@@ -279,7 +279,7 @@ fn a_daemon_that_has_no_room_yet_is_tried_again_without_a_word_to_the_editor() {
 
     let mut client = Client::accept(&listener);
     client.send(json!({"id": null, "error": {"code": -32603, "message": "8 are connected"}}));
-    // It may have said its first word before it read that.
+    // The client may have sent its first line before it read that.
     let _ = client.read();
     client.closed();
     let mut client = Client::accept(&listener);

@@ -1,5 +1,5 @@
-//! `acpctl ps --watch` and `acpctl pending --follow`: what comes, as it comes; and what goes on in a session that
-//! somebody joins.
+//! `acpctl ps --watch` and `acpctl pending --follow`, which print changes as they come; and the present work
+//! of a session that a client joins.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::os::unix::net::UnixListener;
@@ -38,7 +38,7 @@ fn changed(client: &mut Client, rows: &Value) {
     client.send(json!({"jsonrpc": "2.0", "method": method::CHANGED, "params": rows}));
 }
 
-/// A command that goes on for ever, and its lines.
+/// A command that never ends, and its lines.
 struct Endless(Child, Lines<BufReader<ChildStdout>>);
 
 impl Endless {
@@ -75,7 +75,7 @@ fn ps_watch_as_json_is_all_rows_and_then_those_that_change() {
         "removed": {"interactions": ["3-1"]}});
     changed(&mut client, &change);
     assert_eq!(ps.json(), change);
-    // The next daemon is asked anew, and no daemon is started for that.
+    // The next daemon is asked again, and no daemon is started for that.
     drop(client);
     Client::accept(&listener).answer(method::WATCH, all.clone());
     assert_eq!(ps.json(), all);
@@ -129,7 +129,7 @@ fn attach_says_what_goes_on_once_the_history_is_shown() {
         client.follows(&joined);
         client.says("the history");
         client.notice(method::CAUGHT_UP, json!({"seq": 4}));
-        // A turn that another ends is told with who did it.
+        // The end of a turn by another client is printed with its cause.
         let cut = json!({"why": "agent `demo`: stopped by a person"});
         client.notice(
             method::TURN_ENDED,

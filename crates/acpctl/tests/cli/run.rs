@@ -73,7 +73,7 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
         client.closed();
     });
     let done = home.run(&["run", "-a", "demo", "hello", "there"]);
-    // What it says before and after a call are two messages.
+    // The agent's texts before and after a call are two messages.
     assert_eq!(done.out, "Let me look.\nFound it.\n");
     assert_eq!(
         done.err,

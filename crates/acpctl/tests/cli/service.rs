@@ -1,4 +1,4 @@
-//! `acpctl service`, with programs of the test in the place of the daemon's and of `systemctl`.
+//! `acpctl service`, with programs of the test instead of the daemon's and `systemctl`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{Client, Done, Home, session};
 
-/// What `systemctl` was called with.
+/// File with the arguments of each call of `systemctl`.
 const CALLS: &str = "calls";
 
 fn script(path: &Path, text: &str) {
@@ -21,7 +21,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A home with a daemon's program that says that it can start, and a `systemctl` that does this.
+/// A home with a daemon's program that can start, and a `systemctl` that does this.
 fn home(systemctl: &str) -> Home {
     let home = Home::new();
     script(&home.path("bin/acpd"), "exit 0");
@@ -169,7 +169,7 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
         command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
         home.wait(command.spawn().unwrap())
     };
-    // Whether the files are those of these directories is not what this is about.
+    // The findings about the service's files do not matter here.
     let seen = doctor(&[]);
     assert_eq!(seen.code, Some(1), "{seen:?}");
     let lines: Vec<&str> = seen.out.lines().collect();
@@ -183,13 +183,13 @@ fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
     assert!(again.err.contains("acpd is installed"), "{again:?}");
     assert!(!again.err.contains("already"), "{again:?}");
     let calls = fs::read_to_string(home.path(CALLS)).unwrap();
-    // What waits for its next try does not start by being forgiven.
+    // Forgiving alone does not start a unit that waits for its next try.
     let order = "--user stop acpd.socket acpd.service\n\
                  --user reset-failed acpd.service acpd.socket\n\
                  --user start acpd.socket acpd.service\n";
     assert!(calls.ends_with(order), "{calls}");
 
-    // What cannot start cannot be mended by that, and is one problem.
+    // A daemon that cannot start is not fixed by that, and is one problem.
     script(&home.path("bin/acpd"), "echo 'error: no room' >&2; exit 1");
     let seen = doctor(&["--fix"]);
     assert!(seen.err.contains("1 problem found"), "{seen:?}");
@@ -201,7 +201,7 @@ fn a_client_that_gets_no_answer_of_a_service_is_told_why_acpd_does_not_start() {
     let home = home("exit 0");
     let refusal = "printf 'error: unknown key `bad` (config.toml:1:1)\n\nhint: none\n' >&2; exit 1";
     script(&home.path("bin/acpd"), refusal);
-    // As a service manager does: connections are taken up, and nobody answers.
+    // As a service manager does: it accepts connections, and no daemon answers.
     let _listener = home.listen();
     let mut command = home.acpctl(["ps"]);
     command.env("ACPD_EXE", home.path("bin/acpd"));

@@ -70,7 +70,7 @@ impl Home {
         self.done(self.acpctl(args).output().unwrap())
     }
 
-    /// What a child that was started did.
+    /// Waits for a child, and returns its output and exit code.
     pub(crate) fn wait(&self, child: Child) -> Done {
         self.done(child.wait_with_output().unwrap())
     }
@@ -149,7 +149,7 @@ impl Client {
     /// The next message, which must be of this method.
     pub(crate) fn expect(&mut self, method: &str) -> Value {
         let mut message = self.read().unwrap_or_else(|| panic!("no {method} came"));
-        // Asked beside what matters here: `run` does on a terminal, and takes no for an answer.
+        // Asked in addition to what matters here: `run` does on a terminal, and continues after a refusal.
         if message["method"] == method::STATUS && method != method::STATUS {
             let refused = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}});
             self.send(refused);
@@ -173,12 +173,12 @@ impl Client {
         self.expect("session/prompt")
     }
 
-    /// Tells of one session, which is to be the one that is meant.
+    /// Lists one session, which should be the one that is meant.
     pub(crate) fn finds(&mut self, session: &Value) -> Value {
         self.lists(&[session])
     }
 
-    /// Tells of all sessions that may be meant.
+    /// Lists all sessions that may be meant.
     pub(crate) fn lists(&mut self, sessions: &[&Value]) -> Value {
         let asked = self.answer(method::SESSION_LIST, json!({"sessions": sessions}));
         assert_eq!(asked["params"], json!({"archived": "include"}));
@@ -209,7 +209,7 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, message: Value) {
-        // The client may be gone: then its output tells what went wrong.
+        // The client may be gone: then its output shows what went wrong.
         let _ = writeln!(self.stream.get_mut(), "{message}");
     }
 
@@ -261,7 +261,7 @@ impl Client {
     }
 }
 
-/// What a daemon says of a call in the `_meta` of its question.
+/// The daemon's description of a call in the `_meta` of its question.
 pub(crate) fn about(title: &str, commands: &[&str]) -> Value {
     let shown = json!({"kind": "execute", "title": title, "commands": commands, "paths": [],
         "urls": [], "diffs": [], "unclear": []});
@@ -279,7 +279,7 @@ pub(crate) fn exactly() -> Value {
     json!({"session": "s-1", "agent": "demo"})
 }
 
-/// A session as the daemon tells it.
+/// A session as the daemon reports it.
 pub(crate) fn session(id: &str) -> Value {
     json!({"sessionId": id, "agent": "demo", "name": "fix", "cwd": "/work", "state": "live",
         "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1, "seq": 4,

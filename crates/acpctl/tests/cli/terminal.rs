@@ -30,7 +30,7 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
-    /// The same with all that it reads and writes.
+    /// Starts `acpctl` with stdin, stdout and stderr on a terminal of 80 columns.
     pub(crate) fn start_full(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
@@ -138,7 +138,7 @@ fn leaves(home: &Home, child: Child, client: Client) {
     assert_eq!(home.wait(child).code, Some(0));
 }
 
-/// A question about a call that `_meta` tells.
+/// A question about the call in `_meta`.
 fn asks_about(client: &mut Client, id: u64, meta: &Value) {
     client.asks(id, &json!({"toolCallId": "t"}), meta, &OPTIONS);
 }
@@ -250,7 +250,7 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     person.sees("make clean");
     person.sees("Reject\r\n");
     asks(&mut client, 2, "rm -rf build");
-    // Answered by somebody else: the next one is on the screen.
+    // Answered by another client: the next one is on the screen.
     let option = json!({"optionId": "no", "name": "Reject", "kind": "reject_once"});
     let answered = json!({"id": "3-1", "answer": {"kind": "option", "option": option},
         "by": {"name": "zed", "title": "Zed", "place": "phone"}, "at": 1});
@@ -361,7 +361,7 @@ fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
     person.sees_at_the_end("Reject\r\n");
     person.types("allox\u{7f}w\n");
     assert_eq!(client.read().unwrap(), chosen(1, "yes"));
-    // A daemon of another version does not say what it is.
+    // A daemon of another version does not describe the call.
     asks_about(&mut client, 2, &json!({}));
     person.sees("comes from a daemon of another version");
     person.sees_at_the_end("Reject\r\n");

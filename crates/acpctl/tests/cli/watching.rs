@@ -200,7 +200,7 @@ fn cancel_does_not_wait_for_the_turn_that_came_after() {
         client.answer("initialize", capable());
         client.answer(method::SESSION_ATTACH, json!({"session": working()}));
         let cancel = client.expect(method::SESSION_CANCEL);
-        // Its end came before the answer.
+        // The end of the turn came before the answer.
         ended(&mut client, stopped("cancelled"));
         client.result(&cancel, json!({"session": working(), "running": true, "takenBack": 0}));
         let mut next = working();
@@ -218,7 +218,7 @@ fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         client.follows(&working());
-        // Turns of the history say nothing of now.
+        // Turns of the history are no end of the present one.
         ended(&mut client, stopped("cancelled"));
         client.says("Hel");
         client.notice(method::CAUGHT_UP, json!({"seq": 2}));
@@ -239,7 +239,7 @@ fn ctrl_backslash_leaves_a_turn_that_goes_on() {
     let (home, mut person, child, mut client, _prompt) = in_turn("xterm");
     client.says("half an ans");
     person.sees("session s-1");
-    // What the key sends.
+    // The signal of Ctrl-\.
     signal(child.id(), "QUIT");
     person.sees("the turn continues in the background; come back with: acpctl attach s-1\r\n");
     // Nothing is cancelled.

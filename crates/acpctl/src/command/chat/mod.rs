@@ -36,7 +36,7 @@ pub(super) struct Chat {
     plain: bool,
 }
 
-/// Shows it until the person leaves; it goes on.
+/// Shows the conversation until the user leaves; the session continues.
 pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.plain {
         let mut connection = door.connect()?;

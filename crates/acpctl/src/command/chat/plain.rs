@@ -45,7 +45,7 @@ const WIDTH: usize = 80;
 /// Characters that may follow `@path` in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
 
-/// Shows a conversation until the person leaves; it goes on.
+/// Shows a conversation until the user leaves; the session continues.
 pub(super) fn plain(
     found: Option<SessionInfo>,
     agent: String,
@@ -96,7 +96,7 @@ pub(super) fn plain(
     };
     chat.begin(ui)?;
     let left = chat.follow(&mut screen, ui);
-    // Of an answer that goes on, what came so far.
+    // The part of an unfinished answer that came so far.
     screen.finish(ui)?;
     left
 }
@@ -119,12 +119,12 @@ struct Chat {
     told: HashSet<Untrusted>,
     /// Answers that acpd has not taken yet, by their requests: the questions that they are for.
     answers: HashMap<Id, Untrusted>,
-    /// Exit code.
+    /// Exit code: that of the last error, if there was one.
     code: ExitCode,
     /// The question is left open: lines are prompts.
     is_aside: bool,
     is_running: bool,
-    /// Nothing more is typed.
+    /// The end of stdin was read.
     is_at_end: bool,
 }
 
@@ -358,7 +358,7 @@ impl Chat {
             method::TURN_ENDED => {
                 self.is_running = false;
                 self.questions.clear();
-                // Any other end is told by the transcript.
+                // Any other end is printed by the transcript.
                 let is_done = read::<TurnEnded>(params).is_some_and(|ended| {
                     matches!(ended.outcome, TurnOutcome::Stopped { stop_reason } if stop_reason == "end_turn")
                 });

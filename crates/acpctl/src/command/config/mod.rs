@@ -1,4 +1,4 @@
-//! `acpctl config …`.
+//! `acpctl config …`: the file, its values and mistakes.
 
 mod show;
 
@@ -67,7 +67,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
         Config::Path => Ok(ui.relay_line(&Untrusted::of(file.display()))?),
         Config::Show(wanted) if !wanted.file => {
             let found = configured::values().or_else(|error| {
-                // Only what is right comes to something; what is wrong is told whole.
+                // Only a valid configuration has values; mistakes are printed in full.
                 told_wrong(&configured::report()?)?;
                 Err(error)
             })?;

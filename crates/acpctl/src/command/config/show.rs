@@ -1,4 +1,4 @@
-//! `acpctl config show`: what the configuration comes to, in the form of the file, with who says so behind each value.
+//! `acpctl config show`: the effective values, in the form of the file, with the source behind each value.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(in crate::command) struct ConfigShow {
     pub(crate) json: bool,
 }
 
-/// The column of what is said behind a value, where the value leaves room.
+/// The column of the source behind a value, where the value leaves room.
 const BEHIND: usize = 44;
 /// Tables of which there are many, each with a name or a number.
 const MANY: [&str; 3] = ["agents", "mcp", "workspace"];
@@ -61,7 +61,7 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
     Ok(())
 }
 
-/// Leaves the values of a key or a table; without one, all but those of agents about which the file says nothing.
+/// Keeps the values of a key or a table; without one, all but those of agents that are not in the file.
 fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
     let Some(wanted) = wanted else {
         let agents = &found.agents;
@@ -110,7 +110,7 @@ fn header(table: &str) -> Text {
     }
 }
 
-/// A value, and behind it who says so.
+/// A value, and behind it where it comes from.
 fn line(name: &Text, value: &ConfigValue, file: &Untrusted) -> Text {
     let shown = match &value.value {
         // A key without a value is no TOML.

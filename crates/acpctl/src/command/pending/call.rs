@@ -32,8 +32,8 @@ pub(super) fn rest(open: &InteractionInfo) -> Text {
     }
 }
 
-/// Shows the call to a person who named only the session, and asks whether to allow it. Returns whether the
-/// person has seen it. The id of a question stands for one call, the name of a session for whatever it asks.
+/// Shows the call to a user who named only the session, and asks whether to allow it. Returns whether the
+/// user has seen it. The id of a question stands for one call, the name of a session for any question of it.
 pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
     if ui.can_ask() {

@@ -22,7 +22,7 @@ pub(super) fn of_all(
     Ok(GivenAnswer::Option { option })
 }
 
-/// The option that a plain yes or no means, if it has to be told which: there are several.
+/// Returns the option for a plain yes or no, if there are several and acpd needs to know which.
 pub(super) fn of_several(
     found: &InteractionInfo,
     options: &[OptionInfo],
@@ -44,8 +44,7 @@ pub(super) fn of_several(
     chosen(found, &several, why, command, ui).map(Some)
 }
 
-/// The options that a plain yes or no can mean: those of the kind that says so, else those of the next
-/// best kind.
+/// The options that a plain yes or no can mean: those of the matching kind, else those of the next best kind.
 fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&OptionInfo> {
     let (once, forever) = match decision {
         Decision::Allow => ("allow_once", "allow_always"),

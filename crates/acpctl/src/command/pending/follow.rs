@@ -34,7 +34,7 @@ enum Event<'a> {
     },
 }
 
-/// Lists the open questions, then tells what changes.
+/// Lists the open questions, then prints changes.
 pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
     // Starts the daemon if that may be.
     let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
@@ -90,8 +90,8 @@ fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
     all.sessions.iter().find(is_it).map_or(0, |session| session.seq)
 }
 
-/// Who has answered a question, by the journal of its session from this number on. What cannot be found out is
-/// not known: the question is closed all the same.
+/// Finds the answer to a question in the journal of its session, after this number; none if it cannot be
+/// found. The question is closed all the same.
 fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
     #[derive(Deserialize)]
     struct Line {

@@ -1,4 +1,4 @@
-//! Lines of the daemon's log without what agents, hooks and the system have said in them.
+//! Lines of the daemon's log without text of agents, hooks and the system.
 //!
 //! ```text
 //!  2026-11-23T09:17:31Z  WARN an agent failed agent="claude" code=-32603 what="session/load"
@@ -9,7 +9,7 @@ use acp_wire::method::METHODS;
 use acpd_api::redact::HIDDEN;
 
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
-/// Fields whose texts are acpd's own words, or names. Of `what` those are shown that are methods of ACP.
+/// Fields whose texts are acpd's own words, or names. A value of `what` is shown if it is a method of ACP.
 const SHOWN: [&str; 6] = ["signal", "agent", "level", "before", "status", "version"];
 /// Replacement of lines that are no entries, such as a panic.
 const NO_ENTRY: &str = "[a line that is no entry of the log]";

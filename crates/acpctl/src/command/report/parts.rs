@@ -1,4 +1,4 @@
-//! The parts of a report. One that cannot be made says so, and the others are there all the same.
+//! The parts of a report. For one that cannot be made there is a note, and the others are there all the same.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,11 +22,11 @@ use crate::service::{self, Service};
 
 /// Entries of the log.
 const LINES: usize = 200;
-/// Sessions that are told one by one.
+/// Sessions that are listed one by one.
 const SESSIONS: usize = 50;
-/// Characters of what an agent calls itself.
+/// Characters of an agent's own name and version.
 const VERSION: usize = 60;
-/// The most of what a program says, in bytes.
+/// Longest output of a program, in bytes.
 const OUTPUT: usize = 1 << 20;
 
 /// All of it, in Markdown.

@@ -57,7 +57,7 @@ pub(in crate::command) struct Handoff {
 
 /// Default size of a transcript in bytes: some 16,000 tokens.
 const SOME: usize = 64 * 1024;
-/// Default prompt.
+/// The prompt if the command line has none.
 const LOOK: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and what \
                     comes next. Change nothing yet.";
 
@@ -67,7 +67,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let mut connection = door.connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
-    // Nothing is announced that nobody could take.
+    // The announcement is printed only for an agent that exists.
     let to = AgentRef { agent: args.to.clone() };
     let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
     let room = if args.all { usize::MAX } else { SOME };

@@ -1,4 +1,4 @@
-//! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with what another one was told.
+//! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with a transcript.
 
 mod handoff;
 mod place;
@@ -388,7 +388,7 @@ impl Target {
                 turn.ui.say(line);
                 Ok(ExitCode::Ok)
             }
-            // Whoever reads has enough, as in `acpctl run … | head`. The agent has not.
+            // The reader has enough, as in `acpctl run … | head`; the agent continues.
             Err(error) if error.is_broken_pipe() => {
                 turn.ui.say(line);
                 Ok(ExitCode::OutcomeUnknown)
@@ -491,8 +491,8 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
     }
 }
 
-/// A new session may be with another agent than was expected: the configuration says otherwise by now, or says
-/// nothing, and no agent is installed.
+/// Reports that a new session may be with another agent than expected: the configuration has changed, or
+/// names no agent, and none is installed.
 /// `default_in`: the session has the default agent of this directory.
 fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     let params = StatusParams { cwd: default_in.map(str::to_owned) };
@@ -520,7 +520,7 @@ fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
             turn.ui.stop_spinning();
             install::install(&info, false, turn.ui)
         }
-        // An unknown agent is told by what follows.
+        // An unknown agent is reported by what follows.
         _ => Ok(()),
     }
 }
@@ -536,7 +536,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     Ok(session)
 }
 
-/// Begins a session, or joins one that somebody else has begun by that name since we looked.
+/// Begins a session, or joins one that another client has begun by that name since we looked.
 fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> Result<String> {
     let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
@@ -669,7 +669,7 @@ impl Said {
 
 /// Returns the text and the attachment from stdin.
 ///
-/// With words or files, stdin is what they are about; without, or where a `-` asks for it, it is said.
+/// With words or files, stdin is attached; without, or where a `-` asks for it, it is part of the prompt.
 fn prompt(
     words: &[String],
     files: &[PathBuf],
@@ -702,7 +702,7 @@ fn prompt(
         parts.push(stdin(ui)?.trim_end().to_owned());
     } else if asked == 0 && reads_stdin && input_is_fed() {
         piped = Attachment::piped(stdin(ui)?);
-        // A script or a loop may have meant its stdin for somebody else.
+        // The stdin of a script or a loop may not be meant for the agent.
         if let Some(piped) = &piped {
             let size = human::bytes(piped.size());
             let line = text!("attached stdin, {}; `acpctl run -N` ignores it", size);
@@ -713,7 +713,7 @@ fn prompt(
     Ok((parts.join("\n\n"), piped))
 }
 
-/// Reads stdin. If that takes long, the user is told what the command waits for.
+/// Reads stdin. If that takes long, prints what the command waits for.
 fn stdin(ui: &mut Ui) -> Result<String> {
     let (sender, read) = mpsc::channel();
     thread::Builder::new()

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Updates are ours.
+    /// Updates belong to our turn.
     Own,
     /// At most this many turns of others end first: a waiting prompt can be withdrawn.
     Behind(u32),
-    /// A turn began, and its first update tells whose it is.
+    /// A turn began, and its first update shows whose it is.
     Unsure(u32),
 }
 
@@ -34,8 +34,8 @@ impl Place {
         }
     }
 
-    /// Returns whether a `session/update` belongs to our turn. The daemon tells a prompt to all but its
-    /// sender, before anything else of its turn.
+    /// Returns whether a `session/update` belongs to our turn. The daemon sends a prompt to all clients but
+    /// its sender, before anything else of its turn.
     pub(super) fn is_ours(&mut self, params: &str) -> bool {
         if let Place::Unsure(left) = *self {
             *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// Returns whether an update is what a turn began with; what is said into one that runs is not.
+/// Returns whether an update is the prompt that a turn began with; a message into a running turn is not.
 fn is_prompt(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {

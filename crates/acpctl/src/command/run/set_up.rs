@@ -36,7 +36,7 @@ impl SetUp {
     }
 }
 
-/// Sets up a session that was there before. What was set before an error stays set, and was told.
+/// Sets up an existing session. Settings before an error stay set, and were reported.
 pub(super) fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp) -> Result {
     if wanted.is_empty() {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp)
     apply(turn, session.session_id.raw(), Settings::from_raw(&result), wanted)
 }
 
-/// Sets up a session that was begun for this prompt. On an error it is deleted: nobody has said anything in it.
+/// Sets up a session that was begun for this prompt. On an error it is deleted: it has no messages.
 pub(super) fn set_up_new(
     turn: &mut Turn<'_>,
     session_id: &str,

@@ -63,7 +63,7 @@ pub(super) struct Turn<'a> {
     pub(super) is_cancelled: bool,
     live: Live,
     screen: Screen,
-    /// Each message is a line of JSON, in the place of what people read.
+    /// Each message is a line of JSON, instead of text for people.
     is_stream: bool,
     questions: Questions,
     elsewhere: Elsewhere,
@@ -76,7 +76,7 @@ pub(super) struct Turn<'a> {
 pub(super) enum Ended {
     /// With a result or an error.
     Answered(std::result::Result<Box<RawValue>, ErrorObject>),
-    /// The person left; the turn goes on.
+    /// The user left; the turn continues.
     Left,
 }
 
@@ -271,7 +271,7 @@ impl<'a> Turn<'a> {
                 if method == method::TURN_ENDED {
                     self.ended = read(params.get());
                 }
-                // In a stream the lines tell it, but the exit code depends on it all the same.
+                // In a stream the lines show it, but the exit code depends on it all the same.
                 if method == method::RESTORED {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
                 }
@@ -355,7 +355,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Lets the spinner say what is waited for.
+    /// Sets the spinner's label to what the turn waits for.
     fn watch(&mut self, name: &str, params: &str) {
         let label = match name {
             method::AGENT_STATE => match read::<AgentNotice>(params) {

@@ -15,7 +15,7 @@ use crate::stop::{detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Prints what would be written and done, and says what would become of a daemon that runs.
+/// Prints the files and commands of an installation, and its effect on a daemon that runs.
 pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for UnitFile { path, text } in &service.files {
         ui.print(text!("# {}\n{}\n", path, Untrusted::from(text).prose()))?;

@@ -1,4 +1,4 @@
-//! `acpctl service …`.
+//! `acpctl service …`: acpd as a service of the user.
 
 mod install;
 mod status;

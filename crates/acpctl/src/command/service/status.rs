@@ -1,4 +1,4 @@
-//! `acpctl service status`.
+//! `acpctl service status`, for people and as JSON.
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::Paths;
@@ -19,7 +19,7 @@ struct ServiceInfo {
     /// The program that it runs, or would run.
     program: Untrusted,
     files: Vec<File>,
-    /// Starts at login.
+    /// The manager starts it at login.
     enabled: bool,
     /// The manager listens for clients and starts it for the first.
     listens: bool,

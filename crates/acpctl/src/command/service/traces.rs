@@ -1,7 +1,7 @@
 //! Data of acpd in a home: directories with its files, additions to its units, and completions.
 //!
-//! Architecture invariant: only what acpd makes is deleted, by its name, and what a person has added to acpd's units,
-//! which is told file by file. A directory that somebody has named wrongly in a variable loses nothing else.
+//! Architecture invariant: only acpd's own files are deleted, by name, and a person's additions to acpd's
+//! units, which are listed one by one. A directory that is named by mistake in a variable loses nothing else.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use crate::text::{Text, text};
 pub(super) struct Traces {
     /// Directories of acpd's own, and what in them is acpd's.
     dirs: Vec<(PathBuf, Vec<PathBuf>)>,
-    /// Directories beside its units, and the files in them, which a person has written.
+    /// Directories next to its units, and the files in them, which a person has written.
     additions: Vec<(PathBuf, Vec<PathBuf>)>,
     files: Vec<PathBuf>,
 }
@@ -82,7 +82,7 @@ impl Traces {
                     remove_file(path)?;
                 }
             }
-            // A link, as some have it in the place of their configuration, goes; what it leads to stays.
+            // A link instead of a configuration directory goes; the directory that it leads to stays.
             let link = dir.symlink_metadata().is_ok_and(|found| found.is_symlink());
             let removed = if link { fs::remove_file(dir) } else { fs::remove_dir(dir) };
             match removed {

@@ -77,7 +77,7 @@ fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result
 }
 
 fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
-    // One that a package has brought does not start any more; its files are the package's.
+    // A service of a package no longer starts; its files are the package's.
     let is_known = service.is_installed() || service.known()? != State::default();
     if is_known {
         service.ignore_clients()?;
@@ -100,7 +100,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if is_known {
         remove(service, ui)?;
     } else {
-        // Without a manager nobody has read what was added.
+        // Without a manager no program has read the additions.
         service.forget().ok();
     }
     drop(held);

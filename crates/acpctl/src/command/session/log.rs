@@ -1,4 +1,4 @@
-//! `acpctl session log`: what was said and done, or the end of it.
+//! `acpctl session log`: the conversation, or the end of it.
 
 use acp_wire::{Message, parse};
 use acpd_api::{
@@ -55,7 +55,7 @@ const WINDOW: u64 = 512;
 /// A selection of turns.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// The last ones, so many.
+    /// The last turns, up to this number.
     Last(u32),
     /// Turns that began at this time or later.
     Since(u64),

@@ -1,4 +1,4 @@
-//! `acpctl session …`.
+//! `acpctl session …`: sessions and their journals.
 
 mod export;
 mod log;

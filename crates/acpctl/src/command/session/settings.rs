@@ -153,7 +153,7 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
-/// Lists the commands that the agent has told last; they are in the journal, so no agent is needed.
+/// Lists the commands that the agent has announced last; they are in the journal, so no agent is needed.
 pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> Result {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

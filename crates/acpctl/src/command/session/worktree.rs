@@ -89,7 +89,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
         |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);
     let mut found = Vec::new();
     for session in all.sessions.into_iter().filter(is_wanted) {
-        // A directory that is gone, or no repository any more, has none.
+        // A directory that is gone, or no longer a repository, has none.
         if let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) {
             found.push(Listed { session_id: session.session_id, name: session.name, worktree });
         }
