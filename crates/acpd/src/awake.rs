@@ -24,12 +24,12 @@ const ENDING: Duration = Duration::from_secs(2);
 /// No turn takes longer.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
-/// What keeps the machine awake.
+/// Keeps the machine awake by a helper process.
 #[derive(Debug)]
 pub(crate) struct Awake {
     reaper: Reaper,
     held: Option<Held>,
-    /// It was said that it does not work.
+    /// The warning that it does not work was logged.
     told: Arc<AtomicBool>,
 }
 
@@ -77,7 +77,7 @@ async fn hold(reaper: Reaper, mut stop: watch::Receiver<()>, told: Arc<AtomicBoo
         Ok(child) => child,
         Err(error) => return tell(error.to_string()),
     };
-    // It lives as long as this end of its input.
+    // The helper ends when this end of its input is closed.
     let _input = child.stdin.take();
     match run_to_end(child, reaper, std::future::ready(()), FOR_EVER, &mut stop).await {
         End::Exit(exit) => tell(format!("`{}` ended with {exit}", desktop::awake().join(" "))),

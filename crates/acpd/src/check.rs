@@ -34,10 +34,10 @@ use crate::installed_agents::find_default;
 const LIMIT: Duration = Duration::from_secs(10);
 /// The most that is read of what it says, in bytes.
 const OUTPUT: u64 = 64 << 10;
-/// What it ends with if it can. Another program does not say so.
+/// Last words of a program that can start. Another program does not print them.
 const CAN_START: &str = "can start";
 
-/// What is wrong in the configuration.
+/// Returns the mistakes in the configuration.
 ///
 /// # Errors
 /// When there is no place for one.
@@ -51,7 +51,7 @@ pub fn report() -> Result<ConfigReport, Failure> {
     })
 }
 
-/// What the configuration comes to, here.
+/// Returns the effective values of the configuration, for this directory.
 ///
 /// # Errors
 /// When there is no place for one, or something is wrong in it.
@@ -76,7 +76,7 @@ pub fn redacted() -> Result<String, Failure> {
 /// # Errors
 /// Why it could not.
 pub fn run() -> Result<String, Failure> {
-    // What is made here is as private as what a daemon makes.
+    // Files that are made here are as private as those of a daemon.
     limits::private_files();
     let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
     private_dirs(&paths)?;
@@ -100,10 +100,10 @@ pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
     config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
 
-/// A restart that somebody asked for, and whether it can work.
+/// A requested restart, and whether it can work.
 #[derive(Debug)]
 pub struct Tried {
-    /// Who asked, and the request; none for a signal.
+    /// The client that asked, and the request; none for a signal.
     pub asker: Option<(ClientId, Id)>,
     /// Variables that came with it.
     pub brought: Environment,
@@ -135,12 +135,12 @@ impl Trials {
         let (limit, mut stop) = (self.limit, self.going_on.subscribe());
         tokio::spawn(async move {
             let result = try_program(&exe, reaper, limit, &mut stop).await;
-            // Nobody waits for it if the daemon ends.
+            // The relay may be gone: the daemon ends.
             tell.send(Tried { asker, brought, result }).ok();
         });
     }
 
-    /// What came of the next trial.
+    /// Returns the result of the next trial.
     pub async fn next(&mut self) -> Option<Tried> {
         self.tried.recv().await
     }
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of the trial of a program that is this shell script.
+    /// Returns the result of a trial with this shell script as the program.
     fn tried(script: &str, limit: Duration) -> Result<(), String> {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let exe = dir.path().join("acpd");

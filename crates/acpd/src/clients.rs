@@ -54,7 +54,7 @@ const LAST_WORD: Duration = Duration::from_millis(20);
 /// How long a client that sends no more, or is told no more, may take to read what it was sent.
 const LAST_READ: Duration = Duration::from_secs(10);
 
-/// What a connection reports.
+/// Reports of a connection.
 #[derive(Debug)]
 pub enum FromClient {
     /// How to send to it, before anything else: the relay keeps that to itself.
@@ -73,7 +73,7 @@ fn size(what: &ToClient) -> usize {
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
-        // Their lines are read when it is their turn.
+        // The lines of these are read when it is their turn.
         ToClient::Read(_)
         | ToClient::Log(_)
         | ToClient::Usage { .. }
@@ -81,7 +81,7 @@ fn size(what: &ToClient) -> usize {
     }
 }
 
-/// What the relay and a writer know together of a connection.
+/// State of a connection that the relay and its writer share.
 #[derive(Debug, Default)]
 struct Backlog {
     /// Sizes of what is not written yet, in bytes.
@@ -105,7 +105,7 @@ impl Sink {
         self.queue.send(what).ok();
     }
 
-    /// What was not written yet, in bytes.
+    /// Bytes that were not written yet.
     pub fn waiting(&self) -> usize {
         self.backlog.waiting.load(Ordering::Relaxed)
     }
@@ -121,9 +121,9 @@ impl Sink {
         self.backlog.lagging.store(lagging, Ordering::Relaxed);
     }
 
-    /// Closes the connection at once, whatever waits.
+    /// Closes the connection at once; lines that wait are dropped.
     pub fn cut(self) {
-        // It may be closed already.
+        // The connection may be closed already.
         self.cut.send(()).ok();
     }
 }
@@ -143,7 +143,7 @@ pub struct Service {
     pub config_file: Arc<OnDisk>,
     /// Where the daemon's files are.
     pub paths: Arc<Paths>,
-    /// What the daemon logs.
+    /// Filter of the log.
     pub log: log::Filter,
     /// Longest line in bytes.
     pub line_limit: usize,
@@ -205,7 +205,7 @@ impl Service {
         agent.not_found = found.map(Into::into);
     }
 
-    /// What has become of the configuration since it was read.
+    /// Returns the changes of the configuration since it was read.
     async fn config_changed(&self) -> Option<ConfigChanged> {
         let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
         tokio::task::spawn_blocking(move || file.change(&config)).await.ok().flatten()
@@ -263,7 +263,7 @@ impl Service {
     }
 }
 
-/// What is counted of an agent.
+/// Returns the figures of an agent.
 fn counted(agent: AgentInfo) -> AgentMetrics {
     let AgentInfo { name, state, restarts, sessions, processes, rss, .. } = agent;
     AgentMetrics { name, state, restarts: restarts.into(), sessions, processes, rss }
@@ -354,7 +354,7 @@ pub(crate) async fn serve(
     events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
 }
 
-/// What a connection says first. `None`: it has ended, or is to be closed.
+/// Returns the first lines of a connection. `None`: it has ended, or should be closed.
 async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> Option<Vec<Body>> {
     let let_go = tokio::select! {
         biased;
@@ -363,7 +363,7 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     };
     // The daemon ends.
     let_go.ok()?;
-    // It may have said something that nobody has had the time to read.
+    // Lines of the client may have come that were not read yet.
     if let Ok(first) = tokio::time::timeout(LAST_WORD, lines.next()).await {
         return first;
     }
@@ -400,7 +400,7 @@ async fn read_lines(
     }
 }
 
-/// What a connection says.
+/// The lines that a connection sends.
 struct Lines<'a> {
     stream: &'a Stream,
     framer: Framer,
@@ -433,7 +433,7 @@ impl Lines<'_> {
         half > 0 && others + half > 2 * self.limit
     }
 
-    /// The next lines, at least one; `None` at the end. What was read stays if nobody waits for it.
+    /// Returns the next lines, at least one; `None` at the end. Cancel-safe: lines that were read stay.
     async fn next(&mut self) -> Option<Vec<Body>> {
         let mut reader = self.stream;
         while matches!(reader.read_buf(self.framer.read_buf()).await, Ok(n) if n > 0) {
@@ -524,8 +524,8 @@ impl Out {
             }
             ToClient::Read(read) => {
                 let session = read.session;
-                // A client that got what comes after it would miss this for ever. Connected anew it
-                // asks again.
+                // Without this the client would miss the lines for ever after it got later ones. After a new
+                // connection it asks again.
                 let piece = journal.piece(read).await;
                 let (lines, upto) = piece.ok_or_else(|| io::Error::other("unreadable journal"))?;
                 self.lines.extend(lines);

@@ -1,7 +1,7 @@
 //! Backups of the journal, and the way back: processes of their own, `acpd backup` and `acpd restore`, for `acpctl`.
 //!
-//! A daemon has no part in a backup: whatever becomes of it, the daemon does not notice. A restore takes the daemon's
-//! lock, so none runs and none can start before it is over. How both go is in `acpd_store::copy`.
+//! A daemon has no part in a backup, and does not notice its failure. A restore takes the daemon's lock, so
+//! none runs and none can start before it is over. How both work is in `acpd_store::copy`.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -50,13 +50,13 @@ pub fn restore(file: &Path, check: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is made here is as private as what a daemon makes.
+/// Files that are made here are as private as those of a daemon.
 fn start() -> Result<Paths, Failure> {
     limits::private_files();
     Paths::discover().map_err(|error| Failure::new(&error, error.hint()))
 }
 
-/// Tells how far it is, now and then.
+/// Prints the progress, now and then.
 fn telling() -> impl FnMut(Stage) {
     let mut told: Option<Instant> = None;
     move |stage| match stage {
@@ -72,7 +72,7 @@ fn telling() -> impl FnMut(Stage) {
     }
 }
 
-/// Whoever reads has gone away: the copy is made all the same.
+/// Prints a line. If the reader has gone away, the copy is made all the same.
 fn tell(line: &CopyLine) {
     let text = json::line(line).unwrap_or_default();
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! What has to be looked up before an agent is started: the environment of a login, if the daemon has none, and the
+//! Looks up what an agent needs before its start: the environment of a login, if the daemon has none, and the
 //! agent's credentials, which are given to the new process and kept nowhere else.
 //!
 //! ```text
@@ -40,12 +40,12 @@ const LONGEST: u64 = 64 << 10;
 #[derive(Clone)]
 struct Secret(String);
 
-/// What was found for an agent that is to be started.
+/// Credentials that were found for an agent that will be started.
 pub struct Ready {
-    /// The process that is to be made.
+    /// The process that will be started.
     pub host: HostId,
     pub agent: String,
-    /// Names and values of variables, or what is wrong.
+    /// Names and values of variables, or the error.
     pub found: Result<Vec<(String, String)>, SpawnError>,
     /// For how long these are good, if that is known.
     pub left: Option<Duration>,
@@ -61,7 +61,7 @@ struct Answer {
     found: Result<Vec<(String, Secret, Option<Duration>)>, SpawnError>,
 }
 
-/// What is looked up, and what is known from before.
+/// Lookups under way, and values that are known from before.
 pub struct Credentials {
     reaper: Reaper,
     /// Asked before each start what agents inherit.
@@ -90,12 +90,12 @@ impl Credentials {
         Credentials { reaper, login_shell, limit, known, tell, answers, tasks, going_on }
     }
 
-    /// Whether anything has to be looked up before this agent is started.
+    /// Returns whether anything has to be looked up before this agent is started.
     pub fn are_needed(&self, profile: &Profile) -> bool {
         !profile.credentials.is_empty() || self.login_shell.is_some()
     }
 
-    /// What was looked up for an agent is not used again.
+    /// Forgets all values that were looked up for an agent.
     pub fn forget(&mut self, agent: &str) {
         self.known.retain(|(of, _), _| of != agent);
     }
@@ -128,7 +128,7 @@ impl Credentials {
                     Ok(text) => found.push((name, Secret(text), until)),
                     Err(why) => {
                         let found = Err(refused(&name, &why));
-                        // Nobody waits for it if the daemon ends.
+                        // The relay may be gone: the daemon ends.
                         tell.send(Answer { host, agent, stale: None, found }).ok();
                         return;
                     }
@@ -138,7 +138,7 @@ impl Credentials {
         });
     }
 
-    /// What was found next.
+    /// Returns the next result.
     pub async fn next(&mut self) -> Option<Ready> {
         let Answer { host, agent, stale, found } = self.answers.recv().await?;
         let keep = |found: Vec<(String, Secret, Option<Duration>)>| {
@@ -207,8 +207,8 @@ async fn beside<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|error| error.to_string())?
 }
 
-/// What a command writes, without the end of its last line. What it complains of is not read: that may
-/// hold what it should not say.
+/// Returns the output of a command, without the end of its last line. Its stderr is not read, because it may
+/// hold secrets.
 async fn output(
     words: Vec<String>,
     reaper: Reaper,

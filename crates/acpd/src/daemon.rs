@@ -32,7 +32,7 @@ use crate::{crash, real_cwd, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
 const EVENTS: usize = 64;
-/// What is said where a daemon does not outlive what has started it.
+/// Log message of a daemon that does not outlive the program that has started it.
 const BOUND: &str = "acpd is in a Job of Windows, and ends with it: with the terminal or the program that it was started in";
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -40,16 +40,16 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// its ten seconds, two calls a second would keep twenty threads that one moment has needed.
 const KEEP_IDLE: Duration = Duration::from_millis(500);
 
-/// Runs the daemon until it is told to stop. In the background it logs to its file, which is also
-/// what happens when a client has started it.
+/// Runs the daemon until it is stopped. In the background it logs to its file, as it does when a client has
+/// started it.
 ///
 /// # Errors
-/// When it cannot start. By then it has told whoever started it through the start-up pipe.
+/// When it cannot start. By then it has reported that to its starter through the start-up pipe.
 pub fn run(background: bool) -> Result<(), Failure> {
     // First, while there is one thread only: it takes a variable out of the environment.
     let notifier = startup::startup_notifier();
     let background = background || notifier.is_some();
-    // Before anything can be put in its place.
+    // Before the program can be replaced.
     let exe = own_program();
     let manager = Manager::find();
     let successor = match Daemon::open(background, exe.clone(), manager) {
@@ -98,9 +98,9 @@ fn start_again(
         .map_err(|error| Failure::system(&format!("cannot start `{}` again", exe.display()), error))
 }
 
-/// What of a terminal's environment the configuration names, as it will be read next.
+/// Returns those variables of a terminal that the configuration names, as it will be read next.
 fn named(mut brought: Environment, file: &Path) -> Environment {
-    // It was tried a moment ago; if it has changed again, the next daemon says so.
+    // The file was tried a moment ago; if it has changed again, the next daemon reports that.
     match config::load(file) {
         Ok(config) => brought.retain(|name| config.names_variable(name)),
         Err(_) => brought = Environment::default(),
@@ -108,7 +108,7 @@ fn named(mut brought: Environment, file: &Path) -> Environment {
     brought
 }
 
-/// What the next daemon gets: what passes from this one, and variables that whoever asked for the restart has brought.
+/// Heritage of the next daemon, and variables that came with the request for the restart.
 type Successor = (Heritage, Environment);
 
 /// A daemon that has done everything that can fail at the start.
@@ -131,7 +131,7 @@ struct Daemon {
 
 impl Daemon {
     fn open(background: bool, exe: PathBuf, manager: Manager) -> Result<Daemon, Failure> {
-        // First: whatever is made from here on is private.
+        // First: all files that are made from here on are private.
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
         check::private_dirs(&paths)?;
@@ -285,7 +285,7 @@ impl Daemon {
         let closed = writer.close();
         tracing::info!(restart = restart.is_some(), "acpd has ended");
         match closed {
-            // The next one tries again; what is not on disk was shown to nobody.
+            // The next daemon tries again; records that are not on disk were shown to no client.
             Err(error) if restart.is_some() => {
                 tracing::error!(%error, "the journal could not be closed");
             }
@@ -297,7 +297,7 @@ impl Daemon {
     }
 }
 
-/// Makes the directories, and makes sure that nobody else may enter them.
+/// Explains why the instance lock cannot be taken.
 pub(crate) fn locked(error: &LockError) -> Failure {
     match error {
         LockError::Held { .. } => {

@@ -48,14 +48,14 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 /// The socket that connections come in by.
 #[derive(Debug)]
 pub struct Door {
-    /// Where it is, if we have bound it: what somebody else has bound is theirs to look after.
+    /// The path, if we have bound it: the file of a socket that was handed over is not ours.
     place: Option<(PathBuf, Option<SocketFile>)>,
     listener: Listener,
 }
 
 impl Door {
-    /// Binds the socket: only its owner can reach it, whatever the umask. To be called under the
-    /// instance lock, on the runtime.
+    /// Binds the socket, which only its owner can reach, under any umask. To be called under the instance
+    /// lock, on the runtime.
     ///
     /// # Errors
     /// When the path is taken by something else or cannot be bound.
@@ -148,7 +148,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
                 continue;
             }
             () = removals.next() => {
-                // Whoever removes a directory is to come to its end.
+                // A removal of the whole directory should come to its end.
                 check.reset_after(SETTLE);
                 continue;
             }
@@ -168,7 +168,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
             }
             Err(error) => {
                 shortage.begins(&error);
-                // One that says nothing goes first; else whoever waits is at least told.
+                // A silent connection goes first; else those that wait get an error.
                 if !silent.let_go_oldest() {
                     shortage.tell_all(&door.listener).await;
                 }
@@ -177,7 +177,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
     }
 }
 
-/// The connections that have said nothing, in the order in which they came.
+/// The connections that have sent nothing, in the order in which they came.
 #[derive(Debug, Default)]
 struct Silent(VecDeque<oneshot::Sender<()>>);
 
@@ -232,7 +232,7 @@ impl Shortage {
         if self.pause.is_none() {
             return;
         }
-        // Somebody else may have taken it when it was given away.
+        // The descriptor may have been taken when it was given away.
         self.spare.refill();
         // With the last one a connection is only told that there is none.
         if Spare::new().release() {

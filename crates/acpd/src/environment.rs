@@ -1,8 +1,8 @@
 //! The variables that agents may inherit: the daemon's own, or those that the user's login shell makes of them
 //! ([`login_shell`](crate::login_shell)).
 //!
-//! Architecture invariant: which of these variables an agent gets is decided elsewhere (`config::environment`), whoever
-//! made them. They are in this process's memory and in no file, log or command line.
+//! Architecture invariant: `config::environment` decides which of these variables an agent gets, wherever
+//! they come from. They are in this process's memory and in no file, log or command line.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,11 +15,11 @@ use tokio::sync::SetOnce;
 /// Variables by their names.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// What the login shell has said. As the process's own environment, there is one.
+/// The answer of the login shell. As the process's own environment, there is one.
 static SAID: RwLock<Said> =
     RwLock::new(Said { shell: None, variables: None, is_whole: false, problem: None });
 
-/// Whether it has been asked once, whatever came of it.
+/// Set when the shell has been asked once, with or without success.
 static ANSWERED: SetOnce<()> = SetOnce::const_new();
 
 #[derive(Debug, Default)]
@@ -27,18 +27,18 @@ struct Said {
     /// None if it is not asked.
     shell: Option<PathBuf>,
     variables: Option<Variables>,
-    /// They are of a login and of a terminal: nothing is better.
+    /// The variables are of a login and of a terminal: nothing is better.
     is_whole: bool,
-    /// What went wrong the last time.
+    /// The error of the last time.
     problem: Option<String>,
 }
 
-/// What came of asking the shell.
+/// Result of asking the shell.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// What a login and a terminal have.
+    /// Variables of a login and a terminal.
     Whole(Variables),
-    /// What a part of its files set, and why not the whole.
+    /// Variables that a part of its files set, and why not the whole.
     Part(Variables, String),
     /// Why there is none.
     None(String),

@@ -18,7 +18,7 @@ impl Failure {
         Failure { message: message.to_string(), hint, code: ExitCode::Error }
     }
 
-    /// The same with another exit code.
+    /// Returns the failure with another exit code.
     #[must_use]
     pub(crate) fn with_code(self, code: ExitCode) -> Failure {
         Failure { code, ..self }

@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum End {
     Exit(ExitKind),
-    /// It took longer than it may.
+    /// The time limit was over.
     Late,
     Stopped,
     Unknown,
@@ -28,13 +28,13 @@ pub enum End {
 
 /// Sets a command apart from the daemon and from every agent.
 pub fn set_apart(command: &mut Command) {
-    // Another mark, and not none: it belongs to no agent, whatever started the daemon.
+    // Another mark, and not none: it belongs to no agent, even if an agent has started the daemon.
     command.env("ACPD_HOST", "-");
     detach_child_alone(command);
 }
 
-/// Waits for the end of a command and talks with it meanwhile; then whatever is left of its group is
-/// ended. `stop` is dropped by its sender when the daemon ends.
+/// Waits for the end of a command and talks with it meanwhile; then the rest of its group is ended.
+/// `stop` is dropped by its sender when the daemon ends.
 pub async fn run_to_end(
     child: Child,
     reaper: Reaper,
@@ -60,7 +60,7 @@ pub async fn run_to_end(
         }
     };
     let discard = move || {
-        // Whoever else is in its group goes with it, and becomes a child of ours.
+        // All others in its group go with it, and become children of ours.
         reaper.discard(child);
         reaper.reap_orphans();
     };
@@ -71,7 +71,7 @@ pub async fn run_to_end(
     end
 }
 
-/// Reads what a command writes, until nobody can write any more or it was as much as this.
+/// Reads the output of a command, until all writers have closed it or it was `most` bytes.
 pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
     receiver(output)?.take(most).read_to_end(said).await?;
     Ok(())

@@ -40,7 +40,7 @@ const AT_ONCE: u32 = 8;
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long the end of the daemon waits for commands that were killed.
 const ENDING: Duration = Duration::from_secs(2);
-/// What is kept of the output of one command, in bytes …
+/// Bytes that are kept of the output of one command …
 const OUTPUT: usize = 4 << 10;
 /// … and how much of that is logged, in lines.
 const LINES: usize = 20;
@@ -61,7 +61,7 @@ struct Hook {
     /// The word for the event.
     name: &'static str,
     command: Vec<String>,
-    /// It was said that it cannot be started.
+    /// The error that it cannot be started was logged.
     refused: AtomicBool,
 }
 
@@ -106,7 +106,7 @@ impl Hooks {
     /// Has the desktop show a notification, if there is one.
     pub fn notify(&self, title: &str, body: &str) {
         let Some(command) = desktop::notification(title, body) else { return };
-        // Nobody has asked for it, so nobody is told that it is not there.
+        // No user has configured it, so it is no error that the program is missing.
         let refused = AtomicBool::new(true);
         self.start(Arc::new(Hook { name: NOTIFY, command, refused }), Bytes::new());
     }
@@ -205,7 +205,7 @@ async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
     stdin.flush().await
 }
 
-/// Reads until nobody can write any more, and keeps the beginning.
+/// Reads until all writers have closed the pipe, and keeps the beginning.
 async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
     let mut output = receiver(output)?;
     let mut piece = [0; 1 << 10];

@@ -29,7 +29,7 @@ const PIECE: usize = 1 << 20;
 const LOG_BYTES: usize = 4 << 20;
 /// Waits before a read that failed is tried again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
-/// What can be said when the thread is gone.
+/// Error when the thread is gone.
 const GONE: &str = "its reader has died";
 
 /// Lines, and the position up to which they go.

@@ -39,7 +39,7 @@ struct Inner {
     file: Option<File>,
     written: u64,
     limit: u64,
-    /// What the process writes to stderr goes there, too.
+    /// Stderr of the process goes to the file, too.
     has_stderr: bool,
 }
 
@@ -127,7 +127,7 @@ impl<W: Write> Write for Entries<W> {
     }
 }
 
-/// One line, whatever is in it.
+/// Returns an entry of one line, with the text escaped, and cut at [`LONGEST`] characters.
 fn entry(text: &str) -> String {
     let (text, more) = match text.char_indices().nth(LONGEST) {
         Some((end, _)) => (&text[..end], "…"),
@@ -141,7 +141,7 @@ pub fn quote(text: &str) -> &str {
     text.char_indices().nth(QUOTE).map_or(text, |(end, _)| &text[..end])
 }
 
-/// What is to be logged: a level, or a filter.
+/// Reads a level or a filter; none if it is neither.
 pub fn filter(text: &str) -> Option<Targets> {
     // Without the span and field filters of the library's larger filter: they need a regex engine,
     // which is a tenth of the idle daemon's memory.
@@ -150,7 +150,7 @@ pub fn filter(text: &str) -> Option<Targets> {
     if LogLevel::LEVELS.contains(&text) || is_filter { text.parse().ok() } else { None }
 }
 
-/// What is logged, and how to change it. Clones change the same.
+/// The filter of the log, which can be changed. Clones change the same.
 #[derive(Debug, Clone)]
 pub struct Filter {
     handle: reload::Handle<Targets, Registry>,
@@ -158,7 +158,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What is logged now, and what the configuration says.
+    /// Returns the present filter, and the one of the configuration.
     pub fn level(&self) -> LogLevel {
         // The subscriber lives as long as the process.
         let level = self.handle.with_current(Targets::to_string).unwrap_or_default();

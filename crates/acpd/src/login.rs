@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub struct Login {
     pub agent: String,
-    /// Whether `words` are added to the agent's own command line.
+    /// Set if `words` are added to the agent's own command line.
     pub own: bool,
     pub env: Vec<String>,
     /// A command line, or more arguments.

@@ -42,7 +42,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const FRESH: Duration = Duration::from_secs(2);
 /// The most that is read of an environment, in bytes.
 const LONGEST: u64 = 4 << 20;
-/// What stands before and behind the variables.
+/// Marks before and behind the variables.
 const BEGIN: &[u8] = b"\0acpd environment\0";
 const END: &[u8] = b"\0acpd end\0";
 /// Set while the shell is asked, so that its files can leave things out.
@@ -63,7 +63,7 @@ const OWN: [&str; 10] = [
 
 /// Waits until what agents inherit is known, or is not to be known: the shell that is asked has answered once.
 pub async fn settled() {
-    // Nobody answers where the daemon ends.
+    // There is no answer while the daemon ends.
     tokio::time::timeout(LIMIT, first_answer()).await.ok();
 }
 
@@ -138,7 +138,7 @@ impl LoginShell {
             }
             None
         });
-        // They go on until the whole is there, or the daemon ends.
+        // The other ways continue until the whole is there, or the daemon ends.
         let (mut going_on, mut stop) = (Some(going_on), stop.clone());
         let part = loop {
             tokio::select! {
@@ -211,11 +211,11 @@ impl LoginShell {
 
 /// The words of a command line.
 type Words = Vec<String>;
-/// So many ways lead to a part of the environment.
+/// Number of ways to a part of the environment.
 const PARTS: u32 = 2;
 
-/// Command lines by which a shell runs the program that prints its environment: what a login and a terminal have; then
-/// one without the other, for files that hang or replace the shell there.
+/// Command lines by which a shell runs the program that prints its environment: as a login and in a terminal;
+/// then one without the other, for files that hang or replace the shell there.
 fn ways(shell: &Path, exe: &Path) -> Result<(Words, [Words; PARTS as usize]), String> {
     let name = shell.file_name().unwrap_or_default().to_string_lossy();
     let word = |path: &Path| path.to_str().map(shell_word).ok_or("its path is not UTF-8 text");
@@ -322,7 +322,7 @@ mod tests {
     #[tokio::test]
     async fn a_shell_that_takes_long_has_all_the_time_and_one_that_hangs_no_more() {
         let dir = tempfile::tempdir().unwrap();
-        // It answers when it is asked without a terminal already, and hangs there.
+        // The shell answers when it is asked without a terminal already, and hangs there.
         let slow = "begun=$(dirname \"$0\")/begun\n\
                     [ \"$2\" = -i ] || { : >\"$begun\"; exec sleep 1000; }\n\
                     until [ -e \"$begun\" ]; do sleep 0.02; done\neval \"$4\"";
@@ -331,7 +331,7 @@ mod tests {
         let start = Instant::now();
         let answer = shell.answer(&stop).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
-        // Those that were asked beside it are not waited for.
+        // The ways that were tried at the same time are not waited for.
         assert!(start.elapsed() < shell.limit, "{:?}", start.elapsed());
 
         let limit = Duration::from_secs(2);

@@ -36,7 +36,7 @@ impl Logins {
         self.watched.insert(agent, task.abort_handle());
     }
 
-    /// Nobody waits for the login of this agent any more.
+    /// Stops watching the login of this agent.
     pub fn unwatch(&mut self, agent: &str) {
         if let Some(task) = self.watched.remove(agent) {
             task.abort();

@@ -1,4 +1,4 @@
-//! The program `acpd`.
+//! The program `acpd`: the daemon and its helpers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ enum Command {
 fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     acpd::crash::abort_on_panic();
-    // Before the command line is parsed properly: these are to be small, and nobody types them.
+    // Before the command line is parsed properly: these should be small, and users do not type them.
     match &std::env::args_os().collect::<Vec<_>>()[..] {
         [_, command, dir] if command == "shim" => return acpd_shim::run(Path::new(dir)),
         [_, command] if command == keeper::ARGUMENT => return keeper::run(),

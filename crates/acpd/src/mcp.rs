@@ -25,7 +25,7 @@ const LONGEST: u64 = 64 << 10;
 
 /// A line with its servers. Without `Debug`: it may hold secrets.
 pub struct Completed {
-    /// What the agent gets.
+    /// The line for the agent.
     pub line: Bytes,
     /// The request in it.
     pub request: Id,
@@ -69,12 +69,12 @@ fn add(line: &Bytes, servers: &[String]) -> Bytes {
         (_, b"null") => {
             set_member(line, &["params", "mcpServers"], format!("[{servers}]").as_bytes())
         }
-        // What this is, the agent may say.
+        // The agent may refuse a member of another type.
         _ => line.clone(),
     }
 }
 
-/// The server as agents are told of it (protocol brief, `McpServer`), or why that cannot be done.
+/// Describes the server for agents (protocol brief, `McpServer`), or why that cannot be done.
 fn describe(server: &McpServer) -> Result<Json, String> {
     let name = &server.name;
     Ok(match (server.kind(), &server.url) {
@@ -126,7 +126,7 @@ fn folders(line: &[u8]) -> Vec<String> {
     cwd.into_iter().chain(more.unwrap_or_default()).collect()
 }
 
-/// The program, with `~/` replaced: nobody else does that for an agent.
+/// The program, with `~/` replaced: without a shell nothing else does that.
 fn at_home(program: &str) -> PathBuf {
     let home = program.strip_prefix("~/").zip(std::env::home_dir());
     home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))

@@ -31,6 +31,6 @@ fn too_many(text: &str, hint: &str) -> ErrorObject {
 pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
     let mut line = build::error(&Id::null(), why).to_vec();
     line.push(b'\n');
-    // It is going to be closed either way.
+    // The connection will be closed either way.
     stream.write_all(&line).await.ok();
 }

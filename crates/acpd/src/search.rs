@@ -48,7 +48,7 @@ impl SearchIndex {
     /// The response to `_acpd/session/search`.
     pub async fn find(&self, id: &Id, search: Search) -> Bytes {
         let (reply, answer) = oneshot::channel();
-        // If there is nobody to do it, `reply` is dropped, and that is the answer.
+        // If the thread is gone, `reply` is dropped, and that is the answer.
         self.jobs.send(Job::Find(search, reply)).ok();
         match answer.await {
             Ok(Ok(result)) => build::response(id, &result),
@@ -67,7 +67,7 @@ struct Keeper {
 
 impl Keeper {
     fn serve(mut self, queue: &Receiver<Job>) {
-        // What failed is in the log, and is tried again with the next job.
+        // An error is in the log, and the next job tries again.
         self.with(|_| Ok(())).ok();
         while let Ok(job) = queue.recv() {
             match job {
@@ -91,7 +91,7 @@ impl Keeper {
     }
 
     /// Does something with the index, which is opened and brought up to date if it is not. One that
-    /// failed is opened anew before it is used again; a damaged one is thrown away.
+    /// failed is opened again before its next use; a damaged one is thrown away.
     fn try_with<T>(
         &mut self,
         work: impl FnOnce(&mut Index) -> Result<T, StoreError>,

@@ -17,7 +17,7 @@ impl Manager {
         Manager(service::Manager::find())
     }
 
-    /// Whether there is one: it listens for the daemon, or waits for its word.
+    /// Returns whether a manager listens for the daemon, or waits for its notifications.
     pub fn is_there(&self) -> bool {
         self.0.is_there()
     }
@@ -75,7 +75,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Waits until the next round is due; for ever if nobody wants one, or one is under way.
+    /// Waits until the next round is due; for ever if the manager wants none, or one is under way.
     pub async fn due(&mut self) {
         match &mut self.ticks {
             Some(ticks) if !self.asked => {
@@ -90,7 +90,7 @@ impl Pulse {
         self.asked = true;
     }
 
-    /// The store has said something, so whatever was asked before went round.
+    /// The store has reported, so a round that was asked for before is complete.
     pub fn beat(&mut self) {
         if std::mem::take(&mut self.asked) {
             self.answer();

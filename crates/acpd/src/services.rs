@@ -1,4 +1,4 @@
-//! What acpd does for agents when no editor does it: files of a session, confined to its folders.
+//! Serves files of a session, confined to its folders, when no editor does it.
 //! Also looks up directories and summaries for the hub.
 
 use std::collections::BTreeMap;
@@ -152,7 +152,7 @@ fn serve(
     served.map(|result| Bytes::from(result.to_string())).map_err(|error| refusal(&error))
 }
 
-/// What an agent is told that asked for something that cannot be done.
+/// The error for an agent whose request cannot be served.
 pub(crate) fn refused(
     code: i64,
     error: &dyn std::error::Error,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 pub use acpd_sys::requests::Wish as Call;
 
-/// What is asked for.
+/// Requests by signals.
 pub type Calls = mpsc::UnboundedReceiver<Call>;
 
 /// Starts the thread that waits for them.

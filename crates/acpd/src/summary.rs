@@ -19,7 +19,7 @@ const TRANSCRIPT: usize = 64 << 10;
 const LINES: u64 = 256;
 const BYTES: usize = 16 << 20;
 
-/// Sums up a session up to a position; empty if nobody has said anything in it.
+/// Sums up a session up to a position; empty if there are no messages.
 pub(crate) fn summarize(
     reader: &mut Reader,
     session: SessionKey,
@@ -119,14 +119,14 @@ impl Transcript {
 #[derive(Debug, Default)]
 struct Summary {
     request: Vec<String>,
-    /// What was said to the agent at work.
+    /// Messages into the running turn.
     added: Vec<String>,
     answer: Vec<String>,
     answer_bytes: usize,
 }
 
 impl Summary {
-    /// Takes the line before those that it has; whether there is enough.
+    /// Takes the line before those that it has. Returns whether there is enough.
     fn take(&mut self, row: &EventRow) -> bool {
         let is_said = matches!(row.kind, EventKind::Update | EventKind::Imported);
         if !is_said {

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(3);
 /// Bytes of output that are shown in a conversation when a command has ended.
 const SHOWN: usize = 16 << 10;
-/// The same while it runs.
+/// Bytes of output that are shown while the command runs.
 const GROWING: usize = 4 << 10;
 
 /// The commands of a daemon.
@@ -41,7 +41,7 @@ pub struct Terminals {
     marks: String,
 }
 
-/// What is to be done with a command.
+/// An order about a command.
 pub(crate) enum Order {
     /// Run it, and answer the request that has its number.
     Create {
@@ -198,7 +198,7 @@ fn terminal_end(output: Output) -> TerminalEnd {
     TerminalEnd { code, signal, tail }
 }
 
-/// At most so many bytes of the end.
+/// Returns at most `most` bytes of the end.
 fn tail_of(output: &Output, most: usize) -> TerminalTail {
     let text = &output.text;
     let from = text.ceil_char_boundary(text.len().saturating_sub(most));

@@ -30,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// An agent that is installed.
 struct Found<'a> {
     profile: &'a Profile,
-    /// What `command` is to be in a profile, so that it does not depend on the `PATH` of the daemon.
+    /// The value of `command` for a profile that does not depend on the `PATH` of the daemon.
     command: toml::Value,
     launch: Launch,
 }
@@ -92,7 +92,7 @@ fn own_commands(catalogue: &Config) -> usize {
 }
 
 fn say(text: std::fmt::Arguments<'_>) {
-    // Who does not read stderr does not want to know.
+    // A user who does not read stderr does not miss this.
     writeln!(io::stderr().lock(), "{}", escape::verbatim(&text.to_string())).ok();
 }
 
@@ -124,13 +124,13 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
     Some(Found { profile, command, launch })
 }
 
-/// Its name and version, as it gives them.
+/// The agent's name and version, as it gives them.
 fn version(result: &InitializeResult) -> Option<String> {
     let info = result.agent_info.as_ref()?;
     Some(format!("{} {}", info.name, info.version))
 }
 
-/// What it can do with sessions, in words of the protocol.
+/// Abilities with sessions, in words of the protocol.
 fn abilities(result: &InitializeResult) -> Vec<&'static str> {
     let can = &result.capabilities;
     let all = [
@@ -175,7 +175,7 @@ fn as_toml(probed: &[(Found<'_>, Result<InitializeResult, String>)]) -> String {
     let mut text = String::new();
     if let Some((first, _)) = answered.first() {
         let name = toml::Value::String(first.profile.name.clone());
-        // A string takes whatever is written.
+        // Writing to a string does not fail.
         writeln!(text, "# For clients that name no agent.\ndefault_agent = {name}").ok();
     }
     for (at, (found, result)) in answered.iter().enumerate() {

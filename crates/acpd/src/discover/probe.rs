@@ -20,11 +20,11 @@ use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How often it is looked whether somebody has pressed Ctrl-C, and whether all processes are gone.
+/// Interval of looks for Ctrl-C, and for the end of all processes.
 const LOOK: Duration = Duration::from_millis(50);
 /// From each step of the end to the next: input closed, SIGTERM, SIGKILL.
 const STEP: Duration = Duration::from_secs(1);
-/// Characters of an agent's last line on stderr that are told.
+/// Characters of an agent's last line on stderr that are reported.
 const WORDS: usize = 200;
 
 pub(super) struct Launch {
@@ -37,9 +37,9 @@ pub(super) struct Launch {
 
 /// Why there is no answer.
 pub(super) enum Trouble {
-    /// Somebody wants no more of it.
+    /// The user has pressed Ctrl-C.
     Stopped,
-    /// What the agent did instead.
+    /// The agent's failure instead of an answer.
     Agent(String),
 }
 
@@ -88,11 +88,11 @@ pub(super) fn ask(
     };
     drop(stdin);
     end(&mut tree);
-    // It is a zombie of ours by now.
+    // The leader is a zombie of ours by now.
     reap(leader.pid).ok();
     reap_orphans(&BTreeSet::new());
     answer.map_err(|trouble| match (trouble, words) {
-        // All that could write has ended; what has escaped is not waited for.
+        // All writers have ended; processes that have escaped are not waited for.
         (Trouble::Agent(why), Some(words)) => match words.recv_timeout(LOOK) {
             Ok(words) => Trouble::Agent(format!("{why}: {words}")),
             Err(_) => Trouble::Agent(why),
@@ -128,7 +128,7 @@ fn question(offers: Services) -> Vec<u8> {
     line
 }
 
-/// What it writes, line by line. The thread ends with the agent.
+/// Returns the agent's output line by line, from a thread that ends with the agent.
 fn lines(stdout: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, lines) = sync_channel(16);
     thread::spawn(move || {
@@ -158,7 +158,7 @@ fn wait(
         let line = match lines.recv_timeout(LOOK) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Err(ended()),
-            // What it has left behind may keep its output open.
+            // Processes that it has left behind may keep its output open.
             Err(RecvTimeoutError::Timeout) if matches!(try_wait_leader(leader), Ok(Some(_))) => {
                 return Err(ended());
             }

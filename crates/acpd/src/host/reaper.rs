@@ -49,14 +49,14 @@ impl Job {
     }
 }
 
-/// What an earlier daemon, or a dead shim, left of an agent.
+/// Processes of an agent that an earlier daemon, or a dead shim, left behind.
 #[derive(Debug)]
 pub enum Leftovers {
     /// An agent without a shim directory: it never started, or it was a child of a daemon of 0.2 or earlier.
     Marked {
         /// `ACPD_HOST` of its processes.
         marker: String,
-        /// Its leader, which may be unknown (0).
+        /// The leader, which may be unknown (0).
         leader: ProcessId,
     },
     /// The agent of a dead shim.
@@ -80,7 +80,7 @@ pub struct Reaper {
     children: Children,
 }
 
-/// The processes of the daemon that somebody looks after.
+/// The daemon's children that have an owner.
 ///
 /// Architecture invariant: the lock is free while a child is made. Making one lasts until its exec is
 /// done, which a disk may hold up for ever, and the relay and each new connection take the lock.
@@ -94,11 +94,11 @@ struct Family {
     starting: usize,
     /// Orphans wait to be reaped until no child is being made.
     owes_orphans: bool,
-    /// Children that somebody waits for. Every other one that ends is an orphan that came to us.
+    /// Children that are waited for. Every other one that ends is an orphan that came to us.
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
-    /// The shims that the daemon talks with, whoever started them.
+    /// The shims that the daemon talks with, also those of earlier daemons.
     shims: BTreeMap<HostId, KnownShim>,
 }
 
@@ -136,7 +136,7 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a child that somebody waits for. Returns it, and whether orphans have to be reaped now.
+    /// Makes a child that its caller waits for. Returns it, and whether orphans have to be reaped now.
     fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
         self.lock().starting += 1;
         let child = start(command);
@@ -162,7 +162,7 @@ impl Children {
     }
 }
 
-/// What is being ended.
+/// A tree that is being ended.
 struct Swept {
     left: Orphans,
     ladder: Ladder,
@@ -180,13 +180,13 @@ impl acpd_services::terminal::Children for Reaper {
 
     fn reap(&self, pid: u32) {
         let mut family = self.children.lock();
-        // It fails only if somebody else has reaped the zombie, against the rules.
+        // Fails only if the zombie was reaped elsewhere, against the rules.
         reap(pid).ok();
         family.remove(pid);
     }
 }
 
-/// What the thread looks after.
+/// Trees that the thread looks after.
 #[derive(Default)]
 struct Trees {
     swept: BTreeMap<HostId, Swept>,
@@ -211,7 +211,7 @@ impl Reaper {
         self.start_one(command, None)
     }
 
-    /// The same for a command of the user: what it starts belongs to no agent.
+    /// Like [`Reaper::start_child`], for a command of the user: what it starts belongs to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
         self.start_one(command, Some(Whose::Users))
     }
@@ -233,13 +233,13 @@ impl Reaper {
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
-            // It may be below a command of the user that has just started and is not registered yet.
+            // The process may be below a command of the user that has just started and is not registered yet.
             tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
     }
 
-    /// Returns what a process descends from, as far as can be seen.
+    /// Returns the origin of a process by its ancestors, as far as they can be seen.
     pub(crate) async fn origin_of(&self, pid: u32) -> io::Result<ClientOrigin> {
         if !self.runs_under_agent(pid).await? {
             return Ok(ClientOrigin::User);
@@ -306,12 +306,12 @@ impl Reaper {
         self.send(Job::Unknow { host });
     }
 
-    /// A child that nobody waits for has ended.
+    /// Reaps ended children that are waited for nowhere.
     pub(crate) fn reap_orphans(&self) {
         self.send(Job::ReapOrphans);
     }
 
-    /// What the trees with these leaders take; nothing for unknown ones.
+    /// Returns the usage of the trees with these leaders; nothing for unknown ones.
     pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Usage { hosts: leaders, reply });
@@ -354,7 +354,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
             untold.push_back((host, HostEvent::Gone));
         }
         while let Some(next) = untold.pop_front() {
-            // The relay may be gone already; then nobody needs to know.
+            // The relay may be gone already; then the report is dropped.
             if let Err(TrySendError::Full(next)) = events.try_send(next) {
                 untold.push_front(next);
                 break;
@@ -408,7 +408,7 @@ fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
     known.map_or_else(Vec::new, |Known { marker, leader, .. }| Tree::new(marker, *leader).alive())
 }
 
-/// What the tree with this leader takes; nothing for an unknown one.
+/// Returns the usage of the tree with this leader; nothing for an unknown one.
 fn usage(trees: &Trees, pid: u32) -> Usage {
     let known = trees.known.values().find(|known| known.leader.pid == pid);
     known.map_or_else(Usage::default, |Known { marker, leader, shim }| {
@@ -468,7 +468,7 @@ mod tests {
         reaper.discard(child);
     }
 
-    /// A child that does not get to its exec before somebody reads from the socket.
+    /// A child that does not get to its exec before the socket is read.
     fn held_up(reaper: &Reaper) -> (UnixStream, thread::JoinHandle<Child>) {
         let (gate, mut full) = UnixStream::pair().unwrap();
         full.set_nonblocking(true).unwrap();
@@ -494,7 +494,7 @@ mod tests {
         let own = std::process::id();
         let all = async move {
             assert!(!asker.runs_under_agent(1).await.unwrap(), "init is nobody's");
-            // It cannot be told apart from what is below the child that is being made.
+            // This process looks like one below the child that is being made.
             assert!(asker.runs_under_agent(own).await.unwrap());
             asker.know_shim(HostId(1), ProcessId::of(own).unwrap());
             asker.unknow(HostId(1));

@@ -26,7 +26,7 @@ struct Pending {
     accepted: Vec<Accepted>,
 }
 
-/// What is not committed yet.
+/// Batches that are not committed yet.
 pub(super) struct Commits {
     writer: Writer,
     pending: VecDeque<Pending>,

@@ -82,7 +82,7 @@ impl Relay {
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Notify { title, body } => self.hooks.notify(&title, &body),
             Effect::Trace(trace) => self.traces.begin(*trace),
-            // Somebody asked for what the agent does not have, or took it back.
+            // A client asked for what the agent does not have, or took its request back.
             Effect::Failure {
                 agent,
                 session,

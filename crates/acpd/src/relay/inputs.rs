@@ -1,5 +1,5 @@
-//! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
-//! was tried.
+//! Events as inputs of the hub: from clients, from agents, from the store, and the result of a trial
+//! before a restart.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ impl Relay {
         }
     }
 
-    /// The journal cannot be written: tells everybody who asked for something that waits to be written.
+    /// The journal cannot be written: sends errors for all requests that wait for it.
     fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
         let hint = reason.hint().map(str::to_owned);
         let reason = reason.to_string();
@@ -137,7 +137,7 @@ impl Relay {
             return self.leave_for(asker, out);
         };
         let (reason, hint) = (failure.message(), failure.hint());
-        // Whoever asked is told. A signal has nobody else to tell.
+        // A client that asked gets the error. After a signal there is only the log.
         match asker {
             Some(_) => tracing::info!(reason, "the daemon does not restart"),
             None => tracing::warn!(
@@ -161,7 +161,7 @@ impl Relay {
 
     /// Agents that a new configuration would start in another way than they were started in.
     fn tell_who_runs_as_before(&self) {
-        // It was read a moment ago by the program that is to follow.
+        // The next daemon's program read the file a moment ago.
         let Some(changed) = self.agents.config_file.change(&self.agents.config) else { return };
         let running: BTreeSet<&str> =
             self.hosts.there().filter_map(|host| self.hub.agent_of(host)).collect();

@@ -59,13 +59,13 @@ use crate::terminals::Terminals;
 
 /// Rounds of one drain; each takes at most one client event and one host event.
 const ROUNDS: usize = 256;
-/// After so many lines of clients a drain takes no more of them: an answer can be far longer than its
-/// question, and what waits for a client is counted only when the batch goes out.
+/// Limit of client lines in one drain: an answer can be far longer than its question, and lines that
+/// wait for a client are counted only when the batch goes out.
 const LINES: usize = 1024;
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What was said: for the hub, and for people.
+/// Readers of conversations: for the hub, and for people.
 #[derive(Debug)]
 pub struct Readers {
     pub journal: Journal,
@@ -94,14 +94,14 @@ impl LastLines {
     }
 }
 
-/// What is left when the relay has ended.
+/// Remains of a relay that has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// The store, to be closed.
     pub writer: Writer,
-    /// What clients have still to read.
+    /// Lines that clients have still to read.
     pub last: LastLines,
-    /// The daemon is to start again, with these variables if the configuration names them.
+    /// The daemon should start again, with these variables if the configuration names them.
     pub restart: Option<Environment>,
 }
 
@@ -114,12 +114,12 @@ pub struct Relay {
     readers: Readers,
     services: Services,
     sizes: Sizes,
-    /// What was done for the journal while nothing was to be written.
+    /// Figures of work on the journal while nothing had to be written.
     tidied: Tidied,
     terminals: Terminals,
     logins: Logins,
     credentials: Credentials,
-    /// What services, terminals and logins have done.
+    /// Results of services, terminals and logins.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
     /// None unless it is configured.
@@ -142,7 +142,7 @@ enum End {
     Done,
     /// Agents go on without a daemon.
     Left,
-    /// Whatever runs is ended first.
+    /// All agents are ended first.
     Aborted,
 }
 

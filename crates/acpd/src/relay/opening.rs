@@ -50,7 +50,7 @@ impl Opening {
         }
         if let Some(tell) = self.tell.take() {
             crash::point("recovered");
-            // Nobody waits for it if the daemon ends already.
+            // The receiver may be gone: the daemon ends already.
             tell.send(()).ok();
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long nothing has to happen; up to twice as long, since nobody looks at a clock when something happens.
+/// Length of the idle time; up to twice as long, since events do not look at the clock.
 const STILL: Duration = Duration::from_secs(5);
 
 pub(super) struct Rest {

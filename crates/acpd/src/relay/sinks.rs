@@ -1,4 +1,4 @@
-//! What is sent to clients, and what becomes of a client that does not read it.
+//! Lines to clients, and the limits for a client that does not read them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::config::Daemon;
 /// A client is let go when this many times its queue limit, and one line of any length, wait for it.
 const OVERRUN: usize = 8;
 
-/// Whether something may be added that can be left out.
+/// Room for lines that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Enough,
@@ -70,7 +70,7 @@ impl Sinks {
         None
     }
 
-    /// Whether a client can be sent something that it can do without: it does not lag for that.
+    /// Returns the room for a line that a client can do without: it does not lag for that.
     pub(super) fn room(&self, client: ClientId) -> Room {
         match self.by_client.get(&client) {
             Some(sink) if sink.waiting() < self.lagging / 2 => Room::Enough,

@@ -1,12 +1,12 @@
-//! Lines that somebody looks at as they go (`_acpd/trace`).
+//! Lines that a client watches as they pass (`_acpd/trace`).
 //!
 //! ```text
 //!  agent ─▶ tap ─▶ hub ─▶ batch ─ commit ─▶ tap ─▶ agent
-//!            └──────── who traces ◀──────────┘
+//!            └──────── the tracer ◀──────────┘
 //! ```
 //!
-//! Without anybody who looks, the tap is one comparison per batch of lines. A line that its reader has no room for is counted
-//! and left out, so nothing waits for a reader.
+//! Without a tracer, the tap is one comparison per batch of lines. A line that its reader has no room for is
+//! counted and left out, so nothing waits for a reader.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -79,11 +79,11 @@ impl Traces {
         !self.0.is_empty()
     }
 
-    /// Somebody wants to look, in place of what they looked at.
+    /// Begins a trace, which replaces the client's trace before.
     pub(super) fn begin(&mut self, trace: Trace) {
         let Trace { client, of, clients, full, method } = trace;
         self.end(client);
-        // What is no pattern is a name.
+        // A text that is no pattern is a name.
         let pattern =
             |text: String| Pattern::new(&text).or_else(|_| Pattern::new(&Pattern::escape(&text)));
         let method = method.and_then(|text| pattern(text).ok());
@@ -112,10 +112,10 @@ impl Traces {
         }
     }
 
-    /// Shows a line to everybody whom it concerns.
+    /// Sends a line to all tracers that it matches.
     pub(super) fn line(&mut self, way: Way, line: &Bytes, bytes: u64, hub: &Hub, sinks: &Sinks) {
         if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.client == client)) {
-            // Nobody looks at looking.
+            // Traces themselves are not traced.
             return;
         }
         let seen = Seen::of(line);
@@ -124,13 +124,13 @@ impl Traces {
     }
 }
 
-/// What a line says of itself.
+/// Members of a line that a trace shows.
 struct Seen<'a> {
     kind: LineKind,
     id: Option<Id>,
     method: Option<Cow<'a, str>>,
     session: Option<Cow<'a, str>>,
-    /// What a `session/update` tells.
+    /// The kind of a `session/update`.
     update: Option<Cow<'a, str>>,
 }
 
@@ -169,7 +169,7 @@ impl Seen<'_> {
 }
 
 impl Tracer {
-    /// Shows a line, if it is one of those that are wanted. Returns whether anybody is there to look.
+    /// Sends a line, if it matches. Returns whether the client is still there.
     fn show(
         &mut self,
         way: Way,

@@ -19,7 +19,7 @@ impl Supervisor {
     pub(super) async fn talk(&mut self, mut link: Link) -> End {
         let mut reports: VecDeque<HostEvent> = VecDeque::new();
         let events = self.place.events.clone();
-        // What came right behind the hello.
+        // Frames that came right behind the hello.
         if let Err(error) = self.hear(&mut link, &mut reports) {
             return self.lost(&link, reports, error).await;
         }
@@ -107,7 +107,7 @@ impl Supervisor {
         }
         if self.step > sent.step {
             let step = match self.step {
-                // What is still to be written comes first.
+                // Lines that are still to be written come first.
                 Some(StopStep::CloseStdin) if self.stdin.is_sent() => Some(Step::CloseStdin),
                 Some(StopStep::Term) => Some(Step::Term),
                 Some(StopStep::Kill) => Some(Step::Kill),
@@ -131,7 +131,7 @@ impl Supervisor {
             self.be_patient();
             match frame {
                 ToDaemon::Hello(_) => {}
-                // It counts no more, but the shim has to get rid of it.
+                // The output no longer counts, but the shim has to get rid of it.
                 ToDaemon::Out { offset, bytes } if self.given_up => {
                     self.output.skip(offset + bytes.len() as u64);
                 }
@@ -259,7 +259,7 @@ mod tests {
     async fn a_shim_that_cannot_be_verified_is_left_alone_and_that_is_said_once() {
         let Bench { state, mut supervisor, .. } = bench();
         fs::create_dir_all(supervisor.shim_dir.path()).unwrap();
-        // Somebody holds the lock, and nothing says who.
+        // The lock is held, and nothing names its holder.
         let _held = InstanceLock::acquire(&supervisor.shim_dir.path().join("lock")).unwrap();
         for _ in 0..2 {
             let over = Instant::now();

@@ -24,8 +24,8 @@ impl Shim {
         })
     }
 
-    /// Takes over an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call it on
-    /// the runtime. If the shim has a part of one of the chunks `remade`, nobody can write the rest.
+    /// Takes over an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call it on the
+    /// runtime. If the shim has a part of one of the chunks `remade`, the rest cannot be written.
     pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
         Shim::supervise(place, |place, commands| {
             let supervisor = Supervisor::new(adopt.host, marker, place, commands);

@@ -20,7 +20,7 @@ pub(super) enum End {
     Forgotten,
     /// The daemon ends, and leaves what the shim keeps to the next one.
     Dismissed,
-    /// Nobody wants anything any more.
+    /// The handle of the shim was dropped.
     Dropped,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Link {
     pub(super) sent: Sent,
 }
 
-/// What was said on a connection.
+/// State that was sent on a connection.
 #[derive(Default)]
 pub(super) struct Sent {
     pub(super) ack: u64,

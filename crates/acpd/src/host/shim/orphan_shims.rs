@@ -65,8 +65,8 @@ pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: i
     ending.join_all().await;
 }
 
-/// Removes the sockets in this directory that belong to no shim and that nobody listens on: both
-/// the shim and the shim directory are gone.
+/// Removes the sockets in this directory that belong to no shim and that no process listens on: both the
+/// shim and the shim directory are gone.
 pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
     // The sockets first: a shim directory names its socket before that is there.
     let Ok(found) = fs::read_dir(sockets) else { return };
@@ -87,7 +87,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
     if shim_dir.verify() != Identity::Dead {
         let (events, mut said) = mpsc::channel(4);
         place.events = events;
-        // Whatever it wrote, nobody wants it.
+        // All of its output is dropped.
         let (offset, inside) = (0, true);
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
@@ -119,7 +119,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
         tokio::time::timeout(GIVE_UP, end).await.ok();
     }
     if shim_dir.verify() == Identity::Dead {
-        // What stays is found again by the next daemon.
+        // A shim directory that stays is found again by the next daemon.
         tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
     }
 }

@@ -40,7 +40,7 @@ impl Output {
         self.acked = self.acked.max(offset);
     }
 
-    /// What may be forgotten by whoever keeps the output.
+    /// Offset up to which the shim may forget the output.
     pub(super) fn acked(&self) -> u64 {
         self.acked
     }
@@ -63,12 +63,12 @@ impl Output {
         if !self.framer.is_inside_oversized() {
             return Err(Gap);
         }
-        // What is missing was acknowledged as a part of the dropped line.
+        // The missing bytes were acknowledged as a part of the dropped line.
         *self = Output::from(base, true, self.line_limit);
         Ok(())
     }
 
-    /// Takes in a piece; what was received before is skipped.
+    /// Takes in a piece; bytes that were received before are skipped.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Gap> {
         self.start_at(offset)?;
         let known = (self.received - offset).min(bytes.len() as u64) as usize;
@@ -86,7 +86,7 @@ impl Output {
     pub(super) fn frames(&mut self) -> Vec<Frame> {
         let frames: Vec<Frame> = std::iter::from_fn(|| self.framer.next_frame()).collect();
         self.handed = frames.last().map_or(self.handed, |frame| frame.end);
-        // Once the line is known to be dropped, its bytes need not be kept for anybody.
+        // Once the line is known to be dropped, its bytes need not be kept.
         if self.framer.is_inside_oversized() && self.acked >= self.handed {
             self.acked = self.acked.max(self.framer.offset());
         }

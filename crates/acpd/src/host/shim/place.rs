@@ -1,4 +1,4 @@
-//! What the task of a shim is given.
+//! Parameters of a shim's task.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::host::HostEvents;
 use crate::host::reaper::Reaper;
 use crate::log::BoundedLog;
 
-/// What every shim's task needs.
+/// Surroundings that every shim's task needs.
 #[derive(Debug)]
 pub struct Place {
     /// The state directory, which the shim directories are in.
@@ -21,7 +21,7 @@ pub struct Place {
     pub log: BoundedLog,
     /// Longest line in bytes.
     pub line_limit: usize,
-    /// How long the agent may go on without a daemon.
+    /// How long the agent may continue without a daemon.
     pub leases: Leases,
 }
 
@@ -34,7 +34,7 @@ pub struct Leases {
     pub busy: u64,
 }
 
-/// What is needed to start one.
+/// Parameters of a start.
 #[derive(Debug)]
 pub struct Start {
     /// Program of the shim.
@@ -42,14 +42,14 @@ pub struct Start {
     pub launch: launch::Launch,
     /// How long that may take.
     pub deadline: Duration,
-    /// What to tell people when it fails.
+    /// Hint for users when the start fails.
     pub hint: String,
 }
 
-/// What is wanted of a shim.
+/// A request to the task of a shim.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// What the hub wants.
+    /// A request of the hub.
     Tell(ToHost),
     /// To leave what it keeps to the next daemon: [`Shim::dismiss`](super::handle::Shim::dismiss).
     Dismiss,

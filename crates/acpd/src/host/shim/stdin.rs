@@ -39,7 +39,7 @@ impl Stdin {
         while self.kept.pop_front_if(|(number, _)| *number <= chunk).is_some() {}
     }
 
-    /// So many more bytes may be sent.
+    /// Allows this many more bytes to be sent.
     pub(super) fn allow(&mut self, bytes: u32) {
         self.credit += bytes as usize;
     }
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// What arrives: each piece with its place.
+    /// Returns the pieces that arrive, each with its place.
     fn sent(stdin: &mut Stdin) -> Vec<(u64, u32, bool, Vec<u8>)> {
         let mut frames = Vec::new();
         stdin.encode(&mut frames);
@@ -143,7 +143,7 @@ mod tests {
         stdin.written(4);
         let rest = [(5, 2, true, b"ve\n".to_vec()), (6, 0, true, b"six\n".to_vec())];
         assert_eq!(sent(&mut stdin), rest);
-        // It has everything, and lost nothing of it.
+        // The shim has everything, and lost nothing of it.
         stdin.resume(7, 0, 100);
         assert_eq!(sent(&mut stdin), []);
         assert!(stdin.is_sent());

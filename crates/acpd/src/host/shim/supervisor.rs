@@ -27,7 +27,7 @@ use crate::host::reaper::{Known, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
-/// After so long it is worth a line in the log that a shim does not answer.
+/// A shim that does not answer for this long is logged.
 const SILENT: Duration = Duration::from_secs(1);
 /// A shim that was told to kill its agent and has not done so after this time is killed with it.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -35,12 +35,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LAST: Duration = Duration::from_secs(5);
 /// The end of an agent that was not seen, as a predicate.
 const DEATH: &str = "ended with the death of its shim process";
-/// What is said of a shim that does not outlive what has started acpd.
+/// Log message of a shim that does not outlive the program that has started acpd.
 const BOUND: &str = "agents are in a Job of Windows that nobody may leave, and end with it";
 /// Bytes of leftover output that are read at once.
 const PIECE: u64 = 64 << 10;
 
-/// What the relay has been told.
+/// The last report to the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Told {
     /// Nothing: an earlier daemon's, looked for.
@@ -52,7 +52,7 @@ pub(super) enum Told {
     Gone,
 }
 
-/// What cannot be had any more.
+/// Data that is lost.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
     /// Bytes of the agent, which must not happen.
@@ -65,11 +65,11 @@ enum Loss {
 enum Found {
     Reached(Link, Hello),
     Dead,
-    /// Nobody wants anything any more.
+    /// The handle of the shim was dropped.
     Dropped,
 }
 
-/// What is done with one shim.
+/// The task of one shim, and its state.
 pub(super) struct Supervisor {
     pub(super) host: HostId,
     pub(super) shim_dir: ShimDir,
@@ -132,7 +132,7 @@ impl Supervisor {
         let shim_dir = self.shim_dir.clone();
         let Start { exe, launch, deadline, hint } = start;
         let state = self.place.state.clone();
-        // It takes some milliseconds, in which the relay has other things to do.
+        // Takes some milliseconds, in which the relay has other things to do.
         let started = tokio::task::spawn_blocking(move || {
             let refused =
                 |message: String, permanent, hint| SpawnError { message, hint, permanent };
@@ -141,7 +141,7 @@ impl Supervisor {
                 return Err(refused(with_sources(&error), false, Some(hint)));
             }
             launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
-                // Whoever tries again must not meet what is left of this attempt.
+                // The next attempt must not meet the processes of this one.
                 while !end_now(&shim_dir) {}
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
             })
@@ -369,7 +369,7 @@ impl Supervisor {
 
     /// Patience is over: the shim is killed, if it is shown to be the recorded one.
     pub(super) async fn force(&mut self) {
-        // Whatever comes of it: not again at once.
+        // Not again at once, even if this fails.
         self.be_patient();
         match self.shim_dir.verify() {
             Identity::Alive(record) => self.kill_shim(&record).await,
@@ -403,7 +403,7 @@ impl Supervisor {
     async fn bury(mut self) {
         let record = self.shim_dir.record();
         if matches!(record, Ok(None)) && self.told == Told::Nothing {
-            // It may be starting at this moment; without its directory it gives up.
+            // The shim may be starting at this moment; without its directory it gives up.
             self.remove_dir().await;
         }
         let record = record.ok().flatten();
@@ -417,7 +417,7 @@ impl Supervisor {
         }
         if self.told == Told::Ended {
             self.told = Told::Gone;
-            // It reports when nothing is left.
+            // The reaper reports when nothing is left.
             self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
         }
         while !self.forget {
@@ -468,7 +468,7 @@ impl Supervisor {
         }
     }
 
-    /// What the dead shim kept of the output, if nothing is missing before it.
+    /// Returns the output that the dead shim kept, if nothing is missing before it.
     fn leftover(&mut self) -> Option<Leftover> {
         let found = self.shim_dir.leftover(self.output.received());
         let leftover = found.inspect_err(|error| {
@@ -504,7 +504,7 @@ impl Supervisor {
             }
             bytes = rest;
             let at = self.output.received();
-            // It goes on where the last piece ended.
+            // Each piece begins where the last one ended.
             if self.output.push(at, &piece).is_ok() {
                 let frames = self.output.frames();
                 self.hand_over(frames).await;
@@ -512,7 +512,7 @@ impl Supervisor {
         }
     }
 
-    /// What is to be reported when the leader has ended.
+    /// Returns the reports when the leader has ended.
     pub(super) fn last_words(&mut self, ending: String, stderr: String) -> Vec<HostEvent> {
         if self.told >= Told::Ended {
             return Vec::new();
@@ -549,7 +549,7 @@ impl Supervisor {
     /// Has the shim leave on disk what it keeps, and end.
     async fn send_away(self) {
         if let Identity::Alive(record) = self.shim_dir.verify() {
-            // It leads a group of its own, which its agent is not in.
+            // The shim leads a group of its own, which its agent is not in.
             let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
             tokio::task::spawn_blocking(end).await.ok();
         }
@@ -573,7 +573,7 @@ impl Supervisor {
 
     /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
     async fn clean_up(self) {
-        // It removes its directory itself, unless it was killed.
+        // The shim removes its directory itself, unless it was killed.
         if !self.wait_for_shim_end().await {
             tracing::warn!(host = self.host.0, "an agent has ended, but its shim still runs");
             return;
