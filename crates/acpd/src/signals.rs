@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 pub use acpd_sys::requests::Wish as Call;
 
-/// Requests by signals.
+/// Requests that came as signals.
 pub type Calls = mpsc::UnboundedReceiver<Call>;
 
 /// Starts the thread that waits for them.

@@ -1,4 +1,4 @@
-//! What agents get of the MCP servers of the configuration.
+//! MCP servers of the configuration, as agents get them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,7 +28,7 @@ fn line(names: &[&str], params: &str) -> Bytes {
     ))
 }
 
-/// What the agent gets as `mcpServers`, and why something is left out.
+/// Returns the agent's `mcpServers`, and why something is left out.
 fn completed(config: &str, names: &[&str], params: &str) -> (Value, Vec<String>) {
     let Completed { line, request, left_out } =
         complete(&servers(config), &paths(), &line(names, params)).unwrap();

@@ -73,7 +73,7 @@ impl Home {
         self.at_home(command)
     }
 
-    /// The same command, with this home in its environment.
+    /// Sets this home in the environment of a command.
     fn at_home(&self, mut command: Command) -> Command {
         let paths = self.paths();
         command.env("ACPD_RUNTIME_DIR", &paths.runtime).env("ACPD_STATE_DIR", &paths.state);
@@ -108,7 +108,7 @@ impl Home {
         self.editor_of("demo")
     }
 
-    /// The same, of this agent.
+    /// A client of ACP for this agent.
     fn editor_of(&self, agent: &str) -> Client {
         let mut client = self.client();
         let info = json!({"name": "test", "version": "0"});
@@ -171,12 +171,12 @@ impl Home {
         ends.map(|line| line["params"]["outcome"]["kind"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What the agent has said in it.
+    /// Returns the agent's text in a session.
     fn said(&self, session: &str) -> String {
         self.journal(session).iter().filter_map(chunk_text).collect()
     }
 
-    /// What is on disk of shims.
+    /// Returns the shim directories on disk.
     fn left(&self) -> Vec<PathBuf> {
         let shims = fs::read_dir(self.path("state").join("shims")).into_iter().flatten();
         shims.map(|entry| entry.unwrap().path()).collect()
@@ -196,7 +196,7 @@ impl Drop for Home {
         }
         let pid = self.daemon_pid();
         self.client().ok("_acpd/daemon/stop", json!({}));
-        // Whoever has a handle to it, as we have, keeps its pid.
+        // A process keeps its pid as long as there is a handle to it, such as ours.
         let is_gone =
             || ProcessId::of(pid).is_none_or(|daemon| daemon.is_alive() == Liveness::Gone);
         until("the daemon to be gone", || is_gone().then_some(()));
@@ -207,7 +207,7 @@ impl Drop for Home {
     }
 }
 
-/// What comes of it as soon as it is something.
+/// Returns the first result of `look`, which is called again and again.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + DEADLINE;
     loop {
@@ -219,7 +219,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What has to be beside the tests for Wine has to be beside the programs, too.
+/// Libraries next to the tests for Wine must be next to the programs, too.
 fn lend_libraries() {
     static LENT: Once = Once::new();
     let own = library(&std::env::current_exe().unwrap());
@@ -241,7 +241,7 @@ fn kill(process: ProcessId) {
     assert!(killed.status.success(), "{killed:?}");
 }
 
-/// What an agent says in a message.
+/// Returns the text of an agent's message.
 fn chunk_text(message: &Value) -> Option<&str> {
     let update = &message["params"]["update"];
     let is_chunk = update["sessionUpdate"] == "agent_message_chunk";
@@ -315,7 +315,7 @@ impl Client {
     }
 }
 
-/// What stands for the user's shell where there is none: this program under its name, which does nothing.
+/// Stands for the user's shell where there is none: this program under its name, which does nothing.
 struct Shell {
     process: Child,
     _dir: TempDir,
@@ -365,7 +365,7 @@ fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started
     let (_shell, home) = (Shell::start(), Home::new());
     home.kill();
     let mut client = home.at_home(helper(&std::env::current_exe().unwrap(), "client"));
-    // It is in a Job of ours from its first instruction on.
+    // The helper is in a Job of ours from its first instruction on.
     detach_child(client.env("ACPD_EXE", env!("CARGO_BIN_EXE_acpd")));
     let mut client = start(&mut client).unwrap();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines();
@@ -379,7 +379,7 @@ fn the_end_of_a_job_that_nobody_may_leave_ends_neither_a_daemon_that_was_started
     assert_eq!((home.daemon_pid(), home.agent()), (daemon, agent));
     editor.say(&session, "still there");
 
-    // A daemon that is in such a Job itself, as one that somebody runs in a terminal.
+    // A daemon that is in such a Job itself, as if it was started in a terminal.
     editor.ok("_acpd/daemon/stop", json!({}));
     let mut command = home.daemon_command();
     detach_child(&mut command);
@@ -450,7 +450,7 @@ fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
 /// `ACPD_KILL_ROUNDS` asks for more rounds.
 #[test]
 fn a_daemon_that_is_killed_again_and_again_loses_nothing_and_says_nothing_twice() {
-    /// What the agent says from one kill to the next.
+    /// Numbers that the agent counts between two kills.
     const PIECE: usize = 20;
     let rounds = std::env::var("ACPD_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     let rounds: usize = rounds.unwrap_or(3);

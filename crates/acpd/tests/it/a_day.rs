@@ -33,7 +33,7 @@ impl Day {
         let mut command: Command = self.env.command("sh");
         let bin = self.env.program("acpctl");
         let bin = bin.parent().expect("a directory").display().to_string();
-        // What is below the home of a person is shown with `~`.
+        // Paths below the home of a person are shown with `~`.
         command
             .env("HOME", self.env.path("home").parent().expect("a home"))
             .env("PATH", format!("{bin}:/usr/bin:/bin"));
@@ -48,7 +48,7 @@ impl Day {
         self.talks(line, &[]);
     }
 
-    /// The same, with a person who types something when something is shown.
+    /// Like [`Day::runs`], with a person who types something when something is shown.
     fn talks(&mut self, line: &str, talk: &[(&str, &str)]) {
         let mut screen = self.start(line);
         for (shown, keys) in talk {
@@ -76,7 +76,7 @@ impl Day {
         }
     }
 
-    /// Waits until the agent has been given so many prompts.
+    /// Waits until the agent has been given `count` prompts.
     fn waits_for_prompts(&self, count: usize) {
         let given = || self.env.received("echo", "session/prompt").len();
         until("a prompt at the agent", || (given() == count).then_some(()));
@@ -95,7 +95,7 @@ impl Day {
 const TABLES: [&str; 7] =
     ["ps", "session ls", "agent ls", "pending", "queue", "usage", "session worktree"];
 
-/// What differs from run to run, and what stands for it.
+/// Text that differs from run to run, and its replacement.
 const FILTERS: [(&str, &str); 11] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]"),
     (r"\b[0-9a-f]{8,32}\b", "[id]"),

@@ -6,7 +6,7 @@ use acpd_test::harness::{Agent, TestEnv, peak_rss, rss, until};
 
 use crate::{echo, home};
 
-/// What a shim keeps on disk at most before it holds its agent back.
+/// The most that a shim keeps on disk before it holds its agent back.
 const SPOOL: u64 = 256 << 20;
 
 /// A shell that speaks just enough ACP to flood: the scripted agent would need much longer for it.
@@ -64,7 +64,7 @@ fn a_flood_that_nobody_reads_is_bounded_and_arrives_whole() {
     assert!(peak_rss(shim.pid) < 40 << 20, "{} bytes at most", peak_rss(shim.pid));
     assert!(spooled() <= SPOOL + (1 << 20), "{} bytes", spooled());
 
-    // Whoever comes next gets everything, and the disk back.
+    // The next daemon gets everything, and the disk is free again.
     env.acpctl(&["daemon", "start"]).success();
     let daemon = env.daemon_pid();
     let seq = || env.session("flood")["seq"].as_u64().unwrap_or_default();

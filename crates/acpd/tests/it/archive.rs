@@ -26,7 +26,7 @@ fn a_session_goes_into_the_archive_and_comes_out_with_the_next_prompt() {
         let listed = env.acpctl(&["session", "ls", all]).success();
         assert_eq!(rows(listed.stdout()), [["fix", "echo", "archived"]]);
     }
-    // What was said is there as ever.
+    // The conversation is there as before.
     let log = env.acpctl(&["session", "log", "fix"]).success();
     assert!(log.stdout().contains("tags=one"), "{log:?}");
     // Another daemon knows it, too.

@@ -201,7 +201,7 @@ fn a_restore_that_could_not_start_acpd_again_stops_nothing() {
     assert!(!log(&env, "fix").contains("#two"));
 }
 
-/// Who needs a backup most has lost the journal, and the daemon with it; its shims are there.
+/// A backup is needed most when the journal is lost, and the daemon with it; its shims are there.
 #[test]
 fn a_backup_is_restored_over_a_journal_with_which_acpd_does_not_start() {
     let env = home([echo()]);
@@ -228,7 +228,7 @@ fn what_a_restore_has_done_is_told_also_where_acpd_does_not_start_then() {
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let file = text(&env.work("backups").join("acpd.backup"));
     env.acpctl(&["backup", &file]).success();
-    // It can do all but start the daemon.
+    // This program can do all but run as the daemon.
     let program = env.path("acpd-that-does-not-run");
     let acpd = env.program("acpd").display().to_string();
     let script = format!("#!/bin/sh\n[ \"$1\" = run ] && exit 3\nexec '{acpd}' \"$@\"\n");

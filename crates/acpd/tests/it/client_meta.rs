@@ -1,4 +1,4 @@
-//! What editors declare beyond the schema.
+//! Metadata that editors declare beyond the schema.
 
 use acpd_test::harness::{Agent, Client, TestEnv};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn editor(env: &TestEnv, capabilities: Value) -> Client {
     editor
 }
 
-/// What the processes of the agent heard of clients, in their order.
+/// Metadata of clients that the processes of the agent got, in their order.
 fn heard(env: &TestEnv) -> Vec<Value> {
     let asked = env.received("echo", "initialize").into_iter();
     asked.map(|asked| asked["params"]["clientCapabilities"]["_meta"].clone()).collect()
@@ -47,7 +47,7 @@ fn each_process_of_a_session_hears_the_editor_that_made_it() {
     let mut other = editor(&env, json!({}));
     other.new_session(&env.work("main"), None);
     assert_eq!(heard(&env)[before..], [json!(null)]);
-    // It is brought back for somebody else, by another daemon.
+    // The session is restored for another client, by another daemon.
     env.acpctl(&["daemon", "stop"]).success();
     let before = heard(&env).len();
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{echo, home};
 
-/// What a shell is told to offer for the last of these words.
+/// Returns the completions that a shell gets for the last of these words.
 fn offered(env: &TestEnv, words: &[&str]) -> Vec<String> {
     let mut command = env.acpctl_command(&["--", "acpctl"]);
     command.args(words).env("ACPCTL_COMPLETE", "fish");

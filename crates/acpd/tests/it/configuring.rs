@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{echo, home, home_with};
 
-/// What the daemon is told of the day it runs: another one after each start.
+/// Returns the boot number of the daemon: another one after each start.
 fn boot(env: &TestEnv) -> u64 {
     env.status()["daemon"]["boot"].as_u64().unwrap()
 }
@@ -62,7 +62,7 @@ fn an_agent_that_is_taken_out_is_told_with_what_becomes_of_its_sessions() {
     assert!(!list.stdout().contains("by a person"), "{list:?}");
     assert!(env.acpctl(&["session", "log", "fix"]).success().stdout().contains("#one"));
     env.acpctl(&["session", "handoff", "fix", "--to", "echo", "-N", "say #two"]).success();
-    // It is as if nothing had been.
+    // With the old configuration all is as before.
     env.configure(&Config::new([echo(), Agent::new("other")]));
     env.acpctl(&["daemon", "reload"]).success();
     env.acpctl(&["run", "--resume", "fix", "say #two"]).success();
@@ -112,7 +112,7 @@ fn sighup_is_a_reload_ends_no_turn_and_the_log_names_who_runs_as_before() {
     );
     signal(pid, Signal::SIGHUP);
     until("the next daemon", || {
-        // It may be on its way.
+        // The next daemon may be on its way.
         let status = env.acpctl(&["daemon", "status", "--json"]);
         let status: Value = serde_json::from_str(status.stdout()).ok()?;
         (status["boot"].as_u64()? > before).then_some(())
@@ -186,7 +186,7 @@ fn every_key_is_shown_with_its_value_and_who_says_so() {
     found("# model = \"large\" ", &format!(" # config.toml:{}", line("model")));
     assert!(!shown.stdout().contains("[agents.claude]"), "nothing is said about it");
 
-    // What is shown is a configuration that comes to the same.
+    // The shown configuration has the same effect as the file.
     let json = |args: &[&str]| -> Value {
         let args = [&["config", "show", "--json"], args].concat();
         serde_json::from_str(env.acpctl(&args).success().stdout()).unwrap()

@@ -5,14 +5,14 @@ use acpd_test::harness::{TestEnv, kill9, until};
 
 use crate::{echo, home};
 
-/// So far the agent counts in each turn.
+/// The agent counts to this number in each turn.
 const NUMBERS: u64 = 100;
 
 /// A day in the life of a daemon that dies at some moment of it.
 fn a_day(point: &str, count: u32) {
     let what = format!("{point}:{count}");
     let env = home([echo()]);
-    // It is inherited by the daemon, and not by the one that comes after it.
+    // The daemon inherits the variable, and the next daemon does not.
     let mut start = env.acpctl_command(&["daemon", "start"]);
     start.env("ACPD_CRASH", &what);
     // The points on the way to being ready fail the start.

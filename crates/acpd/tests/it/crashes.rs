@@ -30,7 +30,7 @@ fn a_crash_during_session_new_is_told_at_once_and_the_next_call_gets_a_new_proce
     let env = home([echo().flags("crash-on=session/new:2")]);
     let mut client = env.client("echo");
     let first = client.new_session(&env.work("main"), None);
-    // On the agent's disk from here on, so that it is resumed and not made anew.
+    // On the agent's disk from here on, so that the session is resumed and not created again.
     client.say(&first, "say #one").unwrap();
     let old = env.agent_pid("echo");
     let params = json!({"cwd": env.work("main"), "mcpServers": []});

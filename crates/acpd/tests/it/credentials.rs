@@ -26,7 +26,7 @@ fn credentials(env: &TestEnv, list: &str) {
     env.configure(&Config::new([agent]).daemon("log_level", "\"trace\""));
 }
 
-/// What the agent has in a variable.
+/// Returns the value of a variable in the agent.
 fn variable(env: &TestEnv, name: &str) -> String {
     env.acpctl(&["run", &format!("[env {name}]")]).success().stdout().to_owned()
 }
@@ -114,7 +114,7 @@ fn holders(dir: &Path, text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What acpd has written or says that holds this text.
+/// Returns the files and commands of acpd that show this text.
 fn leaks(env: &TestEnv, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for name in ["state", "runtime"] {
@@ -212,7 +212,7 @@ fn token_of(env: &TestEnv, ttl: &str) {
     env.configure(&Config::new([echo().flags("auth-token=TOKEN").set("credentials", &list)]));
 }
 
-/// What the agent wants from now on, and what the command gives.
+/// Sets the token that the agent accepts from now on, and the one that the command gives.
 fn set_token(env: &TestEnv, wanted: &str, given: &str) {
     fs::create_dir_all(env.agent_state("echo")).unwrap();
     fs::write(env.agent_state("echo").join("token"), wanted).unwrap();

@@ -36,7 +36,7 @@ impl Moved {
     }
 }
 
-/// What the daemon says of its journal when that cannot be written.
+/// Returns the daemon's reason why its journal cannot be written.
 fn failure(env: &TestEnv) -> String {
     until("the daemon to notice", || {
         let store = env.status()["daemon"]["store"].clone();

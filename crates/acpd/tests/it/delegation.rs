@@ -24,7 +24,7 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     assert_eq!(first["usage"]["cost"]["amount"], 0.25, "{first}");
     assert!(host.told.iter().any(|told| told.contains("edited demo.txt")), "{:?}", host.told);
 
-    // The same over a restart of everything.
+    // The session continues after a restart of everything.
     drop(host);
     env.acpctl(&["daemon", "stop"]).success();
     let mut host = Host::start(&env, &[]);
@@ -128,7 +128,7 @@ fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
             .then_some(())
     });
 
-    // What others have begun is theirs.
+    // Turns that others have begun are theirs.
     let run = env.spawn_acpctl(&["run", "-s", "mine", "[pause own]"]);
     env.wait_point("own");
     let refused = host.refused("cancel", json!({"ticket": "mine"}));
@@ -143,7 +143,7 @@ fn a_turn_of_somebody_else_is_waited_for_without_a_look_every_now_and_then() {
     let mut host = Host::start(&env, &[]);
     let run = env.spawn_acpctl(&["run", "-s", "mine", "#one [pause own]"]);
     env.wait_point("own");
-    // Who waits follows the session, and says so nowhere else.
+    // A client that waits follows the session, and is seen nowhere else.
     let followed = |clients: u64| {
         until("the session to be followed", || {
             (env.session("mine")["clients"] == clients).then_some(())
@@ -212,7 +212,7 @@ fn a_prompt_that_still_waits_is_taken_back_when_its_caller_cancels() {
     let env = home_with(&Config::new([echo()]).tables(budget));
     let mut host = Host::start(&env, &[]);
     host.call("prompt", json!({"session_name": "fix", "prompt": "#one [cost 0.25]"}));
-    // It waits until a person has decided on the budget.
+    // The prompt waits until a person has decided on the budget.
     let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#two"}));
     until("the budget to be asked about", || question_of(&env, "fix"));
     host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -309,7 +309,7 @@ fn m1_an_agent_answers_what_its_helper_asks_where_a_person_has_said_so() {
     let env = lent([echo()], "answer = true");
     let asks = json!({"session_name": "helper", "prompt": "[ask] #one"});
     let ask = calls(&env, "ask", "prompt", asks);
-    // It returns with the question although the turn is not over.
+    // The tool returns with the question although the turn is not over.
     let run = env.acpctl(&["run", "-s", "lead", &ask]).success();
     let question = question_of(&env, "helper").unwrap();
     assert!(run.stdout().contains("waits_for_person"), "{run:?}");
@@ -325,7 +325,7 @@ fn m1_an_agent_answers_what_its_helper_asks_where_a_person_has_said_so() {
     let again = env.acpctl(&["run", "-s", "lead", &answer]).success();
     assert!(again.stdout().contains("no turn runs that you have begun"), "{again:?}");
 
-    // What a person has begun is a person's.
+    // A turn that a person has begun is the person's.
     let run = env.spawn_acpctl(&["run", "-s", "mine", "[ask]"]);
     let question = until("the question", || question_of(&env, "mine"));
     let answer = json!({"ticket": "mine", "question": question, "answer": "allow"});

@@ -1,4 +1,4 @@
-//! What acpd does for a person who is not there: notifications of the desktop, and a machine that stays awake.
+//! Help for a person who is away: notifications of the desktop, and a machine that stays awake.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,7 +31,7 @@ fn written(env: &TestEnv, name: &str) -> Option<String> {
 
 const NOTIFY: (&str, &str) = ("notify-send", "printf '%s|' \"$@\" >> DIR/shown; echo >> DIR/shown");
 
-/// The agent asks in a session that nobody is attached to any more.
+/// The agent asks in a session without an attached client.
 fn asks_alone(env: &TestEnv, name: &str) {
     env.acpctl(&["run", "-d", "-s", name, "[pause alone] [ask]"]).success();
     until("nobody to be attached", || (env.status()["sessions"][0]["clients"] == 0).then_some(()));
@@ -82,7 +82,7 @@ fn the_machine_is_kept_awake_while_an_agent_works_and_waits_for_nobody() {
     until("it to be let go while a person is asked", || (!exists(pid)).then_some(()));
     env.acpctl(&["deny"]).success();
     env.acpctl(&["wait", "fix"]).success();
-    // What the end of the daemon leaves is nothing, also of one that is killed.
+    // The end of the daemon ends the helper, even if the daemon is killed.
     env.acpctl(&["run", "-d", "-s", "fix", "[pause two]"]).success();
     let pid = until("the next one", || Some(holder(&env)).filter(|next| *next != pid));
     kill9(env.daemon_pid());

@@ -13,8 +13,8 @@ use crate::{echo, home};
 
 const MIB: u64 = 1 << 20;
 
-/// A daemon whose state directory is a small file system of its own, seen by nobody else. The shell
-/// that made it starts another daemon when the first one is gone.
+/// A daemon whose state directory is a small file system that no other process sees. The shell that
+/// made it starts another daemon when the first one is gone.
 struct Small {
     daemons: Running,
     state: PathBuf,

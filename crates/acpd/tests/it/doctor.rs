@@ -130,7 +130,7 @@ fn agents_of_the_configuration_that_cannot_run_are_told_before_anybody_tries_the
     }
     env.acpctl(&["doctor"]).code(1).explains(&["2 problems found"]);
 
-    // It is there, where only this terminal looks.
+    // The program is there, where only this terminal looks.
     let program = env.work("bin").join("no-such-program");
     std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), &program).unwrap();
     let mut command = env.acpctl_command(&["doctor"]);
@@ -174,7 +174,7 @@ fn a_large_journal_is_told_unless_a_limit_keeps_it_smaller() {
     let env = home([echo()]);
     env.acpctl(&["run", "hello"]).success();
     assert_eq!(findings(&env, "journal"), Vec::<Value>::new());
-    // It takes no room: nothing is written there.
+    // A sparse file takes no room on the disk.
     let journal = fs::File::options().write(true).open(env.path("state").join("acpd.db")).unwrap();
     let found = until("it to be told", || {
         // A checkpoint cuts off what is not the database's.

@@ -1,4 +1,4 @@
-//! Who is let in when there are many, and what the others hear.
+//! Limits of connections, and errors for those over them.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ fn silent(env: &TestEnv, count: usize) -> Vec<UnixStream> {
     (0..count).map(|_| UnixStream::connect(env.socket()).expect("the daemon's socket")).collect()
 }
 
-/// What a connection is told.
+/// Returns the line that a connection gets.
 fn told(stream: &UnixStream) -> Value {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).expect("a line");
@@ -162,7 +162,7 @@ fn l17_without_descriptors_the_daemon_says_so_and_its_log_stays_short() {
     let env = home([echo()]);
     let mut daemon = with_few_files(&env);
     let mut clients = Vec::new();
-    // The daemon has some of its files for a moment only: whoever comes then is refused, and the next one is not.
+    // The daemon has some of its files for a moment only: a client is refused then, and the next one is not.
     let mut refused = 0;
     let refusal = loop {
         let mut client = env.connect();

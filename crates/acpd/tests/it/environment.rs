@@ -1,4 +1,4 @@
-//! What agents inherit when no shell has started the daemon: what the user's login shell says.
+//! The environment that agents inherit when no shell has started the daemon: that of the user's login shell.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ impl Service {
     fn start(env: &TestEnv, shell: &str) -> Service {
         let mut command = env.acpd_command();
         command.env_remove("SHLVL").env("SHELL", shell).env("PATH", "/usr/bin:/bin");
-        // Nobody reads what it says, which may be much.
+        // The output is not read, and may be long.
         let log = fs::File::create(env.path("daemon")).unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let service = Service(command.spawn().unwrap());
@@ -45,7 +45,7 @@ fn write(env: &TestEnv, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// What the running agent has in its environment.
+/// Returns a variable in the environment of the running agent.
 fn has(env: &TestEnv, name: &str) -> Option<String> {
     let pid = env.agent_pid("echo").expect("a running agent");
     let text = fs::read(format!("/proc/{pid}/environ")).unwrap();
@@ -73,7 +73,7 @@ fn agents_get_what_a_terminal_has(shell: &str, file: &str, set: &str) {
         return;
     }
     let env = home("");
-    // It prints, it reads, and it says more than a pipe holds.
+    // The shell's file prints, reads, and prints more than a pipe holds.
     let noise = "echo hello; cat; head -c 100000 /dev/zero\n";
     write(&env, file, &format!("{noise}{set}"));
     let _service = Service::start(&env, shell);

@@ -14,7 +14,7 @@ fn kill_agent(env: &TestEnv) {
     });
 }
 
-/// What the user said in a session, as who loads it is shown it.
+/// Returns the user's messages in a session, as a client gets them that loads it.
 fn shown(env: &TestEnv, session: &str) -> Vec<String> {
     let mut client = env.client("echo");
     let params = json!({"sessionId": session, "cwd": env.work("main"), "mcpServers": []});
@@ -26,7 +26,7 @@ fn shown(env: &TestEnv, session: &str) -> Vec<String> {
 
 #[test]
 fn a_fork_and_its_session_go_on_apart_and_both_come_back() {
-    // It is loaded, so that a replay would show twice what is not told from news.
+    // The session is loaded: a replay would show twice what is not distinguished from news.
     let env = home([echo().flags("no-resume")]);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));

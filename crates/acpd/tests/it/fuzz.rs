@@ -22,7 +22,7 @@ fn bytes(rng: &mut Rng, count: usize) -> Vec<u8> {
     std::iter::repeat_with(|| rng.below(256) as u8).take(count).collect()
 }
 
-/// The same line as the daemon reads it: without what may be around a line.
+/// Returns the line as the daemon reads it: without the white space around it.
 fn framed(line: &[u8]) -> Option<Vec<u8>> {
     let mut framer = Framer::new(usize::MAX);
     framer.push(line);
@@ -68,11 +68,11 @@ fn hostile(env: &TestEnv, session: &str, number: u64) {
         said.push(String::from_utf8_lossy(&line).into_owned());
     }
     if number.is_multiple_of(3) {
-        // It does not wait, and the last line is half a line.
+        // This client does not wait, and its last line is half a line.
         stream.write_all(br#"{"id":1,"method":"session/new","params":{"cwd"#).unwrap();
         return stream.shutdown(Shutdown::Both).unwrap();
     }
-    // What an agent cannot read it does not answer.
+    // An agent does not answer a line that it cannot read.
     say(&mut stream, &mut account, stop.to_string().as_bytes());
     while !account.open().is_empty() {
         let mut line = String::new();

@@ -21,7 +21,7 @@ fn hook(name: &str, line: &str) -> String {
     format!("{name} = {}\n", json!(line))
 }
 
-/// What is in a file, once there is a file with so many lines.
+/// Returns the lines of a file, once there are `count` of them.
 fn lines(path: &Path, count: usize) -> Vec<String> {
     until(&format!("{count} lines in {}", path.display()), || {
         let text = fs::read_to_string(path).ok()?;
@@ -126,7 +126,7 @@ fn what_goes_wrong_with_a_command_is_in_the_log_and_stops_nothing() {
     }
     let failures = || env.daemon_log().matches("a hook ended with exit code 3").count();
     until("the failures", || (failures() == 2).then_some(()));
-    // It waits for all of them.
+    // The daemon waits for all hooks when it stops.
     env.acpctl(&["daemon", "stop"]).success();
     let log = env.daemon_log();
     assert_eq!(log.matches("cannot start `no-such-program`").count(), 1, "{log}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::home_with;
 
-/// What acpctl itself sends to a terminal: its styles, and the sequence that clears the spinner's line.
+/// Sequences of acpctl itself for a terminal: its styles, and the one that clears the spinner's line.
 const OURS: [&str; 8] = [
     "\r\u{1b}[K",
     "\u{1b}[0m",
@@ -47,10 +47,10 @@ fn commands(env: &TestEnv, path: &[&str], all: &mut BTreeSet<(String, bool)>) {
     }
     let list = list.split_once("\n\n").map_or(list, |(list, _)| list);
     for line in list.lines() {
-        // What goes on from the line before is indented by more.
+        // Continuations of the line before are indented by more.
         if let Some(name) = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) {
             let name = name.split_whitespace().next().expect("a name");
-            // It shows what `--help` shows.
+            // `help` shows the same as `--help`.
             if name == "help" {
                 continue;
             }
@@ -190,7 +190,7 @@ impl Stage {
         self.piped(args);
     }
 
-    /// The same, and as JSON.
+    /// Runs a command in both ways, and with JSON.
     fn all(&mut self, args: &[&str]) {
         self.both(args);
         self.piped(&[args, &["--json"]].concat());
@@ -303,7 +303,7 @@ fn tools(stage: &mut Stage) {
     );
 }
 
-/// Who gets in from elsewhere may be called anything.
+/// Browsers and programs from elsewhere may have any name.
 fn web(stage: &mut Stage) {
     let mut server = stage.env.spawn_acpctl(&["web", "--port", "0"]);
     server.wait_stderr("The code lets one browser in");

@@ -1,4 +1,4 @@
-//! A client that means harm, with the real daemon: whatever it does, the others are served and nothing is left.
+//! A client that means harm, with the real daemon: other clients are always served, and nothing is left.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ fn connect(env: &TestEnv) -> UnixStream {
 fn say(env: &TestEnv, bytes: &[u8]) -> Vec<String> {
     let mut stream = connect(env);
     let answers = BufReader::new(stream.try_clone().unwrap());
-    // It is read while much is still to be said.
+    // Answers are read while much is still to be sent.
     let reader = std::thread::spawn(move || {
         let mut said = Vec::new();
         for line in answers.lines() {
@@ -171,7 +171,7 @@ fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() 
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
     let base = rss(daemon);
-    // They say nothing, or half a line, and stay.
+    // Idle connections send nothing, or half a line, and stay.
     let idle: Vec<UnixStream> = (0..40).map(|_| connect(&env)).collect();
     for mut stream in &idle[..20] {
         stream.write_all(br#"{"id":1,"method":"_acpd/sta"#).unwrap();
@@ -209,7 +209,7 @@ fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() 
     say(&env, "[".repeat(8 << 20).as_bytes());
     say(&env, &b"\n".repeat(8 << 20));
     say(&env, &b"\xff".repeat(1 << 20));
-    // Nothing of it is left, and everybody is served.
+    // Nothing of it is left, and all clients are served.
     assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
     at_once("a command after it", || env.acpctl(&["ps"]).success());
     drop(idle);

@@ -76,13 +76,13 @@ fn a_log_of_bounded_size_loses_no_line_when_it_is_moved_aside_and_daemons_follow
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let own: BTreeSet<String> = names.filter(|name| name.starts_with("acpd.log")).collect();
     assert_eq!(own, ["acpd.log", "acpd.log.1"].map(str::to_owned).into());
-    // What a panic would say is not lost with a file that is gone.
+    // The last words of a panic are not lost with a file that is gone.
     #[cfg(target_os = "linux")]
     {
         let stderr = fs::read_link(format!("/proc/{}/fd/2", env.daemon_pid())).unwrap();
         assert_eq!(stderr, path.canonicalize().unwrap());
     }
-    // Whoever reads the end of it does not see where it was moved aside.
+    // A reader of the end does not see where the file was moved aside.
     let both = fs::read_to_string(&aside).unwrap() + &fs::read_to_string(&path).unwrap();
     let all: Vec<&str> = both.lines().collect();
     let wanted = fs::read_to_string(&path).unwrap().lines().count() + 3;

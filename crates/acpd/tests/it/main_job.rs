@@ -1,4 +1,4 @@
-//! What people come for: a conversation that goes on after its agent was killed.
+//! The main job: a conversation that continues after its agent was killed.
 
 use acpd_test::harness::kill9;
 
@@ -18,7 +18,7 @@ fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
     let two = two.finish().code(6).explains(&["agent `echo`", "was killed (SIGKILL)", "hint:"]);
     assert!(two.stdout().contains("line 3\npaused at middle"), "{two:?}");
 
-    // What people saw of the broken answer is kept.
+    // The text that people saw of the broken answer is kept.
     assert!(env.said("fix").contains("line 1\nline 2\nline 3\npaused at middle"));
 
     let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();

@@ -93,7 +93,7 @@ fn assert_no_secret_in_state(env: &TestEnv) {
     }
 }
 
-/// What the session says about servers that were left out.
+/// Returns the session's notices about servers that were left out.
 fn told(env: &TestEnv, session: &str) -> Vec<String> {
     let journal = env.journal(session);
     let notices = journal.iter().filter(|(_, line)| line["method"] == "_acpd/notice");
@@ -178,7 +178,7 @@ fn a_daemon_that_dies_around_a_line_loses_no_server_of_it() {
             let what = format!("{point}:{count}");
             let mut start = env.acpctl_command(&["daemon", "start"]);
             start.env("SOME_TOKEN", OTHER).env("ACPD_CRASH", &what);
-            // It may die on its way to being ready.
+            // The daemon may die on its way to being ready.
             drop(start.output().unwrap());
             let mut run = env.acpctl_command(&["run", "-s", "fix", "say #one"]);
             drop(run.env("SOME_TOKEN", OTHER).output().unwrap());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use acpd_test::harness::TestEnv;
 use serde_json::{Value, json};
 
-/// Only a failing test waits so long.
+/// Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// An MCP client that has started the server: a host.
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// What a tool says, as text.
+    /// Returns a tool's result as text.
     pub(crate) fn text(&mut self, tool: &str, arguments: Value) -> String {
         let id = self.begin(tool, arguments);
         let answer = self.answer(id);
@@ -106,7 +106,7 @@ impl Host {
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// What a tool says, as JSON.
+    /// Returns a tool's result as JSON.
     pub(crate) fn result(&mut self, id: u64) -> Value {
         let answer = self.answer(id);
         assert_eq!(answer.get("error"), None, "{answer}");

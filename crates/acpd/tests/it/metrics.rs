@@ -104,7 +104,7 @@ fn what_happens_is_counted_and_printed_as_prometheus_reads_it() {
     env.acpctl(&["allow", "fix"]).success();
     asks.finish().code(0);
     env.acpctl(&["wait", "fix"]).success();
-    // It dies in a turn, and comes back.
+    // The agent dies in a turn, and is restarted.
     env.acpctl(&["run", "-s", "fix", "[crash]"]).code(6);
     env.wait_agent("echo", "ready");
     until("its session", || (env.session("fix")["state"] == "live").then_some(()));

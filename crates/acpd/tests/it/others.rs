@@ -113,7 +113,7 @@ fn a_port_that_another_user_has_taken_is_not_taken_for_an_agent() {
         return skip("only root can be another user");
     }
     let theirs = thread::spawn(|| {
-        // Of this thread alone; whoever makes a socket owns it.
+        // Only for this thread; a socket belongs to the user that makes it.
         setfsuid(Uid::from_raw(NOBODY));
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
     });
@@ -126,11 +126,11 @@ fn a_port_that_another_user_has_taken_is_not_taken_for_an_agent() {
         .explains(&["user 65534 listens there, not you"]);
 }
 
-/// What of a directory other users may enter or read, and how much there is.
+/// Finds files in a directory that other users may enter or read; returns the number of all files.
 fn open_to_others(dir: &Path, open: &mut Vec<String>) -> usize {
     let mut count = 0;
     for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        // It may be gone by now.
+        // The file may be gone by now.
         let Ok(found) = path.symlink_metadata() else { continue };
         count += 1;
         if found.mode() & 0o077 != 0 && !found.is_symlink() {

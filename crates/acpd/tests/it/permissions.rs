@@ -1,4 +1,4 @@
-//! Who answers an agent's questions: people in another terminal, rules, remembered decisions, flags.
+//! Answers to an agent's questions: by people in another terminal, rules, remembered decisions, flags.
 
 use acpd_test::harness::{Agent, Config, Running, TestEnv, until};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn pending(env: &TestEnv) -> Vec<Value> {
     })
 }
 
-/// What the journal says about answers that no person gave.
+/// Returns the answers in the journal that no person gave.
 fn decided(env: &TestEnv, session: &str) -> Vec<Value> {
     let journal = env.journal(session).into_iter().map(|(_, line)| line);
     journal
@@ -205,7 +205,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     let listed = env.acpctl(&["policy", "ls"]).success();
     assert!(listed.stdout().contains("run `make test`"), "{listed:?}");
 
-    // It is about this directory.
+    // The decision is for this directory.
     let mut other = env.acpctl_command(&["run", "-s", "three", "go"]);
     other.current_dir(env.work("other"));
     let other = Running::start(other);

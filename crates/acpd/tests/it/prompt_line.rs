@@ -36,7 +36,7 @@ pub(crate) fn prompt(env: &TestEnv) -> Vec<Value> {
 #[test]
 fn a_prompt_is_written_in_the_persons_editor_which_has_the_terminal_alone() {
     let env = home([Agent::new("agent")]);
-    // It reads a line from the terminal, as the person types it.
+    // The editor reads a line from the terminal, as the person types it.
     let editor = env.path("editor");
     let mark = env.path("editor.runs");
     script(

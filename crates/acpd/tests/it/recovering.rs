@@ -117,10 +117,10 @@ fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
         .code(3)
         .explains(&["does not exist", "acpctl session move fix --cwd DIR"]);
     client.say(&other, "say #two").expect("others are not affected");
-    // It is back: nothing has to be done.
+    // The directory is back: nothing has to be done.
     fs::rename(&new, &old).unwrap();
     client.say(&session, "say #two").unwrap();
-    // It moves for good.
+    // The directory moves for good.
     fs::rename(&old, &new).unwrap();
     env.acpctl(&["session", "move", &session, "--cwd", new.to_str().unwrap()])
         .success()

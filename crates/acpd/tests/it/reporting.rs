@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{echo, home, home_with};
 
-/// A home in which something is planted wherever somebody could have put it.
+/// A home in which marked text is planted wherever text can come from outside.
 fn planted() -> TestEnv {
     let tables = r#"
         # planted-comment

@@ -1,4 +1,4 @@
-//! What comes back after an agent died, and what is told when it does not.
+//! Restores after an agent died, and errors when they fail.
 
 use acpd_test::harness::{Client, Config, TestEnv, kill9, reason, until};
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn a_name_stays_with_its_conversation_when_the_agent_counts_from_zero_again() {
     assert_eq!((first.as_str(), second.as_str()), ("0", "1"));
     env.acpctl(&["session", "rm", "--yes", "first"]).success();
     kill_agent(&env);
-    // It was not on the agent's disk: it is made anew, and the agent calls it `0` now.
+    // The session was not on the agent's disk: the agent creates it again, and calls it `0` now.
     client.say(&second, "say #one").unwrap();
     assert_eq!(env.received("echo", "session/prompt")[0]["params"]["sessionId"], "0");
     assert!(client.said("1").contains("tags=one"), "{}", client.said("1"));

@@ -145,7 +145,7 @@ fn persist_history_false_leaves_no_word_when_the_session_is_closed() {
     assert_eq!((found(words), found("pflaume") > 0), (0, true), "no search finds it");
     env.acpctl(&["session", "archive", "fix"]).code(2).explains(&["persist_history"]);
 
-    // It survives what it has to survive, as long as it is open.
+    // The session survives crashes, as long as it is open.
     let first = env.agent_pid("echo").unwrap();
     kill9(first);
     until("another process", || env.agent_pid("echo").filter(|pid| *pid != first));

@@ -35,14 +35,14 @@ fn with_question() -> TestEnv {
 #[test]
 fn a_question_is_answered_on_the_screen_of_all_sessions() {
     let env = with_question();
-    // It is also what `acpctl` alone shows.
+    // The screen of all sessions is also that of `acpctl` alone.
     let mut top = start(&env, &[]);
     top.sees("1 needs you");
     top.sees("asks: agent asks to edit this");
     // Keys that are no answer.
     top.types("1");
     top.types(ENTER);
-    // It opens the conversation, where Enter is no answer either.
+    // Enter opens the conversation, where Enter is no answer either.
     top.sees("asks · agent");
     top.types(CTRL_D);
     top.sees("1 needs you");
@@ -271,7 +271,7 @@ fn a_backup_that_takes_the_place_of_the_journal_ends_a_conversation_and_mixes_no
     chat.types("what I was about to say");
     chat.sees("what I was about to say");
     let _ = env.acpctl(&["restore", &file, "--yes"]).success();
-    // The same numbers are other lines now.
+    // Other lines have these numbers now.
     let _ = env.acpctl(&["run", "-s", "kept", "say #three, which is more"]).success();
     let seen = chat.sees("acpd is not running");
     assert!(seen.contains("say #two") && !seen.contains("#three"), "{seen}");
@@ -379,7 +379,7 @@ fn the_pager_has_the_terminal_and_the_keys_until_it_ends() {
     let env = home([Agent::new("agent")]);
     let kept = env.path("kept");
     let mut command = env.acpctl_command(&["chat", "--new"]);
-    // What a person types is for the program that has the terminal.
+    // Keys are for the program that has the terminal.
     let pager =
         format!("cat; echo in the pager; read -r line <&1; echo \"$line\" >{}", kept.display());
     command.env("ACPCTL_PAGER", pager);
@@ -507,7 +507,7 @@ fn five_hundred_sessions_with_twenty_changes_a_second_stay_right_and_can_be_driv
     top.types("c");
     top.sees("3 work · 497 rest");
     top.types("\u{1b}");
-    // What is on the screen moves on: for how long a turn runs, say.
+    // The times on the screen advance, such as the age of a running turn.
     let age = |seen: &str| Some(seen.split_once("  writes: ")?.0.rsplit(' ').next()?.to_owned());
     let before = age(&top.sees("writes: ")).unwrap();
     top.waits("a later second", |screen| age(&screen.contents()).is_some_and(|now| now != before));

@@ -1,4 +1,4 @@
-//! What a service manager sees of the daemon, and gives to it.
+//! The daemon under a service manager: sockets and notifications.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -74,7 +74,7 @@ fn the_service_manager_hears_when_the_daemon_is_ready_alive_and_stopping() {
     let before = manager.wait("READY=1");
     assert!(before.iter().all(|text| text.trim() == "WATCHDOG=1"), "{before:?}");
     assert_eq!(env.daemon_pid(), service.0.id(), "it serves");
-    // Whatever takes up the store's answer: an idle daemon lives.
+    // With or without other work in the store: an idle daemon lives.
     for _ in 0..30 {
         manager.wait("WATCHDOG=1");
     }

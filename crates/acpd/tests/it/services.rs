@@ -1,4 +1,4 @@
-//! What acpd does for agents when no editor does it.
+//! Services of acpd for agents when no editor offers them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

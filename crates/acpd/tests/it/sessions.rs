@@ -1,4 +1,4 @@
-//! Sessions: names, ends, processes of their own, and agents that nobody uses.
+//! Sessions: names, ends, processes of their own, and unused agents.
 
 use acpd_test::harness::{Agent, TestEnv, kill9, reason, until};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn an_agent_with_a_running_turn_is_not_idle() {
     run.kill();
     until("the client to be forgotten", || (env.session("fix")["clients"] == 0).then_some(()));
     env.release("middle");
-    // The turn goes on for longer than the time-out, with nobody there.
+    // The turn continues for longer than the time-out, without a client.
     until("the end of the turn", || {
         (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
     });

@@ -69,7 +69,7 @@ fn a_message_arrives_once_though_the_daemon_dies_on_the_way() {
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
     run.wait_stdout("paused at middle");
     let agent = env.agent_pid("echo").expect("an agent");
-    // It cannot answer before the daemon is gone.
+    // The agent cannot answer before the daemon is gone.
     signal(agent, Signal::SIGSTOP);
     let steer = env.spawn_acpctl(&["run", "--steer", "fix", "take #two"]);
     until("the message to be on its way", || (env.session("fix")["clients"] == 2).then_some(()));

@@ -80,7 +80,7 @@ fn an_agent_that_ignores_the_end_of_its_stdin_and_sigterm_is_killed() {
     env.acpctl(&["run", "-s", "fix", "[child-setsid] go"]).success();
     env.acpctl(&["agent", "stop", "echo"]).success();
     assert!(agents(&env).is_empty(), "{:?}", env.tree());
-    // It was asked first.
+    // The end of its stdin came first.
     assert!(env.agent_state("echo").join("saved-on-eof").exists());
     assert_eq!(env.agent("echo")["state"], "stopped");
 }

@@ -1,4 +1,4 @@
-//! What agents write: out of order, polluted, giant.
+//! Output of agents: out of order, polluted, giant.
 
 use acpd_test::harness::{Config, Running, reason, rss, until};
 use serde_json::{Value, json};

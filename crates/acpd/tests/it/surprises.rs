@@ -1,5 +1,5 @@
-//! What a person would be surprised by: a configuration that acpd has not read, a variable that it does not have,
-//! a stdin that belongs to a loop.
+//! Surprises for a person: a configuration that acpd has not read, a variable that it does not have, a stdin
+//! that belongs to a loop.
 
 use std::fs;
 
@@ -91,7 +91,7 @@ fn a_variable_that_only_the_terminal_has_is_told_and_a_restart_brings_it() {
     env.acpctl(&["agent", "restart", "echo"]).success();
     let said = env.acpctl(&["run", "[env WORK_KEY] [env OTHER_KEY]"]).success();
     assert!(said.stdout().contains("s3cret") && !said.stdout().contains("0ther"), "{said:?}");
-    // It stays, also when nobody brings it.
+    // The variable stays without a terminal that has it.
     env.acpctl(&["daemon", "restart"]).success();
     assert!(env.acpctl(&["run", "[env WORK_KEY]"]).success().stdout().contains("s3cret"));
     let own = fs::read(format!("/proc/{}/environ", env.daemon_pid())).unwrap();

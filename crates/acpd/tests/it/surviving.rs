@@ -42,7 +42,7 @@ fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
     let agent = env.agent_pid("echo");
     env.kill_daemon();
     client.wait_closed();
-    // The rest of the answer is said to nobody.
+    // The rest of the answer has no reader.
     env.release("middle");
     env.acpctl(&["daemon", "start"]).success();
     wait_outcomes(&env, "fix", &["stopped"]);

@@ -18,7 +18,7 @@ fn agent() {
     let Some(state) = env::var_os("ACPD_TEST_STATE") else { return };
     let port: u16 = env::args().next_back().unwrap().parse().unwrap();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-    // Nobody waits for them; they end with their connections.
+    // The agents are not waited for; they end with their connections.
     let mut agents = Vec::new();
     for stream in listener.incoming() {
         let stream = OwnedFd::from(stream.unwrap());
@@ -111,7 +111,7 @@ impl Listening {
     /// The scripted agents behind the connections.
     fn connected(&self) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.0.id());
-        // It serves from the thread of its test.
+        // The listener serves from the thread of its test.
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
         let lists =
             tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());

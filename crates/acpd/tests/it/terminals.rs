@@ -25,7 +25,7 @@ fn line(env: &TestEnv, line: &str) -> String {
     params(env, "line", &json!({"command":"sh","args":["-c",line]}))
 }
 
-/// What the agent was told by a call.
+/// Returns the answer that the agent got for a call.
 fn told(said: &str, call: &str) -> Value {
     let start = format!("terminal {call}: ");
     let answer = said.lines().rev().find_map(|line| line.split_once(&start)).expect(call).1;
@@ -160,7 +160,7 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
     let wanted = json!({"output":output,"truncated":false,"exitStatus":status});
     assert_eq!(told(&said, "output"), wanted);
     assert_eq!(told(&said, "release"), json!({}));
-    // Everybody can read it, now and later.
+    // All clients can read the output, now and later.
     let shown = |line: &Value| {
         let text = line["params"]["update"]["content"][0]["content"]["text"].as_str();
         text.is_some_and(|text| text.starts_with("zero a b ") && text.contains("exit code 3"))
@@ -236,7 +236,7 @@ fn what_was_killed_can_still_be_asked() {
     let calls = "[terminal kill] [terminal wait_for_exit] [terminal output]";
     client.prompt(&session, &format!("{ready} {calls}"));
     client.hear("paused at ready");
-    // It has written when it sleeps.
+    // The command has written when it sleeps.
     until("the command", || {
         env.tree().iter().any(|process| process.command == "sleep 600").then_some(())
     });

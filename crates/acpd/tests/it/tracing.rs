@@ -15,7 +15,7 @@ fn trace(env: &TestEnv, args: &[&str]) -> Running {
     tracing
 }
 
-/// What it has printed when it is ended by Ctrl-C.
+/// Returns the output of a trace that is ended by Ctrl-C.
 fn ended(tracing: Running) -> Vec<Value> {
     tracing.interrupt();
     let done = tracing.finish().code(130);
@@ -173,7 +173,7 @@ fn a_reader_that_does_not_read_costs_nobody_anything_and_is_told_what_it_has_mis
     // Many times what waits for a client at most, and what the system keeps of a socket.
     env.acpctl(&["run", "-s", "fix", "[chunks 6000]"]).success();
     env.acpctl(&["run", "-s", "fix", "quick"]).success();
-    // It reads all that there is, and sees again what comes then.
+    // The client reads all that there is, and gets new lines again.
     writeln!(said, "{}", json!({"jsonrpc": "2.0", "id": 2, "method": "_acpd/ping"})).expect("room");
     let mut shown: Vec<Value> = lines.by_ref().take_while(|line| line["id"] != 2).collect();
     env.acpctl(&["run", "-s", "fix", "more"]).success();

@@ -196,7 +196,7 @@ fn a_turn_that_ends_without_a_word_is_told_as_failed_where_that_is_known() {
 #[test]
 fn a_turn_is_left_waited_for_and_cancelled_from_other_terminals() {
     let env = home([echo()]);
-    // Nobody is attached, and the prompt that waits behind the turn has no sender any more.
+    // No client is attached, and the sender of the queued prompt is gone.
     let begun = env.acpctl(&["run", "--detach", "-s", "fix", "#one [pause here]"]).success();
     let id = begun.stdout().trim().to_owned();
     env.acpctl(&["run", "--detach", "-s", "fix", "say #two"]).success();

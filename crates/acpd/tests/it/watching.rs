@@ -1,4 +1,4 @@
-//! What a person sees who watches: questions as they come, what turns do, who did what.
+//! Views of a person who watches: questions as they come, what turns do, who did what.
 
 use acpd_test::harness::until;
 use serde_json::{Value, json};

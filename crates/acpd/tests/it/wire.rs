@@ -206,7 +206,7 @@ fn m1_m2_an_agents_tool_works_with_agents_and_decides_nothing() {
         assert_eq!(code, 0, "{args}: {said}");
     }
     assert_eq!(env.session("asks")["turn"]["state"], "needs_action");
-    // What another agent asks is told, and left to a person.
+    // A question of another agent is shown, and left to a person.
     let (script, out) = tool.script("run -s delegated '[ask] say #three'", hides);
     let prompt = format!("[tool-run {}]", script.display());
     let delegates = env.spawn_acpctl(&["run", "-s", "tools", &prompt]);

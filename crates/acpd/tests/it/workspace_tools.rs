@@ -150,7 +150,7 @@ fn nothing_outside_of_the_folders_is_read_or_listed() {
     assert!(host.text("search", inside).contains("1: pub fn needle"));
     drop(host);
 
-    // What is one of the folders, is inside.
+    // A file in one of the folders is inside.
     let folders = [work, outside].map(|dir| format!("--folder={}", dir.display()));
     let mut host = self::host(&env, &[&folders[0], &folders[1]]);
     assert!(
@@ -357,7 +357,7 @@ fn an_editor_that_lends_a_tool_for_it_says_what_the_mistakes_are_and_commands_do
         assert!(!heard.contains("elsewhere") && !heard.contains("of the command"), "{heard}");
         assert!(!env.work("main").join("ran").exists(), "no command has run");
 
-        // It says no, and it goes.
+        // The editor refuses, and then it goes.
         let prompt = editor.prompt(&session, &check);
         lends(&mut editor, &json!({"error": {"code": -1, "message": "not now"}}));
         editor.answer(prompt).unwrap();

@@ -1,4 +1,4 @@
-//! Who gets in, and who does not.
+//! Access to the page: sign-in, tokens, origins.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -145,11 +145,11 @@ fn another_site_is_refused_before_its_key_is_looked_at() {
         ];
         assert_eq!(Socket::open(&web.host, &url, &headers).unwrap_err(), 403, "{origin}");
     }
-    // What a form or a script of another site may send without asking first.
+    // Requests that a form or a script of another site may send without asking first.
     let form =
         web.own("POST /sign-in").header("content-type", "text/plain").header("content-length", "0");
     assert_eq!(form.send().status, 415);
-    // Nobody is asked: a browser that asks first is told nothing that it may.
+    // A browser that asks first learns of nothing that it may do.
     let asks = web.own("OPTIONS /acp").header("access-control-request-method", "POST").send();
     assert_eq!((asks.status, asks.header("access-control-allow-origin")), (405, None));
     // Neither a page nor a program.
@@ -187,7 +187,7 @@ fn neither_a_key_nor_a_cookie_is_enough_alone() {
         Some(401),
         "a browser's key is none for a program"
     );
-    // A page has no token of a program, whatever it has found.
+    // A page cannot use the token of a program, even if it has found one.
     let program = token(&env, "ide", "watch");
     let protocols = format!("acp.v1, bearer.{program}");
     assert_eq!(

@@ -78,7 +78,7 @@ fn there_are_so_many_sockets_and_connections() {
     let mut first = open(&host, &token).unwrap();
     first.call("_acpd/ping", json!({})).unwrap();
     assert_eq!(open(&host, &token).unwrap_err(), 503);
-    // Who says nothing takes the places, until the next one is closed at once.
+    // Silent connections take the places, until the next one is closed at once.
     let mut idle = Vec::new();
     let is_refused = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();

@@ -82,7 +82,7 @@ impl Web {
     }
 }
 
-/// What a browser keeps.
+/// State that a browser keeps.
 struct Browser {
     host: String,
     origin: String,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{Answer, Browser, Web};
 use crate::{echo, home};
 
-/// What a push service was sent.
+/// A request that a push service got.
 #[derive(Debug)]
 struct Sent {
     line: String,
@@ -96,7 +96,7 @@ impl Keys {
             "keys": {"p256dh": BASE64.encode(&self.public), "auth": BASE64.encode(SECRET)}})
     }
 
-    /// What a browser reads, by RFC 8291 and RFC 8188.
+    /// Returns the message that a browser reads, by RFC 8291 and RFC 8188.
     fn open(self, sealed: &[u8]) -> Value {
         let (salt, rest) = sealed.split_at(16);
         let (sender, text) = rest[5..].split_at(65);
@@ -158,7 +158,7 @@ fn signed_in(web: &Web, public: &str, code: &str) -> Browser {
     Browser::of(web, &request.json(&json!({"code": code})).send())
 }
 
-/// What is kept of the only token.
+/// Returns the stored data of the only token.
 fn kept(env: &TestEnv) -> Value {
     let text = std::fs::read_to_string(env.path("state/web/tokens.json")).unwrap();
     let mut tokens: Value = serde_json::from_str(&text).unwrap();
@@ -185,7 +185,7 @@ fn a_browser_is_told_that_somebody_asks_and_nothing_of_what_was_said() {
     assert_eq!(sent.header("content-encoding"), "aes128gcm");
     assert_eq!((sent.header("ttl"), sent.header("urgency")), ("43200", "high"));
 
-    // It says who sends it: the key that the browser has subscribed for.
+    // The request names its sender: the key that the browser has subscribed for.
     let signed = sent.header("authorization").strip_prefix("vapid t=").unwrap();
     let (token, told) = signed.split_once(", k=").unwrap();
     assert_eq!(key, told);
@@ -203,7 +203,7 @@ fn a_browser_is_told_that_somebody_asks_and_nothing_of_what_was_said() {
     let wanted = json!({"title": "fix", "body": "echo asks you something", "agent": "echo",
         "session": session});
     assert_eq!(told, wanted);
-    // It goes with the token.
+    // The subscription goes with the token.
     assert_eq!(kept(&env)["push"]["endpoint"], format!("{service}/send/one"));
     env.acpctl(&["web", "token", "revoke", kept(&env)["id"].as_str().unwrap()]).success();
     assert_eq!(kept(&env), Value::Null);
@@ -234,7 +234,7 @@ fn a_browser_that_listens_no_more_is_forgotten_and_nothing_else_is_a_subscriptio
     assert_eq!(ask(&web, &public, &browser, "POST /push", Some(&own)).status, 204);
     assert_eq!(ask(&web, &public, &browser, "DELETE /push", None).status, 204);
     assert!(kept(&env)["push"].is_null());
-    // A stranger subscribes nobody, nor does another site.
+    // Neither a stranger nor another site can subscribe a browser.
     let stranger = web.bare("POST /push").header("host", &public).header("origin", &web.origin);
     assert_eq!(stranger.json(&own).send().status, 401);
     let site =

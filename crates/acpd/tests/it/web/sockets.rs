@@ -1,4 +1,4 @@
-//! What goes over a socket, and how it ends.
+//! Lines over a socket, and ends of it.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn a_line_is_a_frame_byte_for_byte() {
     let hello =
         socket.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).unwrap();
     assert_eq!(hello["agentCapabilities"]["_meta"]["_acpd"]["agent"], "echo");
-    // What is no message is answered as the daemon does.
+    // A line that is no message is answered as the daemon does.
     socket.send_text("[1]");
     let error = socket.next(|line| line["id"].is_null());
     assert_eq!(error["error"]["code"], -32600);
@@ -66,7 +66,7 @@ fn what_is_no_line_closes_the_socket_with_the_reason() {
         (Message::text("x".repeat((32 << 20) + 1)), 1009),
     ] {
         let mut socket = web.program(&program);
-        // It may be closed before all of it is sent.
+        // The socket may be closed before all of it is sent.
         let _ = socket.inner.send(frame);
         let (closed, reason) = socket.closed();
         assert_eq!(closed, code, "{reason}");
@@ -83,7 +83,7 @@ fn frames_of_one_message_have_a_bound_together() {
     let kinds = [OpData::Text].into_iter().chain(std::iter::repeat(OpData::Continue));
     for kind in kinds.take(5) {
         let frame = Frame::message(part.clone(), OpCode::Data(kind), false);
-        // It may be closed before all of it is sent.
+        // The socket may be closed before all of it is sent.
         if socket.inner.send(Message::Frame(frame)).is_err() {
             break;
         }
@@ -149,7 +149,7 @@ fn what_a_token_is_not_for_is_refused_with_the_reason() {
     }
     socket.call("session/load", load(json!([]))).unwrap();
 
-    // It sees a question, and its answer does not count.
+    // The observer sees a question, and its answer does not count.
     let turn = owner.prompt(&session, "[ask]");
     let question = socket.next(|line| line["method"] == "session/request_permission");
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
@@ -184,7 +184,7 @@ fn a_daemon_that_dies_is_told_and_the_next_socket_starts_another_one() {
     let daemon = env.daemon_pid();
     kill9(daemon);
     assert_eq!(socket.closed().0, 4001);
-    // Its connections may end before its socket does.
+    // The daemon's connections may end before its socket does.
     until("its end", || (!exists(daemon)).then_some(()));
 
     let mut socket = browser.socket().unwrap();

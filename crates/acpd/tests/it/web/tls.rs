@@ -90,7 +90,7 @@ fn with_a_certificate_its_names_are_the_ones_and_cookies_are_for_tls_alone() {
     let url = format!("ws://{host}/acp");
     let mut socket = Socket::over(secure(&env, port, "me.example"), &url, &headers).unwrap();
     assert_eq!(socket.call("_acpd/ping", json!({})).unwrap(), json!({}));
-    // Who speaks no TLS gets nothing.
+    // A client without TLS gets nothing.
     let mut plain = connect(&format!("127.0.0.1:{port}"));
     plain.write_all(b"GET / HTTP/1.1\r\nhost: me.example\r\n\r\n").unwrap();
     let mut bytes = Vec::new();
@@ -103,7 +103,7 @@ fn behind_a_proxy_its_name_is_the_only_one() {
     let env = home([echo()]);
     let mut web = Web::start_with(&env, &["--behind", "https://me.example"]);
     assert_eq!(web.origin, "https://me.example");
-    // What the proxy connects to is told nowhere else.
+    // The address for the proxy is printed nowhere, so the port comes from the process.
     let port = port_of(web.pid());
     let public = std::mem::replace(&mut web.host, format!("127.0.0.1:{port}"));
     let get = |host: &str| web.bare("GET /").header("host", host).send();
