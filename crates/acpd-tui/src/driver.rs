@@ -76,6 +76,7 @@ pub enum ScreenError {
     Terminal(io::Error),
     NotBegun {
         error: ErrorObject,
+        /// Drafts that were not sent.
         unsent: Vec<String>,
     },
 }
