@@ -1,4 +1,4 @@
-//! Logins of agents.
+//! Logins of agents: their states and methods.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ pub enum AuthSource {
 pub struct LoginMethod {
     /// Identifier of the method.
     pub id: Untrusted,
-    /// Name to show.
+    /// Name to show to people.
     pub name: Untrusted,
     /// `agent` (a call of `authenticate`), `terminal` (a command in a person's terminal), or another.
     pub kind: Untrusted,

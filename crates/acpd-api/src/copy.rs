@@ -8,14 +8,14 @@ use crate::Untrusted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CopyLine {
-    /// Progress, in pages.
+    /// Progress of the copy, in pages of the database.
     Progress {
         /// Number of copied pages.
         done: u32,
         /// Number of all pages.
         of: u32,
     },
-    /// The finished copy.
+    /// The last line: the copy is finished.
     Done(CopyReport),
 }
 

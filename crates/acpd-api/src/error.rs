@@ -8,7 +8,7 @@ use crate::Untrusted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// Machine-readable reason.
+    /// Reason of the error, for programs.
     pub reason: Reason,
     /// The way out, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,9 +59,9 @@ pub enum Reason {
     AgentProtocol,
     /// The agent wants a login.
     NeedsLogin,
-    /// No session matches.
+    /// There is no such session.
     SessionNotFound,
-    /// Several sessions match.
+    /// Several sessions match; a longer reference is needed.
     SessionAmbiguous,
     /// The agent no longer has the session.
     SessionLost,

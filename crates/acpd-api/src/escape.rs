@@ -16,7 +16,7 @@
 //! | --- | --- | --- |
 //! | [`one_line`] | runs of it become one space | names, titles, paths, messages, questions |
 //! | [`verbatim`] | spaces and tabs stay | one line of a command or a file |
-//! | [`prose`] | newlines, tabs and spaces of every script stay | what agents and people say at length |
+//! | [`prose`] | newlines, tabs and spaces of every script stay | long texts of agents and people |
 //!
 //! Prose keeps invisible characters that ordinary writing needs: the joiners U+200C and U+200D (Persian,
 //! scripts of India, many emoji) and the selectors U+FE0E and U+FE0F (symbol or emoji). In the other two

@@ -10,7 +10,7 @@ pub const LOGIN_NOT_BEGUN: u8 = 127;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The command succeeded.
+    /// The command did what it was asked for.
     Ok = 0,
     /// An error without a code of its own.
     Error = 1,

@@ -30,7 +30,7 @@ impl HookInfo {
     }
 }
 
-/// Events with hooks.
+/// Events that can run a command of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookEvent {
     /// An agent asks a person.
@@ -44,7 +44,7 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
-    /// All events.
+    /// All events that can have a hook.
     pub const ALL: [HookEvent; 4] =
         [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login];
 

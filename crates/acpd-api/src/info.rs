@@ -133,11 +133,11 @@ pub struct ConfigValue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub enum ConfigPlace {
-    /// The built-in default.
+    /// The default that is built into acpd.
     Default,
     /// The catalogue of known agents.
     Catalogue,
-    /// Path of the file.
+    /// A line of the configuration file.
     File {
         /// The line in it, counted from 1.
         line: u32,
@@ -317,7 +317,7 @@ pub struct VariableInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VariableFrom {
-    /// The daemon's environment.
+    /// The environment of the daemon's process.
     Daemon,
     /// The files of the login shell.
     LoginShell,
@@ -364,7 +364,7 @@ pub struct McpInfo {
 pub enum McpKind {
     /// On the standard input and output of a process that the agent starts.
     Stdio,
-    /// Streamable HTTP.
+    /// Streamable HTTP, at a URL.
     Http,
     /// Over HTTP with server-sent events.
     Sse,
@@ -455,7 +455,7 @@ pub struct SessionInfo {
     pub queued: u32,
     /// Attached clients. Connections of one program at one `place` are one.
     pub clients: u32,
-    /// Number of prompts.
+    /// Number of prompts that were sent to the agent.
     pub prompts: u64,
     /// Tokens and cost, if the agent reported any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -517,7 +517,7 @@ pub enum DoingKind {
     Writing,
     /// A tool call that is no command.
     Tool,
-    /// A command runs.
+    /// A tool call that runs a command.
     Command,
     /// A question waits for a person.
     Waiting,
@@ -613,9 +613,9 @@ pub struct TurnInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
-    /// No turn runs.
+    /// No turn runs in the session.
     Idle,
-    /// Works on a prompt.
+    /// The agent works on a prompt.
     Working,
     /// Waits for a person's answer.
     NeedsAction,

@@ -94,7 +94,7 @@ pub struct OptionInfo {
 pub struct AnswerParams {
     /// Id of the question.
     pub id: String,
-    /// The answer itself.
+    /// The answer, of a kind that fits the question.
     pub answer: GivenAnswer,
     /// Name of the client, for other clients; not needed after `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct PolicyList {
 pub struct RememberedInfo {
     /// Id for `_acpd/policy/forget`.
     pub id: i64,
-    /// The agent that asked.
+    /// Name of the agent that asked.
     pub agent: Untrusted,
     /// Working directory of the session.
     pub workspace: Untrusted,
@@ -215,7 +215,7 @@ pub struct QuestionAnswered {
     /// Subject of the call on one line, if acpd understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
-    /// The given answer.
+    /// The answer that was given, without a form's contents.
     pub answer: AnswerInfo,
     /// The client that answered.
     pub by: ClientName,
@@ -229,7 +229,7 @@ pub struct QuestionAnswered {
 pub enum AnswerInfo {
     /// One of the offered options.
     Option {
-        /// The chosen option.
+        /// The option that was chosen.
         option: OptionInfo,
     },
     /// A form was filled in, or a page agreed to.

@@ -55,7 +55,7 @@ methods! {
     /// Returns all sessions, agents and open questions, then sends changes (`_acpd/changed`) until the
     /// connection ends.
     WATCH = "_acpd/watch", Empty => Watched, Allowed;
-    /// Answered at once from memory, whatever agents and disks do. A client that waits long for another answer
+    /// Answered at once from memory, without agents and disks. A client that waits long for another answer
     /// learns from it, on a second connection, that the daemon is there.
     PING = "_acpd/ping", Empty => Empty, Allowed;
     /// Cancels running turns, stops every agent, answers, and ends the daemon. With `detach` agents and turns stay.
@@ -85,7 +85,7 @@ methods! {
     AUTH_DONE = "_acpd/auth/done", AgentRef => AgentInfo, Refused("say that somebody has logged in");
     /// Returns sessions of all agents, most recently used first.
     SESSION_LIST = "_acpd/session/list", SessionListParams => SessionList, Allowed;
-    /// Returns one session.
+    /// Returns one session by its reference.
     SESSION_SHOW = "_acpd/session/show", SessionRef => SessionInfo, Allowed;
     /// Returns a page of a session's journal, with notices and lines of subagents.
     SESSION_LOG = "_acpd/session/log", LogParams => LogResult, Allowed;
@@ -147,9 +147,9 @@ methods! {
     /// Calls `tools/list` or `tools/call` of such a server, within 20 seconds; the journal names the tool. The result
     /// is the client's answer to `mcp/message`.
     MCP_CALL = "_acpd/mcp/call", McpCallParams => Value, OwnSessions("use what is lent to a session of another agent");
-    /// Returns remembered decisions.
+    /// Returns the remembered decisions, oldest first.
     POLICY_LIST = "_acpd/policy/list", Empty => PolicyList, Allowed;
-    /// Forgets a remembered decision.
+    /// Forgets a remembered decision: such calls are asked about again.
     POLICY_FORGET = "_acpd/policy/forget", ForgetParams => Empty, Refused("take decisions of people back");
     /// Explains who would answer a permission question: all `rules` in order, the `subject` that would be
     /// remembered, and the `decision`.

@@ -25,13 +25,13 @@ pub struct Metrics {
     pub agents: Vec<AgentMetrics>,
     /// Number of sessions by state, with archived and without deleted ones.
     pub sessions: BTreeMap<SessionState, u32>,
-    /// Figures of turns.
+    /// Figures of the turns of all sessions.
     pub turns: TurnMetrics,
-    /// Lengths of queues.
+    /// Lengths of the daemon's queues.
     pub queues: QueueMetrics,
     /// Figures of the journal.
     pub journal: JournalMetrics,
-    /// Histograms of durations.
+    /// Durations of turns, questions, starts and commits, as histograms.
     pub latencies: Latencies,
 }
 
@@ -68,7 +68,7 @@ pub struct TurnMetrics {
     pub ended: BTreeMap<String, u64>,
 }
 
-/// Lengths of queues.
+/// Lengths of the daemon's queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueMetrics {
@@ -109,7 +109,7 @@ pub struct JournalMetrics {
     pub given_back: u64,
 }
 
-/// Histograms of durations.
+/// Durations of turns, questions, starts and commits, as histograms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {

@@ -154,7 +154,7 @@ pub struct Restored {
 pub struct StateChanged {
     /// Public id of the session.
     pub session_id: Untrusted,
-    /// The new state.
+    /// State of the session from now on.
     pub state: SessionState,
     /// Set for an archived session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -267,7 +267,7 @@ pub struct Unanswered {
 pub struct AgentNotice {
     /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// The new state.
+    /// State of the agent from now on.
     pub state: AgentState,
     /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

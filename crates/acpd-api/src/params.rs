@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 
-/// An empty object.
+/// An empty object: no params, or no result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
@@ -78,7 +78,7 @@ pub struct RestartParams {
     pub force: bool,
 }
 
-/// All configured agents.
+/// All enabled agents, and others with sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentList {
@@ -166,7 +166,7 @@ pub enum ArchiveFilter {
     /// Lists sessions that are not archived.
     #[default]
     Exclude,
-    /// Lists all sessions.
+    /// Lists all sessions, archived ones as well.
     Include,
     /// Lists archived sessions only.
     Only,
@@ -298,7 +298,7 @@ pub struct UndoParams {
     pub since: Option<u64>,
 }
 
-/// The restored session.
+/// The deleted session that was restored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoResult {

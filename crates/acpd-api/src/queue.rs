@@ -81,7 +81,7 @@ pub struct QueueMoveParams {
     pub session: SessionRef,
     /// Ticket of the prompt.
     pub ticket: u64,
-    /// The new place.
+    /// The new place in the queue.
     pub to: QueueStep,
     /// Name of the caller, for other clients: `acpctl queue`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
-//! Takes out what may be a secret, for eyes that look for a fault: the wire that is traced, a report for a bug.
+//! Hides what may be a secret in texts for finding faults: traces of lines, reports of bugs.
 //!
-//! Where a secret belongs, its place is known: all values there become [`HIDDEN`], whatever they are. Where it does not
-//! belong (in running text), it is known by its looks, which is the best that can be done.
+//! Where a secret belongs, its place is known: all values there become [`HIDDEN`]. Where it does not belong
+//! (in running text), it is known by its looks, which is the best that can be done.
 
 use serde_json::{Map, Value};
 

@@ -80,7 +80,7 @@ pub struct Resumed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Received {
-    /// Number of lines.
+    /// Number of safe lines since the first `initialize`.
     pub lines: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct Shown {
     pub paths: Vec<Untrusted>,
     /// The addresses that it fetches.
     pub urls: Vec<Untrusted>,
-    /// Changes of files.
+    /// Changes of files in the call.
     pub diffs: Vec<ShownDiff>,
     /// Parts that acpd does not understand.
     pub unclear: Vec<ShownUnclear>,

@@ -91,9 +91,9 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineKind {
-    /// A JSON-RPC request.
+    /// A JSON-RPC request, with an id.
     Request,
-    /// A JSON-RPC notification.
+    /// A JSON-RPC notification, without an id.
     Notification,
     /// The answer to a request.
     Response,

@@ -8,7 +8,7 @@
 /// Rights for a method or flag under an agent. The words of a refusal follow "may not".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnderAgent {
-    /// Always allowed.
+    /// Allowed as for any other client.
     Allowed,
     /// Allowed unless a turn of another sender runs or waits in the session.
     OwnTurns(&'static str),
@@ -16,7 +16,7 @@ pub enum UnderAgent {
     OwnSessions(&'static str),
     /// Allowed only for questions of turns that this connection sent, if the configuration says so.
     OwnQuestions(&'static str),
-    /// Never allowed.
+    /// Refused, with these words in the error.
     Refused(&'static str),
 }
 

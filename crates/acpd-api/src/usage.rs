@@ -1,6 +1,6 @@
 //! Tokens and cost, as agents report them.
 //!
-//! Every figure is the agent's, and a member that is absent was not told: that is not 0.
+//! Every figure is the agent's, and an absent member was not reported: that is not 0.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Amount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
-    /// The amount itself.
+    /// The amount in units of the currency, such as dollars.
     pub amount: Amount,
     /// The currency, usually an ISO 4217 code.
     pub currency: Untrusted,
@@ -99,7 +99,7 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tokens {
-    /// All tokens.
+    /// Tokens of all kinds together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Tokens read by the model, without cached ones.
@@ -160,7 +160,7 @@ pub struct UsageParams {
     pub by: UsageBy,
 }
 
-/// Grouping of usage.
+/// Grouping of the sums in a usage report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageBy {
@@ -175,7 +175,7 @@ pub enum UsageBy {
     Day,
 }
 
-/// Usage by group.
+/// Sums of usage, one for each group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReport {

@@ -19,8 +19,8 @@ pub struct Watched {
 
 /// Rows that differ from what the client got last.
 ///
-/// A row is whole, and takes the place of the one with the same key. What a row was between two of these
-/// notifications is not told.
+/// A row is whole, and takes the place of the one with the same key. Its state between two of these
+/// notifications is not sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Changed {

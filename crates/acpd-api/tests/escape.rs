@@ -1,4 +1,4 @@
-//! What is shown of text from outside: nothing that steers a terminal or hides, and nothing twice.
+//! Escaped text from outside: nothing in it steers a terminal or hides, and nothing is escaped twice.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use acpd_api::{Untrusted, escape, json};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What must never reach a terminal, written down without a look at how it is done.
+/// Characters that must never reach a terminal, written down without a look at the code.
 const NEVER: [RangeInclusive<char>; 25] = [
     '\0'..='\u{8}',
     '\u{b}'..='\u{1f}',
@@ -34,7 +34,7 @@ const NEVER: [RangeInclusive<char>; 25] = [
     '\u{e0000}'..='\u{e0fff}',
     '\u{f0000}'..='\u{10ffff}',
 ];
-/// What only running text may hold.
+/// Characters that only running text may hold.
 const ONLY_PROSE: [RangeInclusive<char>; 8] = [
     '\n'..='\n',
     '\u{a0}'..='\u{a0}',

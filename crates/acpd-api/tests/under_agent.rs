@@ -15,7 +15,7 @@ fn every_method_is_declared_once() {
     for name in METHODS.iter().map(|(name, _)| *name).chain(NOTICES.iter().copied()) {
         assert!(is_own(name), "{name}");
     }
-    // Nothing is declared beside the lists.
+    // Nothing is declared outside of the lists.
     let source = include_str!("../src/method.rs");
     assert_eq!(source.matches("= \"_acpd/").count(), METHODS.len() + NOTICES.len());
 }

@@ -1,4 +1,4 @@
-//! What a client that watches is shown, and who did what.
+//! Rows for a client that watches, and names of clients in notices.
 
 use acpd_api::{
     AnswerInfo, AnswerParams, CancelParams, Changed, ClientName, CutShort, Doing, DoingKind,
@@ -81,7 +81,7 @@ fn a_changed_row_takes_the_place_of_the_old_one() {
         interactions: vec![question("1-1")],
     };
     let other = SessionInfo { seq: 5, ..session("s-2") };
-    // The same id at another agent is another session.
+    // With another agent, the same id is another session.
     let elsewhere = SessionInfo { agent: "other".into(), ..session("s-1") };
     rows.apply(Changed {
         sessions: vec![other.clone(), elsewhere.clone()],
