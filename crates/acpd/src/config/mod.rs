@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each table of the file is a plain struct of serde (`sections`, `profile`, `servers`). A field is a key; its comment
-//! is the key's documentation; its type, or the format that it names ([`format`](mod@self::format)), is what may be
+//! is the key's documentation; its type, or the format that it names (module `format`), is what may be
 //! written. To add a key, add a field, and a line in `defaults.toml` unless it is unset by default.
 //!
 //! The schema is made for `config` verbs and documents alone, and never when a daemon starts.
