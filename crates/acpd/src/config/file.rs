@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use acpd_policy::{PolicyConfig, RuleConfig};
 use schemars::JsonSchema;
@@ -67,11 +67,7 @@ pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
 pub(super) const SERVER_NAME: &str = "^[A-Za-z0-9_-]+$";
 
 /// Agents of the catalogue over the defaults alone.
-static KNOWN: LazyLock<BTreeMap<String, Profile>> = LazyLock::new(|| {
-    let file: File = document::read(Layers::new(DeTable::new()).merged(true))
-        .expect("the built-in catalogue is tested");
-    file.agents
-});
+static KNOWN: OnceLock<BTreeMap<String, Profile>> = OnceLock::new();
 
 /// Reads the user's file over the agents of the catalogue, with the layers of all tables.
 ///
@@ -94,7 +90,12 @@ pub(super) fn read<'t>(
         File::default()
     });
     if !has_defaults {
-        let own = std::mem::replace(&mut file.agents, KNOWN.clone());
+        let known = KNOWN.get_or_init(|| {
+            let file: File = document::read(layers.built_in().merged(true))
+                .expect("the built-in catalogue is tested");
+            file.agents
+        });
+        let own = std::mem::replace(&mut file.agents, known.clone());
         file.agents.extend(own);
     }
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };

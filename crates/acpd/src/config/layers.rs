@@ -8,6 +8,7 @@
 //! The innermost value of a key counts, but for keys of which several tables add up.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use acpd_api::ConfigPlace;
 use serde::Deserialize;
@@ -23,9 +24,9 @@ use crate::config::profile::ADDED_KEYS;
 /// The layers of all tables.
 pub(super) struct Layers<'i> {
     /// Values of keys that nothing sets.
-    pub(super) defaults: DeTable<'i>,
+    pub(super) defaults: Rc<DeTable<'i>>,
     /// Known agents by their names.
-    pub(super) catalogue: DeTable<'i>,
+    pub(super) catalogue: Rc<DeTable<'i>>,
     /// The user's file.
     pub(super) file: DeTable<'i>,
 }
@@ -39,12 +40,18 @@ pub(super) struct Layer<'a, 'i> {
 
 impl<'i> Layers<'i> {
     pub(super) fn new(file: DeTable<'i>) -> Self {
-        let built_in = |text| DeTable::parse_recoverable(text).0.into_inner();
+        let built_in = |text| Rc::new(DeTable::parse_recoverable(text).0.into_inner());
         Self {
             defaults: built_in(include_str!("../../defaults.toml")),
             catalogue: built_in(include_str!("../../catalogue.toml")),
             file,
         }
+    }
+
+    /// The built-in layers without a file.
+    pub(super) fn built_in(&self) -> Self {
+        let (defaults, catalogue) = (Rc::clone(&self.defaults), Rc::clone(&self.catalogue));
+        Self { defaults, catalogue, file: DeTable::new() }
     }
 
     /// A table of the file.
