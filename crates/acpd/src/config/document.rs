@@ -42,7 +42,6 @@ const REMOVED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Parses a text as TOML.
 pub(super) fn parse<'t>(text: &SourceText<'t>) -> Result<DeTable<'t>, ConfigError> {
     let (document, errors) = DeTable::parse_recoverable(text.content);
     for error in errors {
@@ -60,7 +59,6 @@ pub(super) fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t
     entries
 }
 
-/// Reads a table by serde.
 pub(super) fn read<'i, T: Deserialize<'i>>(table: DeTable<'i>) -> Result<T, Error> {
     T::deserialize(Spanned::new(0..0, DeValue::Table(table)).into_deserializer())
 }

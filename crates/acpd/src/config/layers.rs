@@ -21,13 +21,11 @@ use crate::config::document::Value;
 use crate::config::error::position;
 use crate::config::profile::ADDED_KEYS;
 
-/// The layers of all tables.
 pub(super) struct Layers<'i> {
     /// Values of keys that nothing sets.
     pub(super) defaults: Rc<DeTable<'i>>,
     /// Known agents by their names.
     pub(super) catalogue: Rc<DeTable<'i>>,
-    /// The user's file.
     pub(super) file: DeTable<'i>,
 }
 
@@ -48,13 +46,11 @@ impl<'i> Layers<'i> {
         }
     }
 
-    /// The built-in layers without a file.
     pub(super) fn built_in(&self) -> Self {
         let (defaults, catalogue) = (Rc::clone(&self.defaults), Rc::clone(&self.catalogue));
         Self { defaults, catalogue, file: DeTable::new() }
     }
 
-    /// A table of the file.
     pub(super) fn table(&self, header: &str) -> Option<&DeTable<'i>> {
         get(&self.file, header)?.get_ref().as_table()
     }
@@ -108,7 +104,6 @@ impl<'i> Layers<'i> {
 }
 
 impl<'i> Layer<'_, 'i> {
-    /// The value of a dotted key.
     pub(super) fn get(&self, key: &str) -> Option<&Value<'i>> {
         get(self.table, key)
     }
@@ -134,7 +129,6 @@ pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a Value
     })
 }
 
-/// A value as JSON.
 pub(super) fn json(value: &Value<'_>) -> Json {
     Json::deserialize(value.clone().into_deserializer()).unwrap_or_default()
 }
