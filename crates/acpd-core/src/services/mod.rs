@@ -49,6 +49,7 @@ use crate::record::{InteractionRow, Record, SessionRow};
 use crate::services::requests::{AgentRequest, Executor, OpenRequests};
 use crate::services::terminals::{TerminalAnswer, TerminalCall, Terminals, own_terminal, unknown};
 use crate::views::terminal_name::TerminalName;
+use crate::views::with_known_session;
 
 pub(crate) use crate::services::requests::RequestKind;
 
@@ -97,17 +98,6 @@ impl Workplace<'_> {
             RequestKind::Call(_) | RequestKind::Extension => false,
         };
         offered.then_some(Executor::Acpd)
-    }
-
-    /// Returns a line as a client sees it: about the session, unless it knows the session's children.
-    fn line_for(&self, client: ClientId, line: &Bytes) -> Bytes {
-        const SESSION: &[&str] = &["params", "sessionId"];
-        let public_id = &self.row.public_id;
-        let shows = self.editors.iter().any(|it| it.client == client && it.shows_subagents);
-        if shows || str_at(line, SESSION).is_none_or(|id| id == *public_id) {
-            return line.clone();
-        }
-        set_member(line, SESSION, json!(public_id).to_string().as_bytes())
     }
 
     /// Returns the client that has this editor's terminals.
@@ -203,7 +193,9 @@ impl AgentServices {
         let (session, agent, roots) = (place.row.key, place.row.agent.clone(), roots(place.row));
         let InteractionRow { id, host, line, .. } = row;
         if let Executor::Client(client) = by {
-            let line = set_id(&place.line_for(client, &line), &Id::issued(id.0));
+            let shows = place.editors.iter().any(|it| it.client == client && it.shows_subagents);
+            let line = with_known_session(line.clone(), &place.row.public_id, shows);
+            let line = set_id(&line, &Id::issued(id.0));
             cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
         let request = AgentRequest { session, agent, roots, host, asked_as, line, by };
@@ -280,14 +272,15 @@ impl AgentServices {
     ) -> Vec<EngineEvent> {
         let Some(request) = self.requests.get(id) else { return Vec::new() };
         let (session, host) = (request.session, request.host);
+        let is_new_terminal = result.is_ok() && request.kind() == Some(RequestKind::Terminal);
         let result = match result {
-            Ok(_) if request.kind() == Some(RequestKind::Terminal) && !is_held(session, host) => {
+            _ if is_new_terminal && is_held(session, host) => {
+                Ok(self.terminals.made(session, id, cx.now))
+            }
+            _ if is_new_terminal => {
                 cx.out.effects.push(Effect::ReleaseTerminal { terminal: id });
                 let message = "the session was closed meanwhile".to_owned();
                 Err(ServeError { code: code::INTERNAL, message })
-            }
-            Ok(_) if request.kind() == Some(RequestKind::Terminal) => {
-                Ok(self.terminals.made(session, id, cx.now))
             }
             result => result,
         };

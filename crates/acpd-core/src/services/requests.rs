@@ -39,7 +39,7 @@ impl AgentRequest {
     /// Returns acpd's work for the request; `None` for a wait, which ends with the command.
     ///
     /// # Errors
-    /// What is wrong with its params.
+    /// When its params are wrong, with the reason.
     pub(crate) fn effect(&self, id: InteractionId) -> Result<Option<Effect>, String> {
         Ok(match self.kind() {
             Some(RequestKind::Terminal) => {

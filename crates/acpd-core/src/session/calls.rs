@@ -50,13 +50,13 @@ impl Sessions {
         self.session_mut(key).calls.get_mut(name)
     }
 
-    pub(crate) fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
+    fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
         name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
     }
 
     /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
     /// when there were too many calls to keep.
-    pub(crate) fn new_call(&self, key: SessionKey, name: &str) -> Call {
+    fn new_call(&self, key: SessionKey, name: &str) -> Call {
         let session = self.session(key);
         let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
         // Of calls of subagents it is not known which are open.
@@ -65,7 +65,7 @@ impl Sessions {
         if is_known { Call::default() } else { Call::unknown() }
     }
 
-    /// The name of the call that a question is about, as in [`Hub::call_name`].
+    /// The name of the call that a question is about, as in [`Sessions::call_name`].
     pub(crate) fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
         let id = str_at(line, &["params", "toolCall", "toolCallId"])?;
         let session = str_at(line, &["params", "sessionId"]);

@@ -1,12 +1,12 @@
 //! Ids and announcements of child sessions. The diagram is in `hub/session/child.rs`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use acp_wire::{locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 use crate::fault::Fault;
 use crate::ids::SessionKey;
@@ -15,13 +15,13 @@ use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
 /// Longest id of a child, in bytes.
-pub(crate) const ID_BYTES: usize = 1 << 10;
+const ID_BYTES: usize = 1 << 10;
 
 /// Children of one session that are known at the same time.
-pub(crate) const MOST: usize = 64;
+const MOST: usize = 64;
 
 /// Maximum length of a replay's update of one child, in bytes.
-pub(crate) const ANNOUNCEMENT_BYTES: usize = 256 << 10;
+const ANNOUNCEMENT_BYTES: usize = 256 << 10;
 
 pub(crate) const SESSION: &[&str] = &["params", "sessionId"];
 
@@ -30,7 +30,7 @@ pub(crate) fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
 }
 
 /// Merges two `subagent_update`s of a child.
-pub(crate) fn merged(first: &Bytes, second: &Bytes) -> Bytes {
+fn merged(first: &Bytes, second: &Bytes) -> Bytes {
     let members = locate(second, &["params", "update"])
         .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
     members.into_iter().flatten().fold(first.clone(), |line, (name, value)| {
@@ -168,7 +168,7 @@ impl Sessions {
 
     /// A line of the process that holds a session with the public id at a place where the agent has
     /// one of its own; what leads to no session stays.
-    pub(crate) fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
+    fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
         let Session { slot, row, .. } = self.session(key);
         let Some(id) = str_at(&line, path) else { return line };
         let of = if *id == row.agent_id { Some(key) } else { self.routed(*slot, &id) };

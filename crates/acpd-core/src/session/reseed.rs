@@ -9,7 +9,7 @@ use crate::profile::Reseed;
 use crate::session::table::Sessions;
 
 /// The prompt with a first block that sums up what was before.
-pub(crate) fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
+fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
     let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
     let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
     let text = format!(

@@ -2,6 +2,7 @@
 //! row is read as it is, and changed through [`Saved::edit`] alone, so no change can be forgotten. The hub
 //! writes what was changed at the end of each batch.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
@@ -9,14 +10,13 @@ use acp_wire::UpdateClass;
 use acpd_api::{Reason, Role, UndoParams};
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use std::cmp::Reverse;
 
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
 use crate::session::restore::{mode_option, option_map};
-use crate::session::{LateReplay, Session, State, State as SessionState};
+use crate::session::{LateReplay, Session, State};
 
 /// The party that waits for a process or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -385,8 +385,8 @@ impl Sessions {
     /// Returns whether an agent works on the restore of a session.
     pub(crate) fn is_at_agent(&self, key: SessionKey) -> bool {
         match &self.session(key).state {
-            SessionState::Restoring(restore) => restore.is_at_agent(),
-            SessionState::Live | SessionState::Dormant => false,
+            State::Restoring(restore) => restore.is_at_agent(),
+            State::Live | State::Dormant => false,
         }
     }
 
@@ -483,7 +483,7 @@ impl Sessions {
     /// The one that is named, or the one that was deleted last.
     pub(crate) fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
         let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.removed));
+        rows.sort_by_key(|row| Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
             let last = rows.first().map(|row| row.key);
             return last

@@ -17,21 +17,21 @@ use crate::session::table::Sessions;
 /// Members of an object, as they stand there.
 type Members = BTreeMap<String, Box<RawValue>>;
 
-/// Where an agent gives one.
-pub(crate) const IN_UPDATE: &[&str] = &["params", "update", "title"];
+/// Place of a title in an update of an agent.
+const IN_UPDATE: &[&str] = &["params", "update", "title"];
 
 /// Facts of a session.
-pub(crate) const IN_INFO: &[&str] = &["params", "update"];
+const IN_INFO: &[&str] = &["params", "update"];
 
 /// Bytes of them that are kept.
-pub(crate) const INFO: usize = 16 << 10;
+const INFO: usize = 16 << 10;
 
-pub(crate) fn members(object: &[u8]) -> Members {
+fn members(object: &[u8]) -> Members {
     serde_json::from_slice(object).unwrap_or_default()
 }
 
 /// Returns whether a title is the beginning of a prompt, which has one line here and may be cut itself.
-pub(crate) fn is_beginning(title: &str, prompt: &str) -> bool {
+fn is_beginning(title: &str, prompt: &str) -> bool {
     let words: Vec<&str> = title.trim_end_matches(['.', '…']).split_whitespace().collect();
     let title = words.join(" ");
     !title.is_empty() && (prompt.starts_with(&title) || title.starts_with(prompt))
@@ -57,7 +57,7 @@ impl Sessions {
     }
 
     /// Returns whether an agent has made a title of what acpd or a client put around a user's words.
-    pub(crate) fn is_of_prompt(&self, key: SessionKey, title: &str) -> bool {
+    fn is_of_prompt(&self, key: SessionKey, title: &str) -> bool {
         let wrapped = self.session(key).wrapped.as_deref();
         is_of_summary(title)
             || is_wrapped(title)

@@ -128,6 +128,16 @@ fn as_plan(line: &Bytes) -> Option<Bytes> {
     Some(set_member(&line, &["params", "update", "entries"], &entries))
 }
 
+/// Returns a request of an agent as a client knows its session: a client that shows no subagents has never heard of
+/// a child, so the request is about the session itself.
+pub(crate) fn with_known_session(line: Bytes, public_id: &str, shows_subagents: bool) -> Bytes {
+    let session = ["params", "sessionId"];
+    if shows_subagents || str_at(&line, &session).is_none_or(|id| id == public_id) {
+        return line;
+    }
+    set_member(&line, &session, json!(public_id).to_string().as_bytes())
+}
+
 /// Returns the JSON with the content of a tool call at `path` that this client can take.
 pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
     let json = with_own_terminals(json, path, view.editor);

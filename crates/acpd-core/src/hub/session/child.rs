@@ -23,6 +23,7 @@ use crate::session::child::{SESSION, member};
 use crate::session::turn::is_work;
 use crate::session::{Session, State};
 use crate::tool_calls::call::update_in;
+use crate::views::with_known_session;
 
 const STATE: &[&str] = &["params", "update", "state"];
 
@@ -205,14 +206,9 @@ impl Hub {
         self.questions_of(key, |of| of == self.session(key).row.public_id)
     }
 
-    /// A request of an agent, as this client knows whose it is: one that shows no subagents has never
-    /// heard of a child.
+    /// A request of an agent, as this client knows its session.
     pub(crate) fn for_viewer(&self, client: ClientId, key: SessionKey, line: Bytes) -> Bytes {
-        let public_id = &self.session(key).row.public_id;
         let shows = self.clients.get(&client).is_some_and(|here| here.view.subagents);
-        if shows || str_at(&line, SESSION).is_none_or(|id| id == *public_id) {
-            return line;
-        }
-        set_member(&line, SESSION, json!(public_id).to_string().as_bytes())
+        with_known_session(line, &self.session(key).row.public_id, shows)
     }
 }
