@@ -17,9 +17,10 @@ use crate::{file, os};
 /// More than the lines of a lock file have, in bytes.
 const LONGEST: u64 = 16 << 10;
 
-/// A held lock. Dropping it, or dying, releases it. A process that dies while it starts a child
-/// releases it only when that child has got to its exec, so a successor does well to
-/// [`acquire_wait`](InstanceLock::acquire_wait) for a moment.
+/// How long [`InstanceLock::acquire`] waits for the lock of a process that has ended.
+const RELEASE: Duration = Duration::from_secs(5);
+
+/// A held lock. Dropping it, or dying, releases it.
 #[derive(Debug)]
 pub struct InstanceLock {
     pub(crate) file: File,
@@ -56,13 +57,23 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 impl InstanceLock {
-    /// Takes the lock or says at once who has it. The directory must exist.
+    /// Takes the lock or says at once which process has it. The directory must exist.
+    ///
+    /// A lock can outlive its holder for a moment: Windows releases it some time after the end of
+    /// the process, and Unix when a child that the process was starting has got to its exec. So
+    /// this waits for a holder that has ended.
     pub fn acquire(path: &Path) -> Result<InstanceLock, LockError> {
-        take(path, |file| match os::try_lock(file) {
+        let taken = take(path, |file| match os::try_lock(file) {
             Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => Err(held(path)),
             Err(TryLockError::Error(source)) => Err(failed(path, source)),
-        })
+        });
+        match taken {
+            Err(LockError::Held { pid: Some(pid), .. }) if has_ended(pid) => {
+                InstanceLock::acquire_wait(path, RELEASE)
+            }
+            taken => taken,
+        }
     }
 
     /// Adds a line below our pid, for those who meet the lock: good for a message or a try, nothing
@@ -88,6 +99,10 @@ impl InstanceLock {
             .map_err(|source| failed(path, source))?;
         receive.recv_timeout(deadline).unwrap_or_else(|_| Err(held(path)))
     }
+}
+
+fn has_ended(pid: u32) -> bool {
+    os::look_up(pid).is_ok_and(|found| found.is_none_or(|process| process.is_zombie()))
 }
 
 /// Locks a file for as long as it is open. The lock is advisory: processes that do not ask for it may read

@@ -84,6 +84,28 @@ fn a_lock_dies_with_its_process() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_lock_of_a_process_that_has_ended_is_waited_for() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.lock");
+    let held = InstanceLock::acquire(&path).unwrap();
+    let mut ended = common::helper("none").spawn().unwrap();
+    ended.wait().unwrap();
+    std::fs::write(&path, format!("{}\n", ended.id())).unwrap();
+    let successor = thread::spawn(move || InstanceLock::acquire(&path).map(drop));
+    let is_waiting = || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let mut names = threads.map(|thread| thread.unwrap().path().join("comm"));
+        names.any(|name| std::fs::read_to_string(name).is_ok_and(|name| name == "lock\n"))
+    };
+    while !successor.is_finished() && !is_waiting() {
+        thread::yield_now();
+    }
+    drop(held);
+    successor.join().unwrap().unwrap();
+}
+
+#[test]
 #[ignore = "a helper process of the others"]
 fn helper() {
     let Some(path) = common::part() else { return };
