@@ -16,6 +16,7 @@ mod questions;
 mod recover;
 mod requests;
 mod retention;
+mod route;
 mod services;
 mod session;
 mod shutdown;

@@ -8,10 +8,9 @@ use bytes::Bytes;
 
 use crate::clients::Clients;
 use crate::cx::Cx;
-use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
-use crate::input::{Batch, Effect, ServeError, TerminalEnd, TerminalTail, ToClient};
+use crate::input::{Batch, ServeError, TerminalEnd, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::services::{Editor, RequestKind, Workplace};
 use crate::session::Session;
@@ -36,27 +35,6 @@ fn workplace<'s>(session: &'s Session, clients: &Clients, offers: Services) -> W
 }
 
 impl Hub {
-    /// Lets the others react to what a machine reports. Returns whether the machine had to do with the input.
-    pub(crate) fn route(
-        &mut self,
-        events: impl Into<Option<Vec<EngineEvent>>>,
-        out: &mut Batch,
-    ) -> bool {
-        let Some(events) = events.into() else { return false };
-        for event in events {
-            match event {
-                EngineEvent::AgentAnswered(answer) => self.write_answer(Some(answer), out),
-                EngineEvent::ClientAsked { client, line } => {
-                    out.effects.push(Effect::Client(client, ToClient::Line(line)));
-                }
-                EngineEvent::SessionUpdated { session, line } => {
-                    self.append(session, EventKind::Update, line, None, out);
-                }
-            }
-        }
-        true
-    }
-
     fn services_at(&self, key: SessionKey) -> Services {
         self.profile_of(self.session(key).slot).services
     }
