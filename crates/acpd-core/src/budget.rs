@@ -15,6 +15,8 @@ pub(crate) struct Budget {
     allowed: Amount,
     /// People were told that it is used up.
     told: bool,
+    /// The user has allowed more, and the sessions have not been continued since.
+    goes_on: bool,
 }
 
 impl Budget {
@@ -50,6 +52,12 @@ impl Budget {
     /// A person lets it go on until as much again is spent.
     pub(crate) fn allow(&mut self, info: &BudgetInfo) {
         self.allowed = info.spent.plus(info.per_day.amount);
+        self.goes_on = true;
+    }
+
+    /// Returns whether the sessions that waited for it are to be continued, once.
+    pub(crate) fn take_goes_on(&mut self) -> bool {
+        std::mem::take(&mut self.goes_on)
     }
 
     /// Returns whether the budget has just been used up.

@@ -568,9 +568,15 @@ impl Hub {
     /// Reads the lines that were parked for a session, which acpd knows now.
     pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: String, out: &mut Batch) {
         let Some(mut parked) = self.slot_mut(process.slot).parked.remove(&agent_id) else { return };
-        out.records.push(Record::Unparked { host: process.host, session: Some(agent_id) });
+        let gone = Record::Unparked { host: process.host, session: Some(agent_id.clone()) };
+        out.records.push(gone);
         for line in parked.take().0 {
-            self.read_line(process, &line, out);
+            // Only notifications about a session are parked.
+            if let Some(key) = self.sessions.routed(process.slot, &agent_id)
+                && let Ok(Message::Notification { method, .. }) = acp_wire::parse(&line)
+            {
+                self.told_about_session(process, key, &agent_id, &method, &line, out);
+            }
         }
     }
 

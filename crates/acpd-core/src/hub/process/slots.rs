@@ -475,6 +475,14 @@ impl Hub {
             || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
     }
 
+    /// A client has come to a session of the process.
+    pub(crate) fn begin_use(&mut self, id: SlotId) {
+        if self.processes.contains_key(&id) {
+            self.watch_sleep(id);
+            self.timers.clear(Timer::Idle(id));
+        }
+    }
+
     /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
     pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
         let Some(agent) = self.processes.get(&id) else { return };

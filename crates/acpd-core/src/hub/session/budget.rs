@@ -90,15 +90,18 @@ impl Hub {
         }
         self.budget.allow(&info);
         self.close_questions(self.questions.which(|open| open.asked_by == AskedBy::Budget), out);
-        for key in self.sessions.keys().copied().collect::<Vec<_>>() {
-            self.wake_session(key, out);
-        }
     }
 
-    /// Takes back what is asked for sessions in which nothing waits any more.
+    /// Continues what waited for a budget that is allowed now, and takes back what is asked for sessions in which
+    /// nothing waits any more.
     pub(crate) fn settle_budget(&mut self, out: &mut Batch) {
         if self.config.budget.is_none() {
             return;
+        }
+        if self.budget.take_goes_on() {
+            for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+                self.wake_session(key, out);
+            }
         }
         let is_over = |open: &Interaction| {
             let session = open.session.and_then(|key| self.sessions.get(&key));

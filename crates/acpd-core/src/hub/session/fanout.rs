@@ -124,7 +124,7 @@ impl Hub {
             }
             Cursor::Paused { .. } => {}
         }
-        self.check_idle(self.session(key).slot, out);
+        self.begin_use(self.session(key).slot);
     }
 
     /// Ends an attachment. Answers that waited for its lines wait no longer, and its questions are
