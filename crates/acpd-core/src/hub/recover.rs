@@ -44,6 +44,7 @@ use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
 use crate::session::table::{Aside, Sessions};
 use crate::session::turn::{Queued, Running, TurnFailure};
+use crate::session::work::Work;
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
@@ -275,14 +276,13 @@ impl Hub {
                     senders,
                     key: line.as_deref().and_then(|line| idempotency_key(line).ok()?),
                     started: row.at,
-                    cancelling: row.cancelling,
+                    work: Work::recovered(row.cancelling),
                     cut_short: None,
                     last_line: self.now,
                     replayed_as: line.as_deref().map(prompt_text).as_deref().and_then(replayed_as),
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),
                     whole: false,
-                    touched: true,
                     failure: TurnFailure::default(),
                     tokens: Tokens::default(),
                 });

@@ -16,6 +16,7 @@ mod title;
 pub(crate) mod turn;
 pub(crate) mod unused;
 pub(crate) mod way_out;
+pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -16,6 +16,7 @@ use crate::profile::FailureSign;
 use crate::prompt::in_place_of;
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
 use crate::session::table::Sessions;
+use crate::session::work::{TurnEnd, Work, WorkEffect, WorkEvent, step};
 
 /// Hint after an interrupted turn.
 pub(crate) const GOES_ON: &str =
@@ -49,8 +50,7 @@ pub(crate) struct Running {
     pub(crate) senders: Vec<Requester>,
     pub(crate) key: Option<String>,
     pub(crate) started: Time,
-    /// The client that cancelled it, if one did; set by [`Running::cancel`].
-    pub(crate) cancelling: Option<Canceller>,
+    pub(crate) work: Work,
     /// The reason and the canceller for people, if this daemon has seen the cancel.
     pub(crate) cut_short: Option<CutShort>,
     pub(crate) last_line: Time,
@@ -64,8 +64,6 @@ pub(crate) struct Running {
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
     pub(crate) whole: bool,
-    /// The agent may have worked on it: it, or a subagent, has sent content or a request.
-    pub(crate) touched: bool,
     /// The prompt is acpd's own, to continue an interrupted task.
     pub(crate) continues: bool,
     /// How many usage limits in a row were waited for before it.
@@ -144,17 +142,30 @@ impl Queued {
 }
 
 impl Running {
+    pub(crate) fn step(&mut self, event: WorkEvent) -> Option<WorkEffect> {
+        let (work, effect) = step(self.work, event);
+        self.work = work;
+        effect
+    }
+
+    /// Ends the turn.
+    pub(crate) fn end(&mut self, event: WorkEvent) -> TurnEnd {
+        match self.step(event) {
+            Some(WorkEffect::End(end)) => end,
+            _ => TurnEnd::CutOff,
+        }
+    }
+
     /// The agent may work on it. Returns how long that took (ms), the first time and if this daemon has seen all of it.
     pub(crate) fn touch(&mut self, now: Time) -> Option<u64> {
-        let is_first = !std::mem::replace(&mut self.touched, true);
+        let is_first = self.step(WorkEvent::Touched) == Some(WorkEffect::Begun);
         (is_first && self.whole).then(|| now.since(self.started))
     }
 
     /// Cancels the turn. Returns whether it was not cancelled before.
     pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
-        let is_first = self.cancelling.is_none();
+        let is_first = self.step(WorkEvent::Cancel(cancel.whose)) == Some(WorkEffect::AskToEnd);
         if is_first {
-            self.cancelling = Some(cancel.whose);
             self.cut_short = Some(cancel.told);
         }
         is_first
@@ -166,7 +177,8 @@ impl Running {
 
     /// The prompt, if an agent that refuses it has done nothing with it.
     pub(crate) fn again(&self) -> Option<Queued> {
-        let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
+        let is_undone = !self.work.is_touched() && !self.work.is_cancelled();
+        let line = self.line.clone().filter(|_| is_undone)?;
         Some(Queued { ticket: self.ticket, senders: self.senders.clone(), line, at: self.started })
     }
 }

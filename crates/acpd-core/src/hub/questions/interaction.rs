@@ -73,8 +73,8 @@ impl Hub {
             Scope::Request(_) => None,
         };
         self.questions.check_room(key, process.host)?;
-        let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
-        if cancelling.is_some() {
+        let running = key.and_then(|key| self.session(key).running.as_ref());
+        if running.is_some_and(|running| running.work.is_cancelled()) {
             // The turn is to end; asking a person now would only hold it up.
             self.host_write(process.slot, build::response(id, &question.cancelled()), out);
             return Ok(());

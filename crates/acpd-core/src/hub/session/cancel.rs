@@ -16,6 +16,7 @@ use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Batch;
 use crate::process::slot::{State as AgentState, StopWhy};
 use crate::session::turn::Cancel;
+use crate::session::work::{WorkEffect, WorkEvent};
 use crate::timers::Timer;
 
 impl Hub {
@@ -51,7 +52,7 @@ impl Hub {
         let session = self.session(key);
         let slot = session.slot;
         // Idle sessions: the agent must not see a cancel that could hit the next prompt.
-        if session.running.as_ref().is_none_or(|running| running.cancelling.is_some()) {
+        if session.running.as_ref().is_none_or(|running| running.work.is_cancelled()) {
             return;
         }
         let line = line.unwrap_or_else(|| {
@@ -101,12 +102,15 @@ impl Hub {
     /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        if self.processes[&slot].host().is_none() || self.session(key).running.is_none() {
+        if self.processes[&slot].host().is_none() {
             return;
         }
-        let time = duration(self.profile_of(slot).cancel_timeout);
-        let reason = format!("it ignored a cancel for {time} and was stopped");
-        if !matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
+        let stops = matches!(self.processes[&slot].state, AgentState::Stopping { .. });
+        let running = self.session_mut(key).running.as_mut();
+        let effect = running.and_then(|running| running.step(WorkEvent::Overdue { stops }));
+        if effect == Some(WorkEffect::StopProcess) {
+            let time = duration(self.profile_of(slot).cancel_timeout);
+            let reason = format!("it ignored a cancel for {time} and was stopped");
             self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
         }
     }

@@ -34,7 +34,7 @@ impl Hub {
         let profile = self.profile_of(*slot);
         let running = running.as_ref()?;
         let text = running.failure.reported(&profile.failed_turn, result.as_bytes())?;
-        let is_own_end = stop_reason != "cancelled" && running.cancelling.is_none();
+        let is_own_end = stop_reason != "cancelled" && !running.work.is_cancelled();
         is_own_end.then(|| {
             let text = match text {
                 "" => "the model failed, and the agent did not say why".to_owned(),
@@ -52,7 +52,8 @@ impl Hub {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);
         let running = running.as_ref()?;
-        let is_one = stop_reason == "end_turn" && !running.touched && running.cancelling.is_none();
+        let is_one =
+            stop_reason == "end_turn" && !running.work.is_touched() && !running.work.is_cancelled();
         (is_one && profile.empty_turn_fails).then(|| {
             let text = "the agent ended the turn without a word, as it does when its model fails";
             Fault::new(Reason::EmptyTurn, text).session(&row.public_id).hint(format!(

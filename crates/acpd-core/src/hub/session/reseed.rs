@@ -114,7 +114,7 @@ impl Hub {
         let Some(running) = session.running.as_ref().filter(|_| on) else { return false };
         // Asked once: what fails again is for a person. So is what a person has cancelled, or has
         // said something new about, and what the agent may not have read.
-        let by_itself = running.cancelling.is_none() && !running.continues;
+        let by_itself = !running.work.is_cancelled() && !running.continues;
         by_itself
             && session.queue.is_empty()
             && !self.is_undecided(session.slot, running.chunk)

@@ -79,7 +79,7 @@ impl Hub {
     fn steerable(&self, key: SessionKey) -> Result<Option<Process>, Fault> {
         let session = self.session(key);
         let slot = session.slot;
-        let goes_on = session.running.as_ref().is_some_and(|turn| turn.cancelling.is_none());
+        let goes_on = session.running.as_ref().is_some_and(|turn| !turn.work.is_cancelled());
         let host = self.processes[&slot].usable_host();
         let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
             return Ok(None);

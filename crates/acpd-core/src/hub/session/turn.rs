@@ -45,6 +45,7 @@ use crate::session::limit::{Held, over};
 use crate::session::replay::replayed_as;
 use crate::session::turn::GOES_ON;
 use crate::session::turn::{Queued, Running, TurnFailure, wait_or_cancel};
+use crate::session::work::{TurnEnd, Work, WorkEvent};
 use crate::session::{LateReplay, Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -260,7 +261,7 @@ impl Hub {
             senders: prompt.senders,
             key: idempotency_key(&prompt.line).ok().flatten(),
             started: now,
-            cancelling: None,
+            work: Work::Running { touched: false },
             cut_short: None,
             last_line: now,
             replayed_as: replayed_as(&text),
@@ -268,7 +269,6 @@ impl Hub {
             added: Vec::new(),
             once: once(&prompt.line),
             whole: true,
-            touched: false,
             failure: TurnFailure::default(),
             continues: continues(&prompt.line),
             waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
@@ -307,7 +307,7 @@ impl Hub {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
             senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
-            cancelling: running.cancelling,
+            cancelling: running.work.canceller(),
             line,
             ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
         }));
@@ -364,11 +364,11 @@ impl Hub {
         self.cancel_questions(self.own_questions(key), out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
-        let (waits, cancelling) = (running.waits, running.cancelling);
+        let (waits, work) = (running.waits, running.work);
+        let is_cancelled = work.is_cancelled();
         let senders = std::mem::take(&mut running.senders);
         let own = running.key.take().map(|key| (key, running.number));
-        let was_touched = running.touched;
-        let is_silent = !running.touched && cancelling.is_none();
+        let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
         self.end_turn(key, outcome.clone(), out);
@@ -382,7 +382,7 @@ impl Hub {
         if refusal == Some(Refusal::Renewed) {
             match again {
                 Some(prompt) => return self.prompt_again(key, prompt, out),
-                None if cancelling.is_none() => fault = Some(renewed_fault()),
+                None if !is_cancelled => fault = Some(renewed_fault()),
                 None => {}
             }
         }
@@ -392,14 +392,14 @@ impl Hub {
             fault = Some(self.login_fault(slot, &failed.message));
         }
         // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
-        let is_undone = refusal == Some(Refusal::NeedsLogin) && !was_touched;
-        if let Some(own) = own.filter(|_| !is_undone || cancelling.is_some()) {
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
+        if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
             self.keep_outcome(key, own, &outcome, fault.as_ref(), out);
         }
         for sender in senders {
             let line = match &fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
-                None if cancelling == Some(Canceller::Client) => {
+                None if work.canceller() == Some(Canceller::Client) => {
                     cancelled(&sender.id, &self.for_client(slot, &sender, line))
                 }
                 None => {
@@ -415,7 +415,7 @@ impl Hub {
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message, out);
             }
-            Some(error) if cancelling.is_none() => self.wait_for_limit(key, &error, waits, out),
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
             _ => {}
         }
         self.wake_session(key, out);
@@ -431,20 +431,20 @@ impl Hub {
         answer: WireOutcome<'_>,
         out: &mut Batch,
     ) -> PromptEnd {
-        let end = self.read_prompt_answer(key, answer, out);
-        let running = self.session(key).running.as_ref();
-        match running.and_then(|running| running.cancelling) {
-            Some(Canceller::Client) => {
-                PromptEnd { outcome: by_user(), fault: None, refused: end.refused }
+        let answered = self.read_prompt_answer(key, answer, out);
+        let slot = self.session(key).slot;
+        let stops = matches!(self.processes[&slot].state, AgentState::Stopping { .. });
+        let running = self.session_mut(key).running.as_mut();
+        match running.map(|running| running.end(WorkEvent::Ended { stops })) {
+            Some(TurnEnd::Cancelled) => {
+                PromptEnd { outcome: by_user(), fault: None, refused: answered.refused }
             }
-            Some(Canceller::Acpd) => match self.cut_off_fault(key) {
-                Some(fault) => {
-                    let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
-                    PromptEnd { outcome, fault: Some(fault), refused: end.refused }
-                }
-                None => end,
-            },
-            None => end,
+            Some(TurnEnd::CutOff) => {
+                let fault = self.cut_off_fault(key);
+                let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
+                PromptEnd { outcome, fault: Some(fault), refused: answered.refused }
+            }
+            _ => answered,
         }
     }
 
@@ -506,14 +506,12 @@ impl Hub {
 
     /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
     /// agent: no user cancelled the turn.
-    fn cut_off_fault(&self, key: SessionKey) -> Option<Fault> {
+    fn cut_off_fault(&self, key: SessionKey) -> Fault {
         let Session { slot, row, .. } = self.session(key);
-        matches!(self.processes[slot].state, AgentState::Stopping { .. }).then(|| {
-            let agent = &self.processes[slot];
-            let why = agent.reason.as_deref().unwrap_or("it is being stopped");
-            let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
-            Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
-        })
+        let agent = &self.processes[slot];
+        let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
+        Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }
 
     /// The process no longer knows a session that it held: the next prompt restores it. That may
@@ -538,7 +536,7 @@ impl Hub {
         let row = session.row.edit();
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
             let Replayable { prompts, answered, .. } = row.replayable;
-            let answered = answered || running.touched;
+            let answered = answered || running.work.is_touched();
             row.replayable = Replayable { prompts: prompts + 1, last, answered };
         }
         row.last_outcome = Some(outcome.word().to_owned());
@@ -578,7 +576,7 @@ impl Hub {
     /// abandons the turn.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let (cancelling, chunk) = (running.cancelling, running.chunk);
+        let chunk = running.chunk;
         let senders = std::mem::take(&mut running.senders);
         let own = running.key.take().map(|key| (key, running.number));
         let mut fault = fault.clone();
@@ -587,26 +585,25 @@ impl Hub {
             fault.data.reason = Reason::Interrupted;
         }
         let slot = self.session(key).slot;
-        let is_wedged = matches!(
+        let wedged = matches!(
             self.processes[&slot].state,
             AgentState::Stopping { why: StopWhy::Wedged, .. }
         );
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
-        let is_cancelled = cancelling == Some(Canceller::Client);
-        let is_undecided = self.is_undecided(slot, chunk) && !is_cancelled;
-        if is_undecided {
+        let undecided = self.is_undecided(slot, chunk);
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let is_cancelled = running.work.canceller() == Some(Canceller::Client);
+        let end = running.end(WorkEvent::Lost { undecided, wedged });
+        if end == TurnEnd::Unknown {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
         }
         let reason = fault.message.clone().into();
-        let outcome = if is_undecided {
-            Outcome::OutcomeUnknown { reason }
-        } else if cancelling.is_some() && is_wedged {
-            Outcome::Unwedged { reason }
-        } else if is_cancelled {
-            by_user()
-        } else {
-            Outcome::Interrupted { reason }
+        let outcome = match end {
+            TurnEnd::Unknown => Outcome::OutcomeUnknown { reason },
+            TurnEnd::Unwedged => Outcome::Unwedged { reason },
+            TurnEnd::Cancelled => by_user(),
+            TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
         };
         self.end_turn(key, outcome, out);
         // A user who wanted it to end hears that it has ended.
