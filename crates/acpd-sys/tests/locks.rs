@@ -89,7 +89,8 @@ fn the_lock_of_a_process_that_has_ended_is_waited_for() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("acpd.lock");
     let held = InstanceLock::acquire(&path).unwrap();
-    let mut ended = common::helper("none").spawn().unwrap();
+    let other = home.path().join("other.lock");
+    let mut ended = common::helper(other.to_str().unwrap()).stdin(Stdio::null()).spawn().unwrap();
     ended.wait().unwrap();
     std::fs::write(&path, format!("{}\n", ended.id())).unwrap();
     let successor = thread::spawn(move || InstanceLock::acquire(&path).map(drop));
