@@ -13,67 +13,13 @@
 //! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
 
 use acpd_api::Role;
-use bytes::Bytes;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, Seq, SessionKey};
 use crate::input::{Batch, Effect, Read, ReadStyle, ToClient, View};
-use crate::record::{EventKind, EventRow, Record};
 use crate::views::attachment::{Attachment, Cursor};
-use crate::views::{render, sentence};
 
 impl Hub {
-    /// Appends a line to a session's journal and shows it to everyone attached but its origin.
-    pub(crate) fn append(
-        &mut self,
-        key: SessionKey,
-        kind: EventKind,
-        line: Bytes,
-        origin: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let at = self.now;
-        let whose = origin.map(|client| self.origin_of(client));
-        let session = self.session_mut(key);
-        session.head += 1;
-        let seq = session.head;
-        let mut rendered: Option<(View, Option<Bytes>)> = None;
-        for (client, attachment) in &session.attached {
-            if attachment.cursor != Cursor::Live || origin == Some(*client) {
-                continue;
-            }
-            let line = match &rendered {
-                Some((view, line)) if *view == attachment.view => line.clone(),
-                _ => {
-                    let shown = render(&line, kind, seq, &session.row.public_id, &attachment.view);
-                    rendered = Some((attachment.view, shown.clone()));
-                    shown
-                }
-            };
-            if let Some(line) = line {
-                out.effects.push(Effect::Client(*client, ToClient::Line(line)));
-            }
-        }
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
-        out.records.push(Record::Event(row));
-    }
-
-    /// Says something to clients that are not shown the notice that says it.
-    pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
-        let line = sentence(&self.session(key).row.public_id, text);
-        self.append(key, EventKind::Banner, line, None, out);
-    }
-
-    /// Shows a live-only notice to everyone attached who wants notices.
-    pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
-        for (client, attachment) in &self.session(key).attached {
-            let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
-            if attachment.view.notices && !lagged {
-                out.effects.push(Effect::Client(*client, ToClient::Line(line.clone())));
-            }
-        }
-    }
-
     /// Attaches a client that has everything up to `after`; `None` = only what comes.
     pub(crate) fn attach(
         &mut self,
@@ -165,14 +111,6 @@ impl Hub {
     /// live.
     fn own_lines(&self, client: ClientId, style: ReadStyle) -> Option<String> {
         (style == ReadStyle::Resume).then(|| self.origin_of(client))
-    }
-
-    /// The name of a client in the journal: its token, else one that no other connection ever had.
-    fn origin_of(&self, client: ClientId) -> String {
-        match self.clients.token_of(client) {
-            Some(token) => token.to_owned(),
-            None => format!("{}.{}", self.ids.boot(), client.0),
-        }
     }
 
     fn read(&mut self, client: ClientId, read: Read, out: &mut Batch) {

@@ -1,22 +1,19 @@
 //! Prompts that wait: shown, changed, moved and taken back by others than their senders. The sender of such a prompt
 //! is told, and the conversation gets a notice.
 
-use acp_wire::{clipped, code, locate, set_member};
+use acp_wire::{code, locate, set_member};
 use acpd_api::{NAMESPACE, QueueEditParams, QueueMoveParams, QueueRemoveParams, QueueStep, Reason};
 
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
+use crate::hub::session::line::SHOWN;
+use crate::hub::session::line::by_whom;
+use crate::hub::session::line::said;
 use crate::ids::{Requester, SessionKey};
 use crate::input::Batch;
 use crate::params::read;
-use crate::prompt::{continues, has_yes, prompt_text, without_once};
-use crate::session::turn::Queued;
-
-/// Characters of a prompt, and of who takes it back, that are told.
-const SHOWN: usize = 60;
-/// Characters of a prompt that was taken back or not sent. Nothing else keeps it, and a notice is shown in one piece.
-const SAID: usize = 4_000;
+use crate::prompt::{has_yes, without_once};
 
 impl Hub {
     pub(crate) fn session_queue(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -43,35 +40,6 @@ impl Hub {
         }
         self.tell_queue(asked, key, out);
         Ok(())
-    }
-
-    /// The beginning of what was taken back stays in the journal, where it can be read and found.
-    pub(crate) fn tell_taken_back(
-        &mut self,
-        key: SessionKey,
-        prompt: &Queued,
-        by: Option<&str>,
-        out: &mut Batch,
-    ) {
-        let (by, said) = (by_whom(by), said(prompt, SAID));
-        let text = format!("a prompt that waited was taken back by {by}{said}");
-        self.notice(key, "info", &text, out);
-    }
-
-    /// No client waits for the result of a refused prompt: its beginning stays in the journal.
-    pub(crate) fn tell_not_sent(
-        &mut self,
-        key: SessionKey,
-        prompt: &Queued,
-        fault: &Fault,
-        out: &mut Batch,
-    ) {
-        if continues(&prompt.line) {
-            return;
-        }
-        let said = said(prompt, SAID);
-        let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
-        self.notice(key, "warning", &text, out);
     }
 
     /// Another prompt waits in the place of one.
@@ -129,23 +97,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
-    /// means another prompt. Their senders are told how many come before them now.
-    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
-        let busy = u32::from(self.is_busy(key));
-        for place in from..self.session(key).queue.len() {
-            let session = self.session_mut(key);
-            let ticket = session.next_ticket();
-            out.records.push(session.queue[place].dropped(key));
-            session.queue[place].ticket = ticket;
-            let prompt = &self.session(key).queue[place];
-            self.save_queued(key, prompt, out);
-            for client in prompt.senders.iter().map(|to| to.client).collect::<Vec<_>>() {
-                self.tell_ahead(client, key, place as u32 + busy, out);
-            }
-        }
-    }
-
     /// Answers with what waits now.
     fn tell_queue(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) {
         self.tell_state(key, out);
@@ -172,17 +123,4 @@ pub(crate) fn ends_yes(sender: Option<&Requester>, asked: &Asked<'_>) -> Result<
     Err(Fault::new(Reason::OutOfScope, text)
         .with_code(code::INVALID_PARAMS)
         .hint("do it at the terminal, or pair again with more scopes: `acpctl web pair --scope …`"))
-}
-
-/// The end of a sentence that tells how a prompt begins; nothing if it has no words.
-fn said(prompt: &Queued, most: usize) -> String {
-    match clipped(prompt_text(&prompt.line).trim(), most) {
-        said if said.is_empty() => said,
-        said => format!(": {said}"),
-    }
-}
-
-/// Name of the caller, as given in the request.
-fn by_whom(by: Option<&str>) -> String {
-    by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
 }

@@ -16,33 +16,25 @@
 //! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
 //! restored is never replaced by a fresh one, except when it never had a prompt.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::acp::{SessionUpdate, Update};
-use acp_wire::bound::{LONGEST_ID, SENTENCE};
-use acp_wire::{StateKey, build, clipped, remove_member, str_at};
-use acpd_api::{ClientName, SessionGone, SessionInfo, SessionNotice, StateChanged, method};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{build, clipped, remove_member};
+use acpd_api::{ClientName, SessionGone, SessionInfo, method};
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Counter, Dormant, EventKind, Record, Replayable, SessionRow, Used};
+use crate::record::{Counter, Dormant, Record, Replayable, SessionRow, Used};
 use crate::requests::purpose::NewSession;
-use crate::session::restore::values_of;
 use crate::session::turn::Cancel;
 use crate::session::{Session, State, numbered};
 use crate::timers::Timer;
 
 impl Hub {
-    pub(crate) fn session(&self, key: SessionKey) -> &Session {
-        &self.sessions[&key]
-    }
-
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
         let session = self.session(key);
         let host = self.processes[&session.slot]
@@ -66,10 +58,6 @@ impl Hub {
             _ => true,
         });
         clients.count() as u32
-    }
-
-    pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
-        self.sessions.session_mut(key)
     }
 
     /// Takes over a session that the agent has just made for a client.
@@ -139,72 +127,6 @@ impl Hub {
         key
     }
 
-    /// A mode or an option was set by one client: the others learn it from us.
-    pub(crate) fn setting_changed(
-        &mut self,
-        key: SessionKey,
-        by: ClientId,
-        method: &str,
-        params: Option<&[u8]>,
-        result: &RawValue,
-        out: &mut Batch,
-    ) {
-        match method {
-            "session/set_mode" => {
-                let mode = params.and_then(|params| str_at(params, &["modeId"]));
-                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
-                let Some(mode) = mode.map(Cow::into_owned) else { return };
-                self.session_mut(key).note_mode(mode.clone());
-                self.tell_mode(key, &mode, Some(by), out);
-            }
-            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
-            _ => {}
-        }
-    }
-
-    /// Shows a mode that was set to everyone but who set it.
-    pub(crate) fn tell_mode(
-        &mut self,
-        key: SessionKey,
-        mode: &str,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let update = Update::CurrentModeUpdate { current_mode_id: mode };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
-    }
-
-    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
-    /// but who set it.
-    pub(crate) fn tell_options(
-        &mut self,
-        key: SessionKey,
-        result: &RawValue,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let (_, Some(config_options)) = values_of(result) else { return };
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
-        self.sessions.take_values(key, None, Some(config_options), !restoring, out);
-        self.show_options(key, config_options, by, out);
-    }
-
-    /// Shows these options to everyone but the client that set one.
-    pub(crate) fn show_options(
-        &mut self,
-        key: SessionKey,
-        config_options: &RawValue,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
-        let update = Update::ConfigOptionUpdate { config_options };
-        let session_id = &self.session(key).row.public_id;
-        let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Options), line, by, out);
-    }
-
     /// Returns whether the process must not be stopped for idleness.
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
@@ -213,34 +135,6 @@ impl Hub {
             || self.questions.are_open(key)
             || !session.attached.is_empty()
             || session.has_busy_child()
-    }
-
-    /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
-    pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
-        if !self.sessions.contains_key(&key) {
-            return;
-        }
-        match self.session(key).state {
-            State::Live => {
-                if !self.processes[&self.session(key).slot].is_up() {
-                    // The process stops: waiting work continues with the next one, or is refused.
-                    return;
-                }
-                // A mode that was set before a prompt counts for it.
-                for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-                    self.relay(key, relayed, out);
-                }
-                self.dispatch_next(key, out);
-            }
-            State::Restoring(_) => {}
-            State::Dormant => {
-                let Session { slot, row, .. } = self.session(key);
-                let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
-                if free && self.sessions.wants_host(key) && self.sessions.may_restore(key) {
-                    self.begin_restore(key, out);
-                }
-            }
-        }
     }
 
     /// The process that held the session is gone.
@@ -337,47 +231,6 @@ impl Hub {
         row.usage.counter.moved();
         self.watch_sleep(self.session(key).slot);
         self.tell_state(key, out);
-    }
-
-    pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
-        let session = self.session(key);
-        let changed = StateChanged {
-            session_id: session.row.public_id.clone().into(),
-            state: session.api_state(),
-            archived: session.row.archived,
-            turn: session.turn_state(self.questions.are_asked(key)),
-            queued: session.queue.len() as u32,
-            reason: session.row.reason.clone().map(Into::into),
-            hint: session.way_out().map(Into::into),
-        };
-        let line = build::notification(method::SESSION_STATE, &changed);
-        self.tell_attached(key, &line, out);
-    }
-
-    /// Writes a sentence into the conversation, for clients that show notices.
-    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
-        let notice = SessionNotice {
-            session_id: self.session(key).row.public_id.clone().into(),
-            severity: severity.into(),
-            text: text.into(),
-        };
-        let line = build::notification(method::NOTICE, &notice);
-        self.append(key, EventKind::Notice, line, None, out);
-    }
-
-    /// Closes every open tool call as failed, because no update will.
-    pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
-        if self.session(key).row.open_tools.is_empty() {
-            return;
-        }
-        let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
-        for tool_call_id in open {
-            let update = Update::ToolCallFailed { tool_call_id: &tool_call_id };
-            let session_id = &self.session(key).row.public_id;
-            let update = SessionUpdate { session_id, update };
-            let line = build::notification("session/update", &update);
-            self.append(key, EventKind::Update, line, None, out);
-        }
     }
 
     /// Deletes a session of acpd for good; a process that holds it is told `farewell`.

@@ -1,0 +1,195 @@
+//! What is written into the journal of a session and shown at once: lines of the agent, and what acpd itself says.
+
+use std::borrow::Cow;
+
+use acp_wire::acp::{SessionUpdate, Update};
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::{StateKey, build, str_at};
+use acpd_api::{SessionNotice, StateChanged, method};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::hub::Hub;
+use crate::ids::{ClientId, SessionKey};
+use crate::input::{Batch, Effect, ToClient, View};
+use crate::record::{EventKind, EventRow, Record};
+use crate::session::restore::values_of;
+use crate::session::{Session, State};
+use crate::views::attachment::Cursor;
+use crate::views::{render, sentence};
+
+impl Hub {
+    pub(crate) fn session(&self, key: SessionKey) -> &Session {
+        &self.sessions[&key]
+    }
+
+    pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
+        self.sessions.session_mut(key)
+    }
+
+    /// Shows a mode that was set to everyone but who set it.
+    pub(crate) fn tell_mode(
+        &mut self,
+        key: SessionKey,
+        mode: &str,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::CurrentModeUpdate { current_mode_id: mode };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
+    }
+
+    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
+    /// but who set it.
+    pub(crate) fn tell_options(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let (_, Some(config_options)) = values_of(result) else { return };
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        self.sessions.take_values(key, None, Some(config_options), !restoring, out);
+        self.show_options(key, config_options, by, out);
+    }
+
+    /// Shows these options to everyone but the client that set one.
+    pub(crate) fn show_options(
+        &mut self,
+        key: SessionKey,
+        config_options: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::ConfigOptionUpdate { config_options };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Options), line, by, out);
+    }
+
+    /// A mode or an option was set by one client: the others learn it from us.
+    pub(crate) fn setting_changed(
+        &mut self,
+        key: SessionKey,
+        by: ClientId,
+        method: &str,
+        params: Option<&[u8]>,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        match method {
+            "session/set_mode" => {
+                let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
+                let Some(mode) = mode.map(Cow::into_owned) else { return };
+                self.session_mut(key).note_mode(mode.clone());
+                self.tell_mode(key, &mode, Some(by), out);
+            }
+            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let changed = StateChanged {
+            session_id: session.row.public_id.clone().into(),
+            state: session.api_state(),
+            archived: session.row.archived,
+            turn: session.turn_state(self.questions.are_asked(key)),
+            queued: session.queue.len() as u32,
+            reason: session.row.reason.clone().map(Into::into),
+            hint: session.way_out().map(Into::into),
+        };
+        let line = build::notification(method::SESSION_STATE, &changed);
+        self.tell_attached(key, &line, out);
+    }
+
+    /// Writes a sentence into the conversation, for clients that show notices.
+    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
+        let notice = SessionNotice {
+            session_id: self.session(key).row.public_id.clone().into(),
+            severity: severity.into(),
+            text: text.into(),
+        };
+        let line = build::notification(method::NOTICE, &notice);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+
+    /// Closes every open tool call as failed, because no update will.
+    pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.session(key).row.open_tools.is_empty() {
+            return;
+        }
+        let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
+        for tool_call_id in open {
+            let update = Update::ToolCallFailed { tool_call_id: &tool_call_id };
+            let session_id = &self.session(key).row.public_id;
+            let update = SessionUpdate { session_id, update };
+            let line = build::notification("session/update", &update);
+            self.append(key, EventKind::Update, line, None, out);
+        }
+    }
+
+    /// Appends a line to a session's journal and shows it to everyone attached but its origin.
+    pub(crate) fn append(
+        &mut self,
+        key: SessionKey,
+        kind: EventKind,
+        line: Bytes,
+        origin: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let at = self.now;
+        let whose = origin.map(|client| self.origin_of(client));
+        let session = self.session_mut(key);
+        session.head += 1;
+        let seq = session.head;
+        let mut rendered: Option<(View, Option<Bytes>)> = None;
+        for (client, attachment) in &session.attached {
+            if attachment.cursor != Cursor::Live || origin == Some(*client) {
+                continue;
+            }
+            let line = match &rendered {
+                Some((view, line)) if *view == attachment.view => line.clone(),
+                _ => {
+                    let shown = render(&line, kind, seq, &session.row.public_id, &attachment.view);
+                    rendered = Some((attachment.view, shown.clone()));
+                    shown
+                }
+            };
+            if let Some(line) = line {
+                out.effects.push(Effect::Client(*client, ToClient::Line(line)));
+            }
+        }
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
+        out.records.push(Record::Event(row));
+    }
+
+    /// Says something to clients that are not shown the notice that says it.
+    pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
+        let line = sentence(&self.session(key).row.public_id, text);
+        self.append(key, EventKind::Banner, line, None, out);
+    }
+
+    /// Shows a live-only notice to everyone attached who wants notices.
+    pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        for (client, attachment) in &self.session(key).attached {
+            let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
+            if attachment.view.notices && !lagged {
+                out.effects.push(Effect::Client(*client, ToClient::Line(line.clone())));
+            }
+        }
+    }
+
+    /// The name of a client in the journal: its token, else one that no other connection ever had.
+    pub(crate) fn origin_of(&self, client: ClientId) -> String {
+        match self.clients.token_of(client) {
+            Some(token) => token.to_owned(),
+            None => format!("{}.{}", self.ids.boot(), client.0),
+        }
+    }
+}

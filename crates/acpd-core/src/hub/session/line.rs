@@ -1,0 +1,203 @@
+//! Prompts in line, until the agent gets them or they are refused.
+//!
+//! Architecture invariant: a prompt that waits is on disk with its place, which no other prompt ever has.
+
+use acp_wire::{build, clipped};
+use acpd_api::{PromptQueued, Reason, method};
+use bytes::Bytes;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, SessionKey};
+use crate::input::Batch;
+use crate::profile::OnLost;
+use crate::prompt::{continues, prompt_text};
+use crate::record::{Dormant, Record, TurnRow, TurnStage};
+use crate::session::State;
+use crate::session::turn::{Queued, wait_or_cancel};
+
+impl Hub {
+    /// Puts a prompt into the line; how many are before it.
+    ///
+    /// # Errors
+    /// When too much waits already, or nothing can come of it.
+    pub(crate) fn put_in_line(
+        &mut self,
+        key: SessionKey,
+        to: Option<Requester>,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<u32, Fault> {
+        self.has_room(key, line.len())?;
+        let session = self.session(key);
+        if session.queue.len() >= QUEUE_LIMIT {
+            let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
+            let hint = wait_or_cancel(&session.row.public_id);
+            return Err(Fault::new(Reason::TooMany, text).hint(hint));
+        }
+        let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
+        if stays_lost
+            && session.row.rest == Dormant::Lost
+            && matches!(session.state, State::Dormant)
+        {
+            return Err(self.sessions.lost_fault(key));
+        }
+        self.forget_held(key, out);
+        let place = self.sessions.place_in_line(key, &line);
+        let ahead = place as u32 + u32::from(self.is_busy(key));
+        let now = self.now;
+        let ticket = self.session_mut(key).next_ticket();
+        let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at: now };
+        self.save_queued(key, &prompt, out);
+        self.session_mut(key).queue.insert(place, prompt);
+        self.number_anew(key, place + 1, out);
+        Ok(ahead)
+    }
+
+    /// Returns whether this many more bytes of prompts may be queued in a session.
+    pub(crate) fn has_room(&self, key: SessionKey, bytes: usize) -> Result<(), Fault> {
+        let session = self.session(key);
+        let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
+        if waiting + bytes <= self.config.line_limit as usize + QUEUE_BYTES {
+            return Ok(());
+        }
+        let text = "too many bytes of prompts already wait";
+        Err(Fault::new(Reason::TooMany, text).hint(wait_or_cancel(&session.row.public_id)))
+    }
+
+    /// Writes down a prompt that waits.
+    pub(crate) fn save_queued(&self, key: SessionKey, prompt: &Queued, out: &mut Batch) {
+        let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
+        out.records.push(Record::Turn(TurnRow { senders, line, ..row }));
+    }
+
+    /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
+    /// conversation tells; when the daemon ends, it is left to the next one with the session.
+    pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
+        for prompt in std::mem::take(&mut self.session_mut(key).queue) {
+            if prompt.senders.is_empty() {
+                if is_left {
+                    self.session_mut(key).queue.push_back(prompt);
+                    continue;
+                }
+                self.tell_not_sent(key, &prompt, fault, out);
+            }
+            for sender in &prompt.senders {
+                self.refuse(sender, fault, out);
+            }
+            out.records.push(prompt.dropped(key));
+        }
+        self.refuse_relayed(key, fault, out);
+    }
+
+    /// Answers what waits in a session beside its prompts with an error.
+    pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
+            self.refuse(&relayed.to, fault, out);
+        }
+    }
+
+    /// Tells the sender of a prompt that waits how many others come before it.
+    pub(crate) fn tell_ahead(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        ahead: u32,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let notice = PromptQueued { session_id: session_id.into(), ahead };
+        let line = build::notification(method::PROMPT_QUEUED, &notice);
+        self.tell_client(client, &line, out);
+    }
+
+    /// Returns whether the next prompt of a session must wait for a turn.
+    pub(crate) fn is_busy(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
+    }
+
+    /// Drops the answers to a client's prompts.
+    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let forget = |senders: &mut Vec<Requester>| {
+            senders.extract_if(.., |sender| sender.client == client).count() > 0
+        };
+        let queue = session.queue.iter_mut();
+        let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
+        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
+        for (prompt, _) in self.session(key).queue.iter().zip(changed).filter(|(_, was)| *was) {
+            self.save_queued(key, prompt, out);
+        }
+        if let Some(host) = self.session(key).row.host.filter(|_| was) {
+            self.save_turn(key, host, None, out);
+        }
+    }
+
+    /// The beginning of what was taken back stays in the journal, where it can be read and found.
+    pub(crate) fn tell_taken_back(
+        &mut self,
+        key: SessionKey,
+        prompt: &Queued,
+        by: Option<&str>,
+        out: &mut Batch,
+    ) {
+        let (by, said) = (by_whom(by), said(prompt, SAID));
+        let text = format!("a prompt that waited was taken back by {by}{said}");
+        self.notice(key, "info", &text, out);
+    }
+
+    /// No client waits for the result of a refused prompt: its beginning stays in the journal.
+    fn tell_not_sent(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault, out: &mut Batch) {
+        if continues(&prompt.line) {
+            return;
+        }
+        let said = said(prompt, SAID);
+        let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
+        self.notice(key, "warning", &text, out);
+    }
+
+    /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
+    /// means another prompt. Their senders are told how many come before them now.
+    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
+        let busy = u32::from(self.is_busy(key));
+        for place in from..self.session(key).queue.len() {
+            let session = self.session_mut(key);
+            let ticket = session.next_ticket();
+            out.records.push(session.queue[place].dropped(key));
+            session.queue[place].ticket = ticket;
+            let prompt = &self.session(key).queue[place];
+            self.save_queued(key, prompt, out);
+            for client in prompt.senders.iter().map(|to| to.client).collect::<Vec<_>>() {
+                self.tell_ahead(client, key, place as u32 + busy, out);
+            }
+        }
+    }
+}
+
+/// Prompts that may wait in one session.
+const QUEUE_LIMIT: usize = 32;
+
+/// Bytes of prompts that may wait in one session, beside one line of any length.
+const QUEUE_BYTES: usize = 8 << 20;
+
+/// The end of a sentence that tells how a prompt begins; nothing if it has no words.
+pub(crate) fn said(prompt: &Queued, most: usize) -> String {
+    match clipped(prompt_text(&prompt.line).trim(), most) {
+        said if said.is_empty() => said,
+        said => format!(": {said}"),
+    }
+}
+
+/// Name of the caller, as given in the request.
+pub(crate) fn by_whom(by: Option<&str>) -> String {
+    by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
+}
+
+/// Characters of a prompt, and of who takes it back, that are told.
+pub(crate) const SHOWN: usize = 60;
+
+/// Characters of a prompt that was taken back or not sent. Nothing else keeps it, and a notice is shown in one piece.
+const SAID: usize = 4_000;

@@ -1,0 +1,305 @@
+//! The end of a turn: the agent answers its prompt, or its process is gone. [`crate::session::work`] decides which end
+//! it is; here it is journalled, and the senders of the prompt are answered.
+//!
+//! In ACP v1 the response to `session/prompt` ends a turn; [`Hub::end_turn`] is what any protocol
+//! version has to call.
+
+use acp_wire::acp::stop_reason;
+use acp_wire::bound::NAME;
+use acp_wire::{ErrorObject, Outcome as WireOutcome, build, clipped, code};
+use acpd_api::{Outcome, Reason, TurnEnded, method};
+use bytes::Bytes;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hub::Hub;
+use crate::hub::session::cancel::{by_user, cancelled};
+use crate::hub::session::usage::tokens_of;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect};
+use crate::process::slot::{State as AgentState, StopWhy};
+use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnStage};
+use crate::session::Session;
+use crate::session::limit::over;
+use crate::session::turn::GOES_ON;
+use crate::session::work::{TurnEnd, WorkEvent};
+use crate::timers::Timer;
+use crate::tool_calls::changed_files::changed_files;
+
+impl Hub {
+    pub(crate) fn prompt_answered(
+        &mut self,
+        key: SessionKey,
+        line: &Bytes,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) {
+        // Open questions are answered as for a cancel, because no client will. Those of subagents,
+        // which may outlive the turn, stay.
+        self.cancel_questions(self.own_questions(key), out);
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let again = running.again();
+        let (waits, work) = (running.waits, running.work);
+        let is_cancelled = work.is_cancelled();
+        let senders = std::mem::take(&mut running.senders);
+        let own = running.key.take().map(|key| (key, running.number));
+        let is_silent = !work.is_touched() && !is_cancelled;
+        let slot = self.session(key).slot;
+        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
+        self.end_turn(key, outcome.clone(), out);
+        // After the turn the process may be free for its restart.
+        let refusal =
+            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
+        let is_limit = |error| over(error, self.session(key).limit, self.now).is_some();
+        let is_refused =
+            refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
+        self.note_refused(key, is_refused, out);
+        if refusal == Some(Refusal::Renewed) {
+            match again {
+                Some(prompt) => return self.prompt_again(key, prompt, out),
+                None if !is_cancelled => fault = Some(renewed_fault()),
+                None => {}
+            }
+        }
+        if let (Some(Refusal::NeedsLogin), Some(failed)) = (refusal, &fault)
+            && failed.data.reason == Reason::FailedTurn
+        {
+            fault = Some(self.login_fault(slot, &failed.message));
+        }
+        // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
+        if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
+            self.keep_outcome(key, own, &outcome, fault.as_ref(), out);
+        }
+        for sender in senders {
+            let line = match &fault {
+                Some(fault) => build::error(&sender.id, &fault.object()),
+                None if work.canceller() == Some(Canceller::Client) => {
+                    cancelled(&sender.id, &self.for_client(slot, &sender, line))
+                }
+                None => {
+                    self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
+                }
+            };
+            self.respond(&sender, Some(key), line, out);
+        }
+        match refused {
+            Some(error) if says_forgotten(&error) => {
+                self.session_forgotten(key, error.message, out);
+            }
+            Some(error) if refusal == Some(Refusal::NeedsLogin) => {
+                self.hold_for_login(key, &error.message, out);
+            }
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
+            _ => {}
+        }
+        self.wake_session(key, out);
+        self.turn_ended_while_stopping(slot, out);
+        self.check_idle(slot, out);
+    }
+
+    /// Reads the answer to the running prompt. The agent does not decide the outcome of a turn that
+    /// was ended by others.
+    fn read_prompt_end(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) -> PromptEnd {
+        let answered = self.read_prompt_answer(key, answer, out);
+        let slot = self.session(key).slot;
+        let stops = matches!(self.processes[&slot].state, AgentState::Stopping { .. });
+        let running = self.session_mut(key).running.as_mut();
+        match running.map(|running| running.end(WorkEvent::Ended { stops })) {
+            Some(TurnEnd::Cancelled) => {
+                PromptEnd { outcome: by_user(), fault: None, refused: answered.refused }
+            }
+            Some(TurnEnd::CutOff) => {
+                let fault = self.cut_off_fault(key);
+                let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
+                PromptEnd { outcome, fault: Some(fault), refused: answered.refused }
+            }
+            _ => answered,
+        }
+    }
+
+    fn read_prompt_answer(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) -> PromptEnd {
+        let result = match answer {
+            WireOutcome::Result(result) => result,
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                let (code, message) = (error.code, error.texts().join(": ").into());
+                let outcome = Outcome::Error { code, message };
+                return PromptEnd { outcome, fault: None, refused: Some(error) };
+            }
+        };
+        // A prompt that is refused has not been taken in, nor has the summary before it.
+        self.sessions.note_spoken(key);
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.tokens = tokens_of(result);
+        }
+        let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
+        if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            return PromptEnd { outcome, fault: Some(fault), refused: None };
+        }
+        if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            // The text of the error may want a login.
+            let refused = Some(fault.object());
+            return PromptEnd { outcome, fault: Some(fault), refused };
+        }
+        let slot = self.session(key).slot;
+        self.slot_mut(slot).renewed = false;
+        self.note_success(slot, "session/prompt", out);
+        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        PromptEnd { outcome, fault: None, refused: None }
+    }
+
+    /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
+    /// agent: no user cancelled the turn.
+    fn cut_off_fault(&self, key: SessionKey) -> Fault {
+        let Session { slot, row, .. } = self.session(key);
+        let agent = &self.processes[slot];
+        let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
+        Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
+    }
+
+    /// The process no longer knows a session that it held: the next prompt restores it. That may
+    /// fail in the same process, so it is restarted unless it works for another session.
+    fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.make_dormant(key, Dormant::Parked, Some(reason), out);
+        if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
+            let reason = Some("it forgot a session that it held".to_owned());
+            self.begin_stop(slot, StopWhy::Wedged, reason, out);
+        }
+    }
+
+    /// Records and announces the end of the running turn. Does not answer the prompt: take `sender` out before
+    /// and answer it after.
+    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
+        let now = self.now;
+        let Some(mut running) = self.session_mut(key).running.take() else { return };
+        self.tally.turn_ended(&outcome, now.since(running.started));
+        let usage = self.book_turn(key, running.number, running.tokens, out);
+        let session = self.session_mut(key);
+        let row = session.row.edit();
+        if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
+            let Replayable { prompts, answered, .. } = row.replayable;
+            let answered = answered || running.work.is_touched();
+            row.replayable = Replayable { prompts: prompts + 1, last, answered };
+        }
+        row.last_outcome = Some(outcome.word().to_owned());
+        session.why_cut_off = outcome.reason().map(str::to_owned);
+        let row = session.row.edit();
+        // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
+        row.open_tools.clear();
+        row.updated = now;
+        let calls = std::mem::take(&mut session.calls);
+        session.activity.end_turn();
+        let files = if running.whole { changed_files(&calls) } else { Vec::new() };
+        let ended = TurnEnded {
+            cut_short: running.cut_short.take(),
+            session_id: session.row.public_id.clone().into(),
+            turn: running.number,
+            started_at: running.started.0,
+            at: now.0,
+            outcome,
+            tools: running.whole.then_some(calls.len() as u32),
+            files: files.into_iter().map(Into::into).collect(),
+            usage,
+        };
+        self.timers.clear(Timer::Cancel(key));
+        self.timers.clear(Timer::Stall(key));
+        self.close_questions(self.own_questions(key), out);
+        let line = build::notification(method::TURN_ENDED, &ended);
+        self.append(key, EventKind::Notice, line, None, out);
+        self.hook_turn_end(key, &ended, out);
+        if self.keeps_history(key) {
+            out.effects.push(Effect::Index(key));
+        }
+        self.lease(self.session(key).slot, out);
+        out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
+    }
+
+    /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd
+    /// abandons the turn.
+    pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let chunk = running.chunk;
+        let senders = std::mem::take(&mut running.senders);
+        let own = running.key.take().map(|key| (key, running.number));
+        let mut fault = fault.clone();
+        // Why it ended is why others cannot begin; of this one it is told that it had begun.
+        if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
+            fault.data.reason = Reason::Interrupted;
+        }
+        let slot = self.session(key).slot;
+        let wedged = matches!(
+            self.processes[&slot].state,
+            AgentState::Stopping { why: StopWhy::Wedged, .. }
+        );
+        self.log_failure(slot, Some(key), "turn interrupted", None, out);
+        let undecided = self.is_undecided(slot, chunk);
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let is_cancelled = running.work.canceller() == Some(Canceller::Client);
+        let end = running.end(WorkEvent::Lost { undecided, wedged });
+        if end == TurnEnd::Unknown {
+            let reason = "acpd ended before it knew that the agent had got the prompt";
+            fault = Fault::new(Reason::OutcomeUnknown, reason);
+        }
+        let reason = fault.message.clone().into();
+        let outcome = match end {
+            TurnEnd::Unknown => Outcome::OutcomeUnknown { reason },
+            TurnEnd::Unwedged => Outcome::Unwedged { reason },
+            TurnEnd::Cancelled => by_user(),
+            TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
+        };
+        self.end_turn(key, outcome, out);
+        // A user who wanted it to end hears that it has ended.
+        let fault = (!is_cancelled).then(|| self.sessions.interrupted_fault(key, fault));
+        if let Some(own) = own {
+            self.keep_outcome(key, own, &by_user(), fault.as_ref(), out);
+        }
+        for to in senders {
+            let line = match &fault {
+                Some(fault) => build::error(&to.id, &fault.object()),
+                None => cancelled(&to.id, b""),
+            };
+            self.respond(&to, Some(key), line, out);
+        }
+    }
+}
+
+/// Returns whether an agent no longer knows a session that it held. Copilot does so after the
+/// connection was lost over which the session was made, and keeps doing so.
+fn says_forgotten(error: &ErrorObject) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    error.code == code::NOT_FOUND || message.contains("session not found")
+}
+
+/// Returns whether an agent keeps the prompt of a turn that ended like this.
+fn is_kept(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Stopped { stop_reason } => !matches!(stop_reason.raw(), "cancelled" | "refusal"),
+        Outcome::Interrupted { .. } | Outcome::OutcomeUnknown { .. } => true,
+        Outcome::Error { .. } | Outcome::Unwedged { .. } => false,
+    }
+}
+
+/// How an agent's answer to a prompt ends the turn.
+struct PromptEnd {
+    outcome: Outcome,
+    /// Replacement for the agent's answer to the sender.
+    fault: Option<Fault>,
+    refused: Option<ErrorObject>,
+}
