@@ -14,7 +14,6 @@ use crate::ids::{SessionKey, duration};
 use crate::input::Batch;
 use crate::process::slot::Asker;
 use crate::profile::OnLimit;
-use crate::record::{Record, TurnStage};
 use crate::session::limit::{Held, over};
 use crate::timers::Timer;
 
@@ -68,16 +67,5 @@ impl Hub {
         if self.session(key).held().is_some() {
             self.need_session(key, Asker::Policy, out);
         }
-    }
-
-    /// A person says something new: acpd's own prompt is taken back.
-    pub(crate) fn forget_held(&mut self, key: SessionKey, out: &mut Batch) {
-        if self.session(key).held().is_none() {
-            return;
-        }
-        if let Some(prompt) = self.session_mut(key).queue.pop_front() {
-            out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
-        }
-        self.timers.clear(Timer::Limit(key));
     }
 }

@@ -1,20 +1,24 @@
-//! Prompts in line, until the agent gets them or they are refused.
+//! Prompts in line, until the agent gets them or they are refused, and the rows of turns.
 //!
 //! Architecture invariant: a prompt that waits is on disk with its place, which no other prompt ever has.
 
-use acp_wire::{build, clipped};
+use acp_wire::{Id, build, clipped};
 use acpd_api::{PromptQueued, Reason, method};
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, SessionKey};
+use crate::ids::{ClientId, HostId, Requester, SessionKey};
 use crate::input::Batch;
 use crate::profile::OnLost;
 use crate::prompt::{continues, prompt_text};
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
 use crate::session::State;
+use crate::session::limit::Held;
+use crate::session::reseed::GO_ON;
 use crate::session::turn::{Queued, wait_or_cancel};
+use crate::timers::Timer;
 
 impl Hub {
     /// Puts a prompt into the line; how many are before it.
@@ -119,23 +123,6 @@ impl Hub {
         session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
     }
 
-    /// Drops the answers to a client's prompts.
-    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
-        let session = self.session_mut(key);
-        let forget = |senders: &mut Vec<Requester>| {
-            senders.extract_if(.., |sender| sender.client == client).count() > 0
-        };
-        let queue = session.queue.iter_mut();
-        let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
-        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
-        for (prompt, _) in self.session(key).queue.iter().zip(changed).filter(|(_, was)| *was) {
-            self.save_queued(key, prompt, out);
-        }
-        if let Some(host) = self.session(key).row.host.filter(|_| was) {
-            self.save_turn(key, host, None, out);
-        }
-    }
-
     /// The beginning of what was taken back stays in the journal, where it can be read and found.
     pub(crate) fn tell_taken_back(
         &mut self,
@@ -174,6 +161,50 @@ impl Hub {
                 self.tell_ahead(client, key, place as u32 + busy, out);
             }
         }
+    }
+
+    /// Puts acpd's own prompt into the line, held if something has to pass before.
+    pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>, out: &mut Batch) {
+        let now = self.now;
+        let session = self.session_mut(key);
+        let ticket = session.next_ticket();
+        let params = json!({
+            "sessionId": session.row.public_id,
+            "prompt": [{ "type": "text", "text": GO_ON }],
+            "_meta": { acpd_api::NAMESPACE: held.map_or(json!({ "continues": true }), Held::meta) },
+        });
+        let line = build::request(&Id::from(0), "session/prompt", &params);
+        let prompt = Queued { ticket, senders: Vec::new(), line, at: now };
+        self.save_queued(key, &prompt, out);
+        self.session_mut(key).queue.push_back(prompt);
+    }
+
+    /// A person says something new: acpd's own prompt is taken back.
+    fn forget_held(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.session(key).held().is_none() {
+            return;
+        }
+        if let Some(prompt) = self.session_mut(key).queue.pop_front() {
+            out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
+        }
+        self.timers.clear(Timer::Limit(key));
+    }
+
+    /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
+    pub(crate) fn save_turn(
+        &self,
+        key: SessionKey,
+        host: HostId,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
+        let Some(running) = &self.session(key).running else { return };
+        out.records.push(Record::Turn(TurnRow {
+            senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
+            cancelling: running.work.canceller(),
+            line,
+            ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
+        }));
     }
 }
 

@@ -14,20 +14,16 @@
 //! Architecture invariant: no agent goes on with less than it had unless the conversation says so
 //! before.
 
-use acp_wire::{Id, build};
 use acpd_api::RestoreLevel;
-use serde_json::json;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::profile::{OnInterrupted, Reseed};
+use crate::profile::Reseed;
 use crate::record::Dormant;
 use crate::session::State;
-use crate::session::limit::Held;
-use crate::session::reseed::{GO_ON, Summary, promise};
-use crate::session::turn::Queued;
+use crate::session::reseed::{Summary, promise};
 use crate::timers::Timer;
 
 /// From this number of refused prompts in a row on, people hear of the way out.
@@ -105,42 +101,5 @@ impl Hub {
             session.summary = Summary::Known(text);
             self.wake_session(key, out);
         }
-    }
-
-    /// Returns whether to ask the agent to continue the running turn, after its process was lost.
-    pub(crate) fn is_to_go_on(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let on = self.profile_of(session.slot).on_interrupted == OnInterrupted::Continue;
-        let Some(running) = session.running.as_ref().filter(|_| on) else { return false };
-        // Asked once: what fails again is for a person. So is what a person has cancelled, or has
-        // said something new about, and what the agent may not have read.
-        let by_itself = !running.work.is_cancelled() && !running.continues;
-        by_itself
-            && session.queue.is_empty()
-            && !self.is_undecided(session.slot, running.chunk)
-            && self.restarts_by_itself(session.slot)
-    }
-
-    /// Asks the agent to continue a turn that was cut off.
-    pub(crate) fn go_on(&mut self, key: SessionKey, out: &mut Batch) {
-        self.queue_continue(key, None, out);
-        let text = "acpd asks the agent to continue (`on_interrupted = \"continue\"`)";
-        self.notice(key, "info", text, out);
-    }
-
-    /// Puts acpd's own prompt into the line, held if something has to pass before.
-    pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>, out: &mut Batch) {
-        let now = self.now;
-        let session = self.session_mut(key);
-        let ticket = session.next_ticket();
-        let params = json!({
-            "sessionId": session.row.public_id,
-            "prompt": [{ "type": "text", "text": GO_ON }],
-            "_meta": { acpd_api::NAMESPACE: held.map_or(json!({ "continues": true }), Held::meta) },
-        });
-        let line = build::request(&Id::from(0), "session/prompt", &params);
-        let prompt = Queued { ticket, senders: Vec::new(), line, at: now };
-        self.save_queued(key, &prompt, out);
-        self.session_mut(key).queue.push_back(prompt);
     }
 }

@@ -16,22 +16,20 @@
 //! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
 //! restored is never replaced by a fresh one, except when it never had a prompt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use acp_wire::bound::SENTENCE;
-use acp_wire::{build, clipped, remove_member};
-use acpd_api::{ClientName, SessionGone, SessionInfo, method};
-use bytes::Bytes;
+use acp_wire::{build, clipped};
+use acpd_api::{ClientName, Reason, SessionGone, SessionInfo, method};
 
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::record::{Counter, Dormant, Record, Replayable, SessionRow, Used};
-use crate::requests::purpose::NewSession;
+use crate::record::{Dormant, Record};
 use crate::session::turn::Cancel;
-use crate::session::{Session, State, numbered};
+use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
@@ -60,73 +58,6 @@ impl Hub {
         clients.count() as u32
     }
 
-    /// Takes over a session that the agent has just made for a client.
-    pub(crate) fn adopt_new(
-        &mut self,
-        slot: SlotId,
-        new: &NewSession,
-        agent_id: &str,
-        out: &mut Batch,
-    ) -> SessionKey {
-        let agent = self.processes[&slot].profile.clone();
-        let key = self.sessions.next_key();
-        // Some agents count from 0 after each start: the second "0" gets another public id.
-        let taken = self.sessions.is_taken(&agent, agent_id);
-        let public_id = if taken { numbered(agent_id, key) } else { agent_id.to_owned() };
-        let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
-            .map(|range| Bytes::copy_from_slice(&new.params[range]));
-        let row = SessionRow {
-            key,
-            agent,
-            public_id,
-            agent_id: agent_id.to_owned(),
-            name: new.name.clone(),
-            cwd: new.cwd.clone(),
-            params: remove_member(&new.params, &["mcpServers"]),
-            host: self.processes[&slot].host().map(|host| host.id),
-            rest: Dormant::Parked,
-            reason: None,
-            restore: None,
-            mode: None,
-            options: BTreeMap::new(),
-            open_tools: BTreeSet::new(),
-            children: BTreeMap::new(),
-            title: None,
-            own_title: None,
-            info: None,
-            archived: false,
-            removed: None,
-            client_meta: self.offer_of_maker(slot, new.to.client),
-            prompts: 0,
-            heard: false,
-            last_prompt: 0,
-            replayable: Replayable::default(),
-            last_outcome: None,
-            usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
-            created: self.now,
-            updated: self.now,
-        };
-        out.records.push(Record::Session(Box::new(row.clone())));
-        if let Some(servers) = &mcp_servers {
-            out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
-        }
-        out.durable = true;
-        let held_since = self.now;
-        let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
-        if self.processes[&slot].dedicated.is_some() {
-            self.slot_mut(slot).dedicated = Some(key);
-            self.save_host(slot, out);
-        }
-        self.sessions.insert(session);
-        self.sessions.route(key);
-        self.watch_sleep(slot);
-        if let Some(client) = self.clients.get_mut(new.to.client) {
-            client.made.insert(key);
-        }
-        self.watch_unused();
-        key
-    }
-
     /// Returns whether the process must not be stopped for idleness.
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
@@ -135,52 +66,6 @@ impl Hub {
             || self.questions.are_open(key)
             || !session.attached.is_empty()
             || session.has_busy_child()
-    }
-
-    /// The process that held the session is gone.
-    pub(crate) fn session_lost_host(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
-        let was_live = match self.session(key).state {
-            State::Live => true,
-            State::Restoring(_) => false,
-            State::Dormant => return self.wait_in_vain(key),
-        };
-        self.timers.clear(Timer::Restore(key));
-        self.sessions.unroute(key);
-        // No process is left to answer.
-        self.close_questions(self.questions_of(key, |_| true), out);
-        let row = &self.sessions[&key].row;
-        let why = "ended with the agent";
-        let events = self.services.end_mirrors(&mut cx!(self, out), row, why);
-        self.route(events, out);
-        self.close_tools(key, out);
-        let goes_on = self.is_to_go_on(key);
-        self.interrupt_turn(key, fault, out);
-        if goes_on {
-            self.go_on(key, out);
-        }
-        let again = self.restarts_by_itself(self.session(key).slot);
-        // Work that waits for fresh credentials continues with them.
-        if !self.is_renewed(self.session(key).slot) {
-            self.refuse_relayed(key, fault, out);
-        }
-        let session = self.session_mut(key);
-        // A session that starts over does so with a prompt.
-        session.eager = again && (was_live || session.eager) && !session.owes_summary();
-        if self.sessions.waits_for_login(key) {
-            // The restore would be refused again.
-            let reason = self.session(key).row.reason.clone();
-            return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
-        }
-        self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()), out);
-    }
-
-    /// The process at which a session waited for a place to be restored is gone. What was wanted of the next process
-    /// while this one went down in an orderly way is still wanted.
-    fn wait_in_vain(&mut self, key: SessionKey) {
-        let slot = self.session(key).slot;
-        if self.has_failed(slot) && !self.restarts_by_itself(slot) {
-            self.session_mut(key).eager = false;
-        }
     }
 
     /// Leaves a session without a process, for a reason.
@@ -281,6 +166,57 @@ impl Hub {
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
             self.detach(client, key, out);
+        }
+    }
+
+    /// Logs that a session could not be restored, with the code of the agent's refusal if there was one.
+    pub(crate) fn log_not_restored(&self, key: SessionKey, what: &str, out: &mut Batch) {
+        let Session { state, slot, .. } = self.session(key);
+        let code = match state {
+            State::Restoring(restore) => restore.refused,
+            _ => None,
+        };
+        self.log_failure(*slot, Some(key), what, code, out);
+    }
+
+    /// Stops waiting for a restore. What this process still replays for it cannot be told from what
+    /// it replays for the next one, so no later replay of it counts as news.
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.give_up_restore_step(key, out) {
+            let host = self.processes[&self.session(key).slot].usable_host();
+            self.session_mut(key).doubtful = host;
+        }
+    }
+
+    /// The restore failed for a temporary reason: the next prompt tries again.
+    pub(crate) fn restore_failed(
+        &mut self,
+        key: SessionKey,
+        reason: Reason,
+        text: &str,
+        out: &mut Batch,
+    ) {
+        self.make_dormant(key, Dormant::Failed, Some(text.to_owned()), out);
+        let session = self.session(key);
+        let id = &session.row.public_id;
+        let way_out = session.way_out().unwrap_or_default();
+        let fault = Fault::new(reason, format!("session `{id}` could not be restored: {text}"))
+            .session(id)
+            .hint(format!("its history is intact; {way_out}"));
+        self.fail_queue(key, &fault, out);
+    }
+
+    /// Sets the timers of the live sessions of a process.
+    pub(crate) fn watch_sleep(&mut self, slot: SlotId) {
+        let timeout = self.profile_of(slot).session_idle_timeout;
+        if timeout == 0 {
+            return;
+        }
+        for key in self.sessions.of_slot(slot) {
+            let is_live = matches!(self.session(key).state, State::Live);
+            if is_live && !self.timers.is_set(Timer::Sleep(key)) {
+                self.timers.set(Timer::Sleep(key), self.now.after(timeout));
+            }
         }
     }
 }

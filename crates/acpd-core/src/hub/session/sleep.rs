@@ -5,7 +5,7 @@
 //! open, or when its agent could not bring it back as it was.
 
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::process::slot::StopWhy;
 use crate::record::Dormant;
@@ -18,20 +18,6 @@ const PAUSE: u64 = 60_000;
 const ASLEEP: &str = "not used for a while; the next prompt wakes it";
 
 impl Hub {
-    /// Sets the timers of the live sessions of a process.
-    pub(crate) fn watch_sleep(&mut self, slot: SlotId) {
-        let timeout = self.profile_of(slot).session_idle_timeout;
-        if timeout == 0 {
-            return;
-        }
-        for key in self.sessions.of_slot(slot) {
-            let is_live = matches!(self.session(key).state, State::Live);
-            if is_live && !self.timers.is_set(Timer::Sleep(key)) {
-                self.timers.set(Timer::Sleep(key), self.now.after(timeout));
-            }
-        }
-    }
-
     pub(crate) fn on_sleep_timer(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
         let slot = session.slot;

@@ -16,18 +16,16 @@ use acp_wire::{Id, Message, build, set_id, str_at};
 use acpd_api::{Tokens, TurnStarted, method};
 use bytes::Bytes;
 
-use crate::fault::Fault;
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::hub::session::title::one_line;
-use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
-use crate::process::slot::Asker;
 use crate::prompt::{
     blocks_text, continues, has_yes, idempotency_key, once, prompt_text, request_in, title,
 };
-use crate::record::{EventKind, Record, TurnRow, TurnStage};
+use crate::record::EventKind;
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
@@ -36,53 +34,6 @@ use crate::session::work::Work;
 use crate::session::{LateReplay, State};
 
 impl Hub {
-    /// A client's `session/prompt`.
-    ///
-    /// # Errors
-    /// When it cannot wait in line.
-    pub(crate) fn prompt(
-        &mut self,
-        to: Requester,
-        key: SessionKey,
-        line: Bytes,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
-        if let Some(own) = idempotency_key(&line)?
-            && self.prompt_repeated(&to, key, &own, has_yes(&line), out)
-        {
-            return Ok(());
-        }
-        let client = to.client;
-        let ahead = self.put_in_line(key, Some(to), line, out)?;
-        if ahead > 0 {
-            self.tell_ahead(client, key, ahead, out);
-        }
-        self.go_on_with(key, out);
-        Ok(())
-    }
-
-    /// A prompt has come into the line.
-    pub(crate) fn go_on_with(&mut self, key: SessionKey, out: &mut Batch) {
-        self.try_without_login(key, out);
-        self.need_session(key, Asker::Person, out);
-    }
-
-    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
-    /// with a session takes it out of the archive.
-    pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
-        self.set_archived(key, false, out);
-        let slot = self.session(key).slot;
-        let needed = match self.session(key).state {
-            State::Dormant => self.need_agent(slot, asker, out),
-            State::Live | State::Restoring(_) => self.may_start(slot),
-        };
-        if let Err(fault) = needed {
-            self.session_mut(key).eager = false;
-            return self.fail_queue(key, &fault, out);
-        }
-        self.wake_session(key, out);
-    }
-
     /// Gives the next prompt to the agent, if the session is free.
     pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
@@ -148,23 +99,6 @@ impl Hub {
         self.lease(slot, out);
     }
 
-    /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
-    pub(crate) fn save_turn(
-        &self,
-        key: SessionKey,
-        host: HostId,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
-        let Some(running) = &self.session(key).running else { return };
-        out.records.push(Record::Turn(TurnRow {
-            senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
-            cancelling: running.work.canceller(),
-            line,
-            ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
-        }));
-    }
-
     /// Writes a prompt into the journal, as the conversation will show it to everyone else.
     fn journal_prompt(
         &mut self,
@@ -224,5 +158,22 @@ impl Hub {
     pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
         let agent = &self.processes[&slot];
         agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
+    }
+
+    /// Drops the answers to a client's prompts.
+    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let forget = |senders: &mut Vec<Requester>| {
+            senders.extract_if(.., |sender| sender.client == client).count() > 0
+        };
+        let queue = session.queue.iter_mut();
+        let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
+        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
+        for (prompt, _) in self.session(key).queue.iter().zip(changed).filter(|(_, was)| *was) {
+            self.save_queued(key, prompt, out);
+        }
+        if let Some(host) = self.session(key).row.host.filter(|_| was) {
+            self.save_turn(key, host, None, out);
+        }
     }
 }

@@ -1,0 +1,158 @@
+//! Requests to an agent for the steps of a restore, and the time that it has for them.
+
+use acp_wire::{Id, build, set_member};
+use acpd_api::RestoreLevel;
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::Batch;
+use crate::mcp::{Brought, Chosen};
+use crate::params::raw;
+use crate::requests::purpose::Purpose;
+use crate::session::kin::with_number;
+use crate::session::restore::{Progress, Step};
+use crate::session::{Session, State};
+use crate::timers::Timer;
+
+impl Hub {
+    /// Asks the agent for what its step wants.
+    pub(crate) fn ask_step(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(Progress { step, without_servers: bare, .. }) =
+            self.sessions.restore_mut(key).map(|restore| restore.progress)
+        else {
+            return;
+        };
+        if matches!(step, Step::List | Step::ListAll) {
+            return self.ask_page(key, None, out);
+        }
+        let (params, mut left_out) = self.params_again(key);
+        let mut params = Bytes::copy_from_slice(params.get().as_bytes());
+        let mut servers = Brought::default();
+        let slot = self.session(key).slot;
+        if !bare && (step == Step::New || self.profile_of(slot).restore_mcp) {
+            servers = self.servers_again(key);
+        } else {
+            params = set_member(&params, &["mcpServers"], b"[]");
+            left_out = self.has_servers(key).then(|| WITHHELD.to_owned()).into_iter().collect();
+        }
+        if step != Step::New {
+            let id = json!(self.session(key).row.agent_id).to_string();
+            params = set_member(&params, &["sessionId"], id.as_bytes());
+        }
+        if let Some(restore) = self.sessions.restore_mut(key) {
+            restore.left_out = left_out;
+        }
+        self.restore_ask(key, step.method(), &params, &servers, out);
+    }
+
+    /// Returns whether the session has MCP servers.
+    pub(crate) fn has_servers(&self, key: SessionKey) -> bool {
+        self.session(key).has_servers() || !self.chosen_again(key).names.is_empty()
+    }
+
+    /// The servers of the configuration as it is now. What is left out was told when the session was
+    /// made, and `agent show` tells it.
+    fn chosen_again(&self, key: SessionKey) -> Chosen {
+        let session = self.session(key);
+        let (slot, cwd) = (session.slot, session.row.cwd.clone());
+        let params = session.restore_params();
+        self.choose_servers(slot, &cwd, params.get().as_bytes())
+    }
+
+    /// The servers to bring, under the number that the session's tools know, if it has one.
+    fn servers_again(&mut self, key: SessionKey) -> Brought {
+        let chosen = self.chosen_again(key);
+        if chosen.has_builtin && self.session(key).kin.number.is_none() {
+            let number = self.ids.issue();
+            let session = self.session_mut(key);
+            let params = with_number(&session.row.params, number);
+            session.row.edit().params = params;
+            session.kin.number = Some(number);
+        }
+        let number = self.session(key).kin.number.filter(|_| chosen.has_builtin);
+        Brought { names: chosen.names, session: number }
+    }
+
+    pub(crate) fn restore_ask(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        params: &[u8],
+        servers: &Brought,
+        out: &mut Batch,
+    ) {
+        let slot = self.session(key).slot;
+        let Some(host) = self.processes[&slot].usable_host() else { return };
+        let renews = name == "session/new";
+        let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
+        let params = raw(params);
+        let line = build::request(&Id::issued(ask), name, &params);
+        self.host_write_with(slot, line, servers, out);
+        let timeout = self.profile_of(slot).restore_timeout;
+        let cap = self.now.after(timeout.saturating_mul(REPLAY_TIMES));
+        if let Some(restore) = self.sessions.restore_mut(key) {
+            restore.cap = cap;
+        }
+        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+    }
+
+    /// Asks for a page of the agent's list, in the directory of the session or anywhere.
+    pub(crate) fn ask_page(&mut self, key: SessionKey, cursor: Option<String>, out: &mut Batch) {
+        let Session { row, state, .. } = self.session(key);
+        let mut params = json!({});
+        if let Some(cursor) = cursor {
+            params["cursor"] = json!(cursor);
+        }
+        if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
+            params["cwd"] = json!(row.cwd);
+        }
+        self.restore_ask(
+            key,
+            "session/list",
+            params.to_string().as_bytes(),
+            &Brought::default(),
+            out,
+        );
+    }
+
+    pub(crate) fn ask_for_new(&mut self, key: SessionKey, out: &mut Batch) {
+        if let Some(restore) = self.sessions.restore_mut(key) {
+            restore.progress.step = Step::New;
+        }
+        self.ask_step(key, out);
+    }
+
+    /// Starts a lost session over for a queued prompt.
+    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        self.sessions.unroute(key);
+        if let Some(restore) = self.sessions.restore_mut(key) {
+            restore.progress.level = RestoreLevel::Reseeded;
+            restore.reason = Some(reason);
+        }
+        self.ask_for_new(key, out);
+    }
+
+    /// A long history takes its time, also that of a subagent; what counts is that it goes on.
+    pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
+        let now = self.now;
+        let timeout = self.profile_of(self.session(key).slot).restore_timeout;
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
+        let at = match restore.step() {
+            Step::Settle => now.after(QUIET).min(restore.cap),
+            Step::Load => now.after(timeout).min(restore.cap),
+            _ => return,
+        };
+        self.timers.set(Timer::Restore(key), at);
+    }
+}
+
+/// Notice of a restore with `restore_mcp = false`.
+const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
+
+/// A load that keeps talking ends after this many times `restore_timeout`.
+pub(crate) const REPLAY_TIMES: u64 = 10;
+
+/// Silence that ends a replay that continues after the response (ms) …
+pub(crate) const QUIET: u64 = 300;

@@ -1,0 +1,201 @@
+//! The end of a restore: what the session had set is set again, and then it is live.
+
+use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
+use acp_wire::{build, code};
+use acpd_api::{RestoreLevel, Restored, method};
+use serde_json::value::RawValue;
+
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::Batch;
+use crate::mcp::Brought;
+use crate::record::EventKind;
+use crate::session::replay::Gap;
+use crate::session::restore::{Event, Setting, option_map, values_of};
+use crate::session::{LateReplay, Session, State};
+
+impl Hub {
+    pub(crate) fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
+        let Some(setting) = restore.settings.pop_front() else {
+            return self.session_usable(key, out);
+        };
+        restore.setting = Some(setting.clone());
+        let session_id = self.session(key).row.agent_id.clone();
+        let none = Brought::default();
+        match setting {
+            Setting::Option { id, value } => {
+                let Ok(value) = RawValue::from_string(value) else {
+                    return self.next_setting(key, out);
+                };
+                let params = SetConfigOptionParams::new(&session_id, &id, &value);
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_config_option", &params, &none, out);
+            }
+            Setting::Mode(mode_id) => {
+                let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_mode", &params, &none, out);
+            }
+        }
+    }
+
+    /// The agent has accepted a setting. It may have shown another one in between, and its answer may show
+    /// that the setting is not in force after all.
+    pub(crate) fn setting_answered(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        out: &mut Batch,
+    ) -> Event<'static> {
+        let setting = self.sessions.restore_mut(key).and_then(|restore| restore.setting.clone());
+        if let Some(Setting::Mode(mode)) = &setting {
+            self.tell_mode(key, mode, None, out);
+        } else {
+            self.tell_options(key, result, None, out);
+        }
+        let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
+            (setting, values_of(result))
+        else {
+            return Event::Accepted;
+        };
+        let shown = option_map(options);
+        if let Some(restore) = self.sessions.restore_mut(key) {
+            restore.settings.retain(|setting| !setting.is_shown_by(&shown));
+            restore.shown_options = Some(options.to_owned());
+        }
+        if setting.is_shown_by(&shown) {
+            return Event::Accepted;
+        }
+        Event::Refused {
+            code: code::INTERNAL,
+            is_gone: false,
+            text: "the agent kept another value",
+        }
+    }
+
+    /// A setting, or all that are left, could not be set again: the conversation says so, and from now on
+    /// clients see what the agent has shown instead.
+    pub(crate) fn setting_failed(
+        &mut self,
+        key: SessionKey,
+        why: &str,
+        all: bool,
+        out: &mut Batch,
+    ) {
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
+        let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
+        if all {
+            failed.extend(restore.settings.drain(..));
+        }
+        let (mode, options) = (restore.shown_mode.clone(), restore.shown_options.clone());
+        let names: Vec<String> = failed.iter().map(Setting::to_string).collect();
+        let text = format!("{} could not be set again: {why}", names.join(", "));
+        self.notice(key, "warning", &text, out);
+        let shown = options.as_deref().map(option_map).unwrap_or_default();
+        for setting in failed {
+            match setting {
+                Setting::Mode(_) => {
+                    if let Some(mode) = &mode {
+                        self.session_mut(key).note_mode(mode.clone());
+                        self.tell_mode(key, mode, None, out);
+                    }
+                }
+                Setting::Option { id, .. } => {
+                    let Some(options) = &options else { continue };
+                    let row = self.session_mut(key).row.edit();
+                    match shown.get(&id) {
+                        Some(value) => row.options.insert(id, value.clone()),
+                        None => row.options.remove(&id),
+                    };
+                    self.show_options(key, options, None, out);
+                }
+            }
+        }
+    }
+
+    fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
+        if let Some(gap) = self.restored_with_gap(key)
+            && let Some(restore) = self.sessions.restore_mut(key)
+        {
+            restore.progress.level = RestoreLevel::Partial;
+            restore.reason = Some(gap.to_string());
+            // Once is enough.
+            let seen = restore.replay.seen();
+            self.session_mut(key).row.edit().replayable = seen;
+        }
+        let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
+        let State::Restoring(restore) = old else { return };
+        let now = self.now;
+        let session = self.session_mut(key);
+        (session.loads_cut_off, session.held_since) = (0, now);
+        let slot = self.session(key).slot;
+        let doubtful = self.session(key).doubtful;
+        if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
+            let (news, last_prompt) = restore.replay.finish();
+            if !news.is_empty() {
+                self.notice(key, "info", FROM_HISTORY, out);
+            }
+            for line in news {
+                self.append(key, EventKind::Imported, line, None, out);
+            }
+            self.session_mut(key).row.edit().last_prompt = last_prompt;
+        }
+        self.tell_announced(key, restore.announced, out);
+        let row = self.session_mut(key).row.edit();
+        row.restore = Some(restore.progress.level);
+        let level = restore.progress.level;
+        if matches!(level, RestoreLevel::Loaded | RestoreLevel::Partial) {
+            self.session_mut(key).late_replay = LateReplay::Possible;
+        }
+        if level != RestoreLevel::Renewed {
+            self.tell_restored(key, level, restore.reason.clone(), out);
+        }
+        if restore.progress.without_servers {
+            let text = "its MCP servers are left out: the agent did not load the session with them";
+            self.notice(key, "warning", text, out);
+        } else {
+            for text in restore.left_out {
+                self.notice(key, "warning", &text, out);
+            }
+        }
+        self.set_live(key, out);
+        self.note_success(slot, "session/load", out);
+        self.wake_session(key, out);
+        self.check_idle(slot, out);
+    }
+
+    /// Returns what the replay of a load lacks. A resume replays nothing, and what replays of a load that
+    /// was given up belongs to no other.
+    pub(crate) fn restored_with_gap(&mut self, key: SessionKey) -> Option<Gap> {
+        let Session { slot, doubtful, .. } = self.session(key);
+        let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
+        let compares = self.profile_of(*slot).replays && !is_doubtful;
+        let restore = self.sessions.restore_mut(key).filter(|_| compares)?;
+        let is_load = restore.replays() || restore.progress.level == RestoreLevel::Loaded;
+        if is_load { restore.replay.gap() } else { None }
+    }
+
+    pub(crate) fn tell_restored(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let restored = Restored {
+            session_id: session_id.into(),
+            level,
+            at: self.now.0,
+            reason: reason.map(Into::into),
+            gets: (level == RestoreLevel::Reseeded).then(|| self.reseeds_with(key)),
+        };
+        let line = build::notification(method::RESTORED, &restored);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+}
+
+/// Notice before lines that no client of acpd sent or saw.
+const FROM_HISTORY: &str =
+    "what follows comes from the agent's own history: acpd did not see it happen";
