@@ -26,10 +26,8 @@ pub(crate) enum Timer {
     Limit(SessionKey),
     /// A live session that nothing uses.
     Sleep(SessionKey),
-    /// The next deletion of unused sessions.
-    Unused,
-    /// Deleted sessions that can no longer be restored.
-    Aside,
+    /// The next look for sessions that are gone by themselves.
+    Lifecycle,
     /// The next look for sessions that the limits of the configuration let go.
     Retention,
     /// Clients that were expected to come back.

@@ -227,8 +227,7 @@ impl Hub {
                     self.services.on_terminal_deadline(&mut cx!(self, out), terminal);
                 }
                 Timer::Lent(call) => self.lent_call_late(call, out),
-                Timer::Unused => self.on_unused_timer(out),
-                Timer::Aside => self.on_aside_timer(out),
+                Timer::Lifecycle => self.on_lifecycle_timer(out),
                 Timer::Retention => self.on_retention_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
                 // The end of the batch tells them.

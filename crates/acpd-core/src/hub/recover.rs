@@ -90,8 +90,7 @@ impl Hub {
         for slot in hub.processes.keys().copied().collect::<Vec<_>>() {
             hub.watch_sleep(slot);
         }
-        hub.watch_unused();
-        hub.watch_aside(hub.now);
+        hub.watch_lives(hub.now);
         hub.watch_retention();
         for agent in hub.logins.profiles() {
             hub.watch_login(agent, out);

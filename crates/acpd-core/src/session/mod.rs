@@ -6,6 +6,7 @@ mod calls;
 pub(crate) mod child;
 mod fanout;
 pub(crate) mod kin;
+pub(crate) mod lifecycle;
 pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
@@ -14,7 +15,6 @@ mod restore_queue;
 pub(crate) mod table;
 mod title;
 pub(crate) mod turn;
-pub(crate) mod unused;
 pub(crate) mod way_out;
 pub(crate) mod work;
 

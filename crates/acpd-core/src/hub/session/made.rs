@@ -76,7 +76,7 @@ impl Hub {
         if let Some(client) = self.clients.get_mut(new.to.client) {
             client.made.insert(key);
         }
-        self.watch_unused();
+        self.watch_life(key);
         key
     }
 }

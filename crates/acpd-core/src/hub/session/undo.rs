@@ -1,31 +1,15 @@
-//! Sessions that a person has deleted, with `acpctl` or in an editor, until they are gone for good: in no list, with
-//! names that others may take, and brought back by `_acpd/session/undo`.
-//!
-//! ```text
-//!  session ── delete ──▶ kept aside ── undo ─▶ session, without a process
-//!     │                      └──────── its time is over ─▶ gone, also from its agent once that runs
-//!     └────── delete, now ─▶ gone
-//! ```
-//!
-//! Architecture invariant: an agent is asked to delete a session only when nothing can bring it back any more.
+//! Sessions that a person deletes, with `acpctl` or in an editor, and brings back with `_acpd/session/undo`;
+//! [`crate::session::lifecycle`] has the diagram.
 
-use acp_wire::{Id, build};
 use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
-use serde_json::json;
 
 use crate::clients::{Asked, Served};
 use crate::hub::Hub;
-use crate::hub::session::sessions::forget_journal;
-use crate::ids::{HostId, SessionKey, SlotId, Time};
+use crate::ids::{SessionKey, Time};
 use crate::input::Batch;
 use crate::params::read;
-use crate::record::{Dormant, Record, SessionRow};
-use crate::requests::purpose::Purpose;
+use crate::record::{Dormant, Record};
 use crate::session::table::Aside;
-use crate::timers::Timer;
-
-/// Time between two looks for an agent that has to be told (ms).
-const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
     pub(crate) fn session_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -71,7 +55,7 @@ impl Hub {
         }
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
-        self.watch_aside(self.now);
+        self.look_at(self.now.after(self.config.keep_deleted));
     }
 
     pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -97,55 +81,5 @@ impl Hub {
         let result = UndoResult { session, name_taken, kept };
         self.answer(asked.to, &result, out);
         Ok(())
-    }
-
-    /// Looks when the time of the first one is over, and not before this time.
-    pub(crate) fn watch_aside(&mut self, earliest: Time) {
-        let over = self.sessions.aside().filter_map(|row| self.kept_aside_until(row, 1));
-        if let Some(first) = over.min() {
-            self.timers.set(Timer::Aside, first.max(earliest));
-        }
-    }
-
-    /// Those whose time is over go when their agent can be told, and without that after as much time again.
-    pub(crate) fn on_aside_timer(&mut self, out: &mut Batch) {
-        let is_over = |row: &SessionRow, times| {
-            self.kept_aside_until(row, times).is_some_and(|at| at <= self.now)
-        };
-        let goes = |row: &&SessionRow| {
-            is_over(row, 2) || is_over(row, 1) && (self.teller(row).is_some() || !self.is_told(row))
-        };
-        let gone: Vec<SessionKey> = self.sessions.aside().filter(goes).map(|row| row.key).collect();
-        for key in gone {
-            let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
-            if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
-                let ask = Id::issued(self.ask(host, Purpose::Farewell, out));
-                let params = json!({ "sessionId": row.agent_id });
-                self.host_write(slot, build::request(&ask, "session/delete", &params), out);
-            }
-            self.forget_keys(key);
-            forget_journal(key, out);
-        }
-        // Those that are left wait for their agents.
-        self.watch_aside(self.now.after(PAUSE));
-    }
-
-    /// When its time, or a multiple of that, is over.
-    fn kept_aside_until(&self, row: &SessionRow, times: u64) -> Option<Time> {
-        Some(row.removed?.after(self.config.keep_deleted.saturating_mul(times)))
-    }
-
-    /// Returns whether to ask the agent to delete its copy: it can, and no other session of acpd is
-    /// that copy.
-    fn is_told(&self, row: &SessionRow) -> bool {
-        let is_it = |other: &SessionRow| other.agent == row.agent && other.agent_id == row.agent_id;
-        self.processes.known(&row.agent).capabilities.delete
-            && !self.sessions.values().any(|session| is_it(&session.row))
-    }
-
-    /// A process of its agent, if one runs.
-    fn teller(&self, row: &SessionRow) -> Option<(SlotId, HostId)> {
-        let mut slots = self.processes.of_profile(&row.agent).into_iter();
-        slots.find_map(|slot| Some((slot, self.processes[&slot].usable_host()?)))
     }
 }
