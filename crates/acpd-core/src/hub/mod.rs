@@ -34,7 +34,7 @@ use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
-use crate::mcp::calls::Calls;
+use crate::mcp::client_servers::Calls;
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::questions::Questions;

@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
-use crate::mcp::calls::Calls;
+use crate::mcp::client_servers::Calls;
 use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::{Config, Profile};

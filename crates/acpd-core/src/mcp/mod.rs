@@ -27,8 +27,8 @@
 //! Architecture invariant: what a server of the configuration refers to never comes into the hub, so it
 //! can be in no record, no journal and no error.
 
-pub(crate) mod calls;
-pub(crate) mod client_mcp;
+pub(crate) mod client_servers;
+pub(crate) mod server_list;
 
 use acp_wire::{Id, Message, locate, remove_member, splice};
 use bytes::Bytes;

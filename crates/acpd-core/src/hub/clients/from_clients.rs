@@ -29,7 +29,7 @@ use crate::hub::Hub;
 use crate::hub::session::naming::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
-use crate::mcp::client_mcp::MESSAGE;
+use crate::mcp::server_list::MESSAGE;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Profile;

@@ -23,7 +23,7 @@ use crate::hash::hash;
 use crate::hub::Hub;
 use crate::ids::{HostId, Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::mcp::client_mcp::{MESSAGE, undeclared};
+use crate::mcp::server_list::{MESSAGE, undeclared};
 use crate::own::OWN;
 use crate::params::raw_at;
 use crate::process::slot::{Parked, Slot, WaitFor, Waiting};

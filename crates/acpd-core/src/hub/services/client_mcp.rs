@@ -30,8 +30,8 @@ use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, Requester, SessionKey, SlotId};
 use crate::input::Batch;
-use crate::mcp::calls::{Call, Caller, Ended};
-use crate::mcp::client_mcp::{
+use crate::mcp::client_servers::{Call, Caller, Ended};
+use crate::mcp::server_list::{
     Declared, MESSAGE, Server, each, is_in_client, items, label, list, server_id, told, with_id,
     with_list,
 };

@@ -28,7 +28,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::mcp::client_mcp::undeclared;
+use crate::mcp::server_list::undeclared;
 use crate::params::{own_meta, raw, raw_at, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Sharing;

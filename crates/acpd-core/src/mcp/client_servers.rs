@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::event::Answer;
 use crate::ids::{ClientId, HostId, InteractionId, Requester};
 use crate::input::{Batch, Effect, ToClient};
-use crate::mcp::client_mcp::{Server, with_id};
+use crate::mcp::server_list::{Server, with_id};
 use crate::record::Record;
 
 /// Calls of one process to one client that may be open at once, and of all tools of acpd.
