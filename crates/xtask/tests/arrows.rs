@@ -120,7 +120,7 @@ const CORE: [(&str, &[&str]); 30] = [
     ("shutdown", &["ids"]),
     ("timing", &[]),
     ("tally", &["timing"]),
-    ("mcp", &["event", "ids", "input", "profile", "record"]),
+    ("mcp", &["cx", "event", "fault", "ids", "params", "profile", "record", "timers"]),
     ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),

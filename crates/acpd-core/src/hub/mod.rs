@@ -34,7 +34,7 @@ use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
-use crate::mcp::client_servers::Calls;
+use crate::mcp::client_servers::{CallEnd, ClientServers};
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::questions::Questions;
@@ -63,7 +63,7 @@ pub struct Hub {
     clients: Clients,
     questions: Questions,
     services: AgentServices,
-    calls: Calls,
+    client_servers: ClientServers,
     requests: Requests,
     decisions: Decisions,
     budget: Budget,
@@ -226,7 +226,9 @@ impl Hub {
                 Timer::Terminal(terminal) => {
                     self.services.on_terminal_deadline(&mut cx!(self, out), terminal);
                 }
-                Timer::Lent(call) => self.lent_call_late(call, out),
+                Timer::Lent(call) => {
+                    self.end_server_calls(&CallEnd::Deadline(call), out);
+                }
                 Timer::Lifecycle => self.on_lifecycle_timer(out),
                 Timer::Retention => self.on_retention_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),

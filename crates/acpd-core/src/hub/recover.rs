@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
-use crate::mcp::client_servers::Calls;
+use crate::mcp::client_servers::{ClientServers, MESSAGE};
 use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::{Config, Profile};
@@ -117,7 +117,7 @@ impl Hub {
             prompt_keys: take(&mut snapshot.prompt_keys),
             questions: Questions::default(),
             services: AgentServices::default(),
-            calls: Calls::default(),
+            client_servers: ClientServers::default(),
             requests: Requests::default(),
             looks: Looks::default(),
             timers: Timers::default(),
@@ -306,13 +306,16 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
-        let is_other = self.recover_agent_request(&row, out)
-            || self.call_again(&row, out)
-            || self.say_last_word(&row, out);
-        if is_other {
+        if self.recover_agent_request(&row, out) || self.say_last_word(&row, out) {
             return;
         }
-        let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
+        let line = row.line.clone();
+        let Ok(acp_wire::Message::Request { id, method, .. }) = acp_wire::parse(&line) else {
+            return;
+        };
+        if method == MESSAGE {
+            return self.on_server_call(row, false, out);
+        }
         let Ok((_, question)) = Question::read(&row.line) else { return };
         if let Some(key) = row.session {
             let Some(session) = self.sessions.get(&key) else { return };

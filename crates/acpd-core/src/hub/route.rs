@@ -1,6 +1,6 @@
 //! The reactions to events of machines: who reacts, and in which order.
 
-use crate::event::EngineEvent;
+use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
 use crate::input::{Batch, Effect, ToClient};
 use crate::record::EventKind;
@@ -16,8 +16,22 @@ impl Hub {
         for event in events {
             match event {
                 EngineEvent::AgentAnswered(answer) => self.write_answer(Some(answer), out),
+                EngineEvent::ProcessNotified(Answer { host, line }) => {
+                    let slot = self.processes.slot_of(host).filter(|slot| !self.is_clogged(*slot));
+                    if let Some(slot) = slot.filter(|_| !self.store_health.is_failing()) {
+                        self.host_write(slot, line, out);
+                    }
+                }
+                EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line, out),
                 EngineEvent::ClientAsked { client, line } => {
                     out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                }
+                EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line, out),
+                EngineEvent::ServersChanged { session, servers } => {
+                    self.sessions.keep_servers(session, servers, out);
+                }
+                EngineEvent::SessionNoticed { session, severity, text } => {
+                    self.notice(session, severity, &text, out);
                 }
                 EngineEvent::SessionUpdated { session, line } => {
                     self.append(session, EventKind::Update, line, None, out);

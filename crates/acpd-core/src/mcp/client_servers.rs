@@ -1,113 +1,360 @@
-//! Open calls of MCP servers that live in a client. Only [`Calls`] knows which are open; the hub knows
-//! which clients are connected, and gives the answers that it gets back to the agents and tools.
+//! MCP servers that live in a client (`"type":"acp"`): the agent speaks with them through acpd.
 //!
-//! A call of an agent is on disk from its start to its end: each end here is a record.
+//! ```text
+//!  session/new, load ─▶ declared: a number for the agent, and the client that has it ─▶ kept with the session
+//!
+//!  mcp/message of the agent ─▶ its client is here, or comes back ─▶ asked ─▶ answered
+//!     │                                                               │ gone for good, cancelled
+//!     └── no client has the server ───────────────────────────────────┴────────────▶ refused
+//! ```
+//!
+//! A call names its client by the number in the session's list ([`server_list`]), which stays the same over
+//! all connections of the client: calls of a client that is away wait for its next connection.
+//!
+//! [`server_list`]: crate::mcp::server_list
+//!
+//! | Input | Handler |
+//! | --- | --- |
+//! | a client opens a session with servers | `on_session_opened` |
+//! | call of an agent, of a tool of acpd | `on_agent_call`, `on_tool_call` |
+//! | answer, notification of a client | `on_client_answer`, `on_client_notification` |
+//! | a client is back | `on_client_back` |
+//! | a call is cancelled or late; its caller, client or session is gone | `on_call_end` |
+//!
+//! Architecture invariant: a call of an agent is on disk until it is answered, and is given to one client once:
+//! again only to one that came back without it. A call of a tool ends with the connection that made it.
 
 use std::collections::BTreeMap;
 
-use acp_wire::{ErrorObject, Id, build, code, set_id, str_at};
+use acp_wire::bound::NAME;
+use acp_wire::{ErrorObject, Id, Message, build, clipped, code, set_id, str_at};
+use acpd_api::{McpCallParams, Reason, method};
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::event::Answer;
-use crate::ids::{ClientId, HostId, InteractionId, Requester};
-use crate::input::{Batch, Effect, ToClient};
-use crate::mcp::server_list::{Server, with_id};
-use crate::record::Record;
+use crate::cx::Cx;
+use crate::event::{Answer, EngineEvent};
+use crate::fault::Fault;
+use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey};
+use crate::mcp::McpAgent;
+use crate::mcp::server_list::{
+    Lenders, LentServer, array, find, is_in_client, items, label, lent, taken_over, with_id,
+};
+use crate::params::read;
+use crate::record::{InteractionRow, Record};
+use crate::timers::Timer;
+
+/// The method by which agents and servers speak.
+pub(crate) const MESSAGE: &str = "mcp/message";
 
 /// Calls of one process to one client that may be open at once, and of all tools of acpd.
 const OPEN: usize = 64;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Caller {
+/// How long a client may take to answer a tool (ms).
+const TOOL_TIMEOUT: u64 = 20_000;
+
+#[derive(Debug)]
+enum Caller {
     /// An agent, with its own id of the request.
-    Agent { host: HostId, request: Id },
+    Agent(HostId, Id),
     /// A tool of acpd, as a client.
-    Client(Requester),
+    Tool(Requester),
 }
 
 impl Caller {
-    pub(crate) fn of_host(&self) -> Option<HostId> {
+    fn host(&self) -> Option<HostId> {
         match self {
-            Caller::Agent { host, .. } => Some(*host),
-            Caller::Client(_) => None,
+            Caller::Agent(host, _) => Some(*host),
+            Caller::Tool(_) => None,
         }
-    }
-
-    pub(crate) fn of_client(&self) -> Option<ClientId> {
-        match self {
-            Caller::Agent { .. } => None,
-            Caller::Client(to) => Some(to.client),
-        }
-    }
-
-    pub(crate) fn is_agent(&self, of: HostId, asked: &Id) -> bool {
-        matches!(self, Caller::Agent { host, request } if *host == of && request == asked)
-    }
-
-    pub(crate) fn is_client(&self, of: &Requester) -> bool {
-        matches!(self, Caller::Client(to) if to == of)
     }
 }
 
-/// The answer to a call, for who has made it.
+/// Why calls end without an answer of their client.
 #[derive(Debug)]
-pub(crate) enum Ended {
-    Agent(Answer),
-    Client(Requester, Bytes),
+pub(crate) enum CallEnd<'a> {
+    AgentCancel(HostId, &'a Id),
+    ToolCancel(&'a Requester),
+    /// The client has not answered a tool in time.
+    Deadline(InteractionId),
+    /// The client with this number does not come back.
+    ClientGone(u64),
+    /// A client with this number has the servers with these numbers from now on.
+    TakenOver(u64, &'a [u64]),
+    /// A session with these servers is deleted.
+    SessionDeleted(&'a [LentServer]),
+    ProcessGone(HostId),
+    /// The connection of tools has ended.
+    ToolGone(ClientId),
+}
+
+impl CallEnd<'_> {
+    fn is_of(&self, id: InteractionId, call: &Call) -> bool {
+        match (self, &call.caller) {
+            (CallEnd::AgentCancel(host, id), Caller::Agent(of, request)) => {
+                host == of && *id == request
+            }
+            (CallEnd::ToolCancel(to), Caller::Tool(of)) => *to == of,
+            (CallEnd::ProcessGone(host), Caller::Agent(of, _)) => host == of,
+            (CallEnd::ToolGone(client), Caller::Tool(of)) => *client == of.client,
+            (CallEnd::Deadline(late), _) => *late == id,
+            (CallEnd::ClientGone(client), _) => *client == call.server.client,
+            (CallEnd::TakenOver(client, servers), _) => {
+                *client != call.server.client && servers.contains(&call.server.number)
+            }
+            (CallEnd::SessionDeleted(servers), _) => {
+                servers.iter().any(|server| server.number == call.server.number)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the error for the caller, unless that is gone.
+    fn error(&self, label: &str) -> Option<ErrorObject> {
+        Some(match self {
+            CallEnd::AgentCancel(..) => cancelled("cancelled by the agent"),
+            CallEnd::ToolCancel(_) => cancelled("cancelled by the client"),
+            CallEnd::Deadline(_) => {
+                let text =
+                    format!("the client did not answer for its MCP server `{label}` in time");
+                ErrorObject::new(code::INTERNAL, text)
+            }
+            CallEnd::ClientGone(_) | CallEnd::TakenOver(..) => client_gone(label),
+            CallEnd::SessionDeleted(_) => {
+                ErrorObject::new(code::INTERNAL, "the session was deleted")
+            }
+            CallEnd::ProcessGone(_) | CallEnd::ToolGone(_) => return None,
+        })
+    }
+}
+
+fn cancelled(text: &str) -> ErrorObject {
+    ErrorObject::new(code::CANCELLED, text)
 }
 
 /// A call that a client has not answered.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) caller: Caller,
+struct Call {
+    caller: Caller,
     /// As the agent sent it.
-    pub(crate) line: Bytes,
-    /// The answering client, or a placeholder while it has no connection.
-    pub(crate) client: ClientId,
-    pub(crate) server: Server,
-    pub(crate) label: String,
+    line: Bytes,
+    server: LentServer,
 }
 
 impl Call {
-    fn give(&self, id: InteractionId, out: &mut Batch) {
-        let line = with_id(&self.line, &["params", "serverId"], &self.server.id);
-        let line = set_id(&line, &Id::issued(id.0));
-        out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
+    /// Finds the server that a line of an agent calls.
+    fn of_agent(
+        lenders: Lenders<'_>,
+        lists: impl Iterator<Item = Bytes>,
+        (host, id): (HostId, Id),
+        line: &Bytes,
+    ) -> Result<Call, ErrorObject> {
+        let name = str_at(line, &["params", "serverId"]).ok_or_else(|| {
+            ErrorObject::new(code::INVALID_PARAMS, "`serverId` is missing or no text")
+        })?;
+        let server = find(lists, &name).ok_or_else(|| {
+            let text = format!("no session of this agent has an MCP server `{name}` in a client");
+            ErrorObject::new(code::NOT_FOUND, text)
+        })?;
+        lenders(server.client).ok_or_else(|| client_gone(&server.label))?;
+        Ok(Call { caller: Caller::Agent(host, id), line: line.clone(), server })
     }
 
-    /// Notifies its client that the answer is no longer needed.
-    fn stop(&self, id: InteractionId, out: &mut Batch) {
-        let line =
-            build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id.0) }));
-        out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
+    fn ask(&self, id: InteractionId) -> EngineEvent {
+        let line = with_id(&self.line, &["params", "serverId"], &self.server.id);
+        EngineEvent::LenderAsked {
+            client: self.server.client,
+            line: set_id(&line, &Id::issued(id.0)),
+        }
     }
 
     /// Returns the answer for the caller, under the caller's id.
-    fn ended(self, line: &Bytes) -> Ended {
+    fn answered(self, line: &Bytes) -> EngineEvent {
         match self.caller {
-            Caller::Agent { host, request } => {
-                Ended::Agent(Answer { host, line: set_id(line, &request) })
+            Caller::Agent(host, id) => {
+                EngineEvent::AgentAnswered(Answer { host, line: set_id(line, &id) })
             }
-            Caller::Client(to) => {
+            Caller::Tool(to) => {
                 let line = set_id(line, &to.id);
-                Ended::Client(to, line)
+                EngineEvent::ClientAnswered { to, line }
             }
         }
     }
 }
 
+fn client_gone(label: &str) -> ErrorObject {
+    let text = format!("the client that has the MCP server `{label}` is gone");
+    ErrorObject::new(code::NOT_FOUND, text)
+}
+
+/// A session that a client opens, and what the client may do.
+#[derive(Debug)]
+pub(crate) struct OpenedSession<'a> {
+    pub(crate) key: SessionKey,
+    pub(crate) agent: McpAgent<'a>,
+    /// A process has the session, or gets it just now.
+    pub(crate) is_held: bool,
+    /// The servers that it has.
+    pub(crate) servers: Bytes,
+    /// The number of the client.
+    pub(crate) client: u64,
+    /// The client runs under no agent.
+    pub(crate) is_trusted: bool,
+    pub(crate) may_control: bool,
+}
+
+/// Reads the params of `_acpd/mcp/call`.
+///
+/// # Errors
+/// When they are no params, or of another method than tools may call.
+pub(crate) fn tool_call(params: Option<&RawValue>) -> Result<McpCallParams, Fault> {
+    let params: McpCallParams = read(params)?;
+    if ["tools/list", "tools/call"].contains(&params.method.as_str()) {
+        return Ok(params);
+    }
+    let text = format!("`{}` calls only `tools/list` and `tools/call`", method::MCP_CALL);
+    Err(Fault::invalid(text))
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct ClientServers {
     open: BTreeMap<InteractionId, Call>,
 }
 
-impl Calls {
+impl ClientServers {
+    /// Takes the servers that a client brings when it opens a session. If no process holds the session,
+    /// each is added or replaces the one of the same name; a process gets no servers later than its session.
+    /// Returns the names of those that were ignored.
+    pub(crate) fn on_session_opened(
+        &mut self,
+        cx: &mut Cx<'_>,
+        lenders: Lenders<'_>,
+        session: &OpenedSession<'_>,
+        given: &Bytes,
+    ) -> (Vec<String>, Vec<EngineEvent>) {
+        let OpenedSession { key, client, is_held, is_trusted, .. } = *session;
+        let (mut kept, mut events) = (session.servers.clone(), Vec::new());
+        let taken = taken_over(&kept, given, client, lenders).filter(|_| is_trusted);
+        if let Some((list, taken)) = taken {
+            kept = list;
+            events.push(EngineEvent::ServersChanged { session: key, servers: kept.clone() });
+            let lost = self.on_call_end(cx, &CallEnd::TakenOver(client, &taken));
+            events.extend(lost.into_iter().flatten());
+        }
+        let mut known = items(&kept);
+        let namesake = |item: &Bytes| known.iter().position(|other| label(other) == label(item));
+        let is_known = |item: &Bytes| {
+            namesake(item).is_some_and(|at| match LentServer::of(&known[at]) {
+                _ if !is_in_client(item) => same_json(&known[at], item),
+                // The owner of each client's server is known here.
+                server => is_trusted || server.is_some_and(|server| server.client == client),
+            })
+        };
+        let mut brought = items(given);
+        brought.retain(|item| !label(item).is_empty() && !is_known(item));
+        let names: Vec<String> = brought.iter().map(|item| label(item)).collect();
+        if brought.is_empty() || !is_trusted || !session.may_control {
+            return (names, events);
+        }
+        if is_held {
+            // The process does not get these servers; tools of acpd can ask them.
+            brought.retain(|item| is_in_client(item) && namesake(item).is_none());
+        }
+        let (declared, left_out) = session.agent.declare(cx.ids, client, &array(&brought));
+        for server in items(&declared) {
+            match known.iter().position(|other| label(other) == label(&server)) {
+                Some(at) => known[at] = server,
+                None => known.push(server),
+            }
+        }
+        if !brought.is_empty() {
+            let warning =
+                |text| EngineEvent::SessionNoticed { session: key, severity: "warning", text };
+            events.extend(left_out.into_iter().filter(|_| !is_held).map(warning));
+            events.push(EngineEvent::ServersChanged { session: key, servers: array(&known) });
+        }
+        (if is_held { names } else { Vec::new() }, events)
+    }
+
+    /// Handles `mcp/message` of an agent, with a server of one of the lists; `is_new` is `false` for a call
+    /// of the last daemon.
+    pub(crate) fn on_agent_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        lenders: Lenders<'_>,
+        lists: impl Iterator<Item = Bytes>,
+        row: InteractionRow,
+        is_new: bool,
+    ) -> Vec<EngineEvent> {
+        let Ok(Message::Request { id: request, .. }) = acp_wire::parse(&row.line) else {
+            return Vec::new();
+        };
+        let (id, host) = (row.id, row.host);
+        let call = Call::of_agent(lenders, lists, (host, request.clone()), &row.line);
+        match call.and_then(|call| self.check_room(&call).map(|()| call)) {
+            Ok(call) => {
+                if is_new {
+                    cx.out.durable = true;
+                    cx.out.records.push(Record::Interaction(row));
+                }
+                self.open(id, call)
+            }
+            Err(error) => {
+                if !is_new {
+                    cx.out.records.push(Record::InteractionGone { id });
+                }
+                let line = build::error(&request, &error);
+                vec![EngineEvent::AgentAnswered(Answer { host, line })]
+            }
+        }
+    }
+
+    /// Handles `_acpd/mcp/call` of a tool, for a session with these servers.
+    pub(crate) fn on_tool_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        lenders: Lenders<'_>,
+        to: &Requester,
+        params: &McpCallParams,
+        (session, servers): (SessionKey, &Bytes),
+    ) -> Result<Vec<EngineEvent>, Fault> {
+        let McpCallParams { server: wanted, method, params, .. } = params;
+        let mut lent = lent(servers).into_iter();
+        let server = lent.find(|it| it.label == *wanted && it.is_connected(lenders));
+        let server = server.ok_or_else(|| {
+            let text = format!("no client that is connected lends the session a server `{wanted}`");
+            Fault::new(Reason::Invalid, text).with_code(code::NOT_FOUND)
+        })?;
+        let id = InteractionId(cx.ids.issue());
+        let message = json!({
+            "serverId": server.id,
+            "requestId": format!("acpd-{}", id.text()),
+            "method": method,
+            "params": params,
+        });
+        let line = build::request(&Id::issued(id.0), MESSAGE, &message);
+        let call = Call { caller: Caller::Tool(to.clone()), line, server };
+        self.check_room(&call).map_err(|error| Fault::new(Reason::TooMany, error.message))?;
+        let mut events = Vec::new();
+        if method == "tools/call" {
+            let given = params.as_ref().map_or("", |params| params.get());
+            let tool = str_at(given.as_bytes(), &["name"]).unwrap_or_default();
+            let (tool, label) = (clipped(&tool, NAME), clipped(&call.server.label, NAME));
+            let text = format!("a tool of the agent called `{tool}` of the MCP server `{label}`");
+            events.push(EngineEvent::SessionNoticed { session, severity: "info", text });
+        }
+        events.extend(self.open(id, call));
+        cx.timers.set(Timer::Lent(id), cx.now.after(TOOL_TIMEOUT));
+        Ok(events)
+    }
+
     /// # Errors
     /// When the process has too many calls open at this client.
-    pub(crate) fn check_room(&self, call: &Call) -> Result<(), ErrorObject> {
-        let of = call.caller.of_host();
-        let same = |open: &&Call| open.client == call.client && open.caller.of_host() == of;
+    fn check_room(&self, call: &Call) -> Result<(), ErrorObject> {
+        let same = |open: &&Call| {
+            open.server.client == call.server.client && open.caller.host() == call.caller.host()
+        };
         if self.open.values().filter(same).count() >= OPEN {
             let text = format!("{OPEN} calls of MCP servers of this client are open already");
             return Err(ErrorObject::new(code::INTERNAL, text));
@@ -115,108 +362,89 @@ impl Calls {
         Ok(())
     }
 
-    /// A new call, or one of the last daemon. Its client gets it if it is there, else when it comes back.
-    pub(crate) fn open(&mut self, id: InteractionId, call: Call, is_there: bool, out: &mut Batch) {
-        if is_there {
-            call.give(id, out);
-        }
+    /// Gives a new call to its client if that is here, else when it comes back.
+    fn open(&mut self, id: InteractionId, call: Call) -> Vec<EngineEvent> {
+        let asked = call.ask(id);
         self.open.insert(id, call);
+        vec![asked]
     }
 
     pub(crate) fn is_open(&self, id: InteractionId) -> bool {
         self.open.contains_key(&id)
     }
 
-    /// Moves the calls of one connection to another one of the same client.
-    pub(crate) fn rename(&mut self, old: ClientId, new: ClientId) {
-        for call in self.open.values_mut().filter(|call| call.client == old) {
-            call.client = new;
-        }
+    /// Gives the client with this number, which has come back, the calls that it does not have.
+    pub(crate) fn on_client_back(&self, client: u64, has: &[Id]) -> Vec<EngineEvent> {
+        let has: Vec<u64> = has.iter().filter_map(Id::as_issued).collect();
+        let missing = self.open.iter().filter(|(id, _)| !has.contains(&id.0));
+        let its = missing.filter(|(_, call)| call.server.client == client);
+        its.map(|(id, call)| call.ask(*id)).collect()
     }
 
-    /// A client has come back: it is given the calls that it does not have.
-    pub(crate) fn give_missing(&self, client: ClientId, has: &[Id], out: &mut Batch) {
-        let is_missing = |id: &InteractionId| !has.iter().any(|had| had.as_issued() == Some(id.0));
-        for (id, call) in &self.open {
-            if call.client == client && is_missing(id) {
-                call.give(*id, out);
-            }
-        }
-    }
-
-    /// A client's answer; nothing if it is none to a call of its own.
-    pub(crate) fn answered(
+    /// Handles an answer of the client with this number. Returns `None` if it answers no call.
+    pub(crate) fn on_client_answer(
         &mut self,
-        client: ClientId,
+        cx: &mut Cx<'_>,
+        client: u64,
         id: &Id,
         line: &Bytes,
-        out: &mut Batch,
-    ) -> Option<Ended> {
+    ) -> Option<Vec<EngineEvent>> {
         let id = id.as_issued().map(InteractionId)?;
-        self.open.get(&id).filter(|call| call.client == client)?;
-        Some(self.end(id, out)?.ended(line))
+        self.open.get(&id).filter(|call| call.server.client == client)?;
+        Some(vec![self.end(cx, id)?.answered(line)])
     }
 
-    /// News of a client about a call that it works on, for each process that has made such a call: two
-    /// sessions may have the same server, and agents count as they like. Tools hear none.
-    pub(crate) fn news(&self, client: ClientId, line: &Bytes) -> Vec<Answer> {
+    /// Handles `mcp/message` of a client about a call that it works on. Each process that has made such a call
+    /// gets it: two sessions may have the same server, and agents count as they like. Tools do not.
+    pub(crate) fn on_client_notification(&self, client: u64, line: &Bytes) -> Vec<EngineEvent> {
         let (server, request) = (["params", "serverId"], ["params", "requestId"]);
         let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else {
             return Vec::new();
         };
         let is_about = |call: &&Call| {
             let is_it = str_at(&call.line, &request).is_some_and(|request| request == of);
-            call.client == client && call.server.id == id && is_it
+            call.server.client == client && call.server.id == id && is_it
         };
         let about = self.open.values().filter(is_about);
         let line = |call: &Call| with_id(line, &server, &call.server.name());
-        let told = |call: &Call| Some(Answer { host: call.caller.of_host()?, line: line(call) });
-        about.filter_map(told).collect()
+        let news = |call: &Call| Some(Answer { host: call.caller.host()?, line: line(call) });
+        about.filter_map(news).map(EngineEvent::ProcessNotified).collect()
     }
 
-    pub(crate) fn which(&self, is_meant: impl Fn(&Call) -> bool) -> Vec<InteractionId> {
-        self.open.iter().filter(|(_, call)| is_meant(call)).map(|(id, _)| *id).collect()
-    }
-
-    /// Answers a call with an error, whether or not its client works on it. A client that is away learns
-    /// of it when it comes back with the call.
-    pub(crate) fn withdraw(
+    /// Ends calls, whether or not their clients work on them; their callers get an error. Returns `None` if
+    /// there are none.
+    pub(crate) fn on_call_end(
         &mut self,
-        id: InteractionId,
-        error: impl Fn(&Call) -> ErrorObject,
-        is_there: impl Fn(ClientId) -> bool,
-        out: &mut Batch,
-    ) -> Option<Ended> {
-        let call = self.open.get(&id)?;
-        if is_there(call.client) {
-            call.stop(id, out);
+        cx: &mut Cx<'_>,
+        why: &CallEnd<'_>,
+    ) -> Option<Vec<EngineEvent>> {
+        let meant = self.open.iter().filter(|(id, call)| why.is_of(**id, call));
+        let meant: Vec<InteractionId> = meant.map(|(id, _)| *id).collect();
+        let mut events = Vec::new();
+        for id in meant {
+            let Some(call) = self.end(cx, id) else { continue };
+            // A client that is away learns of it when it comes back with the call.
+            let asked = json!({ "requestId": Id::issued(id.0) });
+            let line = build::notification("$/cancel_request", &asked);
+            events.push(EngineEvent::LenderAsked { client: call.server.client, line });
+            let error = why.error(&call.server.label);
+            let line = error.map(|error| build::error(&Id::null(), &error));
+            events.extend(line.map(|line| call.answered(&line)));
         }
-        let call = self.end(id, out)?;
-        let line = build::error(&Id::null(), &error(&call));
-        Some(call.ended(&line))
+        (!events.is_empty()).then_some(events)
     }
 
-    /// The caller is gone.
-    pub(crate) fn drop_caller(
-        &mut self,
-        is_gone: impl Fn(&Caller) -> bool,
-        is_there: impl Fn(ClientId) -> bool,
-        out: &mut Batch,
-    ) {
-        let gone = self.which(|call| is_gone(&call.caller));
-        for id in gone {
-            let call = self.end(id, out).filter(|call| is_there(call.client));
-            if let Some(call) = call {
-                call.stop(id, out);
-            }
-        }
-    }
-
-    fn end(&mut self, id: InteractionId, out: &mut Batch) -> Option<Call> {
+    fn end(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Option<Call> {
         let done = self.open.remove(&id)?;
-        if done.caller.of_host().is_some() {
-            out.records.push(Record::InteractionGone { id });
+        match done.caller {
+            Caller::Agent(..) => cx.out.records.push(Record::InteractionGone { id }),
+            Caller::Tool(_) => cx.timers.clear(Timer::Lent(id)),
         }
         Some(done)
     }
+}
+
+fn same_json(one: &[u8], other: &[u8]) -> bool {
+    let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    one == other || read(one) == read(other)
 }

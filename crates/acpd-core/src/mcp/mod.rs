@@ -30,11 +30,17 @@
 pub(crate) mod client_servers;
 pub(crate) mod server_list;
 
-use acp_wire::{Id, Message, locate, remove_member, splice};
-use bytes::Bytes;
-use serde_json::json;
+use std::collections::BTreeSet;
 
-use crate::profile::McpServer;
+use acp_wire::acp::AgentCapabilities;
+use acp_wire::{Id, Message, locate, remove_member, splice};
+use acpd_api::{McpInfo, McpKind};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::ids::IdSource;
+use crate::mcp::server_list::{LentServer, each, label, server_id, with_id};
+use crate::profile::{McpServer, Workspaces};
 
 /// How a line with names begins. No client can have this written for it: the lines of the methods that
 /// bring servers are always made here.
@@ -42,6 +48,102 @@ const MARK: &[u8] = b"{\"_acpd\":{\"mcp\":";
 
 /// The methods that bring servers to an agent.
 const METHODS: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
+
+/// The agent of a session with MCP servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct McpAgent<'a> {
+    /// Name of its profile.
+    pub(crate) name: &'a str,
+    pub(crate) capabilities: AgentCapabilities,
+    /// Servers of the configuration for it.
+    pub(crate) configured: &'a [McpServer],
+}
+
+impl McpAgent<'_> {
+    fn takes(&self, kind: McpKind) -> bool {
+        match kind {
+            McpKind::Stdio => true,
+            McpKind::Http => self.capabilities.mcp_http,
+            McpKind::Sse => self.capabilities.mcp_sse,
+        }
+    }
+
+    /// Why it does not get a server that it does not take.
+    fn refusal(&self, server: &McpServer) -> String {
+        format!("agent `{}` does not take servers of type `{}`", self.name, server.kind)
+    }
+
+    /// Chooses servers of the configuration for a session in `cwd`, whose client gave `params`.
+    pub(crate) fn choose(&self, cwd: &str, params: &[u8]) -> Chosen {
+        let own = own_names(params);
+        let mut chosen = Chosen::default();
+        for server in self.configured {
+            let applies = server.workspace.as_ref().is_none_or(|globs| globs.contain(cwd));
+            if !applies || own.contains(&server.name) {
+                continue;
+            }
+            if self.takes(server.kind) {
+                chosen.has_builtin |= server.builtin;
+                chosen.names.push(server.name.clone());
+            } else {
+                chosen.left_out.push(left_out(&server.name, &self.refusal(server)));
+            }
+        }
+        chosen
+    }
+
+    /// Gives the servers in a list that live in the client with this number ids of acpd's. Returns sentences
+    /// about those that the agent does not get.
+    pub(crate) fn declare(
+        &self,
+        ids: &mut IdSource,
+        client: u64,
+        given: &Bytes,
+    ) -> (Bytes, Vec<String>) {
+        let mut left_out = Vec::new();
+        let takes = self.capabilities.mcp_acp;
+        let declared = each(given, |item| {
+            let (agent, label) = (self.name, label(item));
+            if !takes {
+                left_out.push(format!(
+                    "the MCP server `{label}` of the client was left out: agent `{agent}` does not take servers of type `acp`"
+                ));
+            }
+            let Some(id) = server_id(item) else { return takes.then(|| item.clone()) };
+            let server = LentServer { number: ids.issue(), client, id, label };
+            Some(with_id(item, &["serverId"], &server.kept()))
+        });
+        (declared, left_out)
+    }
+
+    /// Facts about the servers of the configuration, for an agent whose capabilities may be unknown.
+    pub(crate) fn infos(&self, is_known: bool) -> Vec<McpInfo> {
+        let globs = |server: &McpServer| {
+            let globs = server.workspace.iter().flat_map(Workspaces::texts);
+            globs.map(Into::into).collect()
+        };
+        let info = |server: &McpServer| McpInfo {
+            name: server.name.clone().into(),
+            kind: server.kind,
+            workspace: globs(server),
+            left_out: (is_known && !self.takes(server.kind)).then(|| self.refusal(server).into()),
+        };
+        self.configured.iter().map(info).collect()
+    }
+}
+
+/// Returns the names of the servers that a client gave.
+fn own_names(params: &[u8]) -> BTreeSet<String> {
+    let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
+    let servers: Vec<Value> =
+        servers.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
+    servers.iter().filter_map(|server| server["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// A sentence about a server of the configuration that an agent does not get.
+pub(crate) fn left_out(server: &str, reason: &str) -> String {
+    format!("the MCP server `{server}` of the configuration was left out: {reason}")
+}
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
@@ -99,16 +201,5 @@ pub fn take_names(line: &Bytes) -> Option<Named> {
             Some(Named { names, session, request: id, line: remove_member(line, &["_acpd"]) })
         }
         _ => None,
-    }
-}
-
-impl McpServer {
-    pub(crate) fn applies_to(&self, cwd: &str) -> bool {
-        self.workspace.as_ref().is_none_or(|workspaces| workspaces.contain(cwd))
-    }
-
-    /// Why an agent that does not take it does not get it.
-    pub(crate) fn refusal(&self, agent: &str) -> String {
-        format!("agent `{agent}` does not take servers of type `{}`", self.kind)
     }
 }

@@ -1,34 +1,59 @@
-//! MCP servers that live in a client, as they are in the list of servers of a session; the diagram is in
-//! `hub/services/client_mcp.rs`.
+//! Lists of MCP servers: of the params of a session, and as a session keeps them.
+//!
+//! Servers of two clients with the same id must stay two servers for an agent, so it gets ids of acpd's
+//! (`acpd-1-7`). In the session's list of servers that number, the number of the client and the client's id
+//! ([`LentServer`]) replace the client's `serverId`. So the owner of a server is on disk without a table
+//! of its own, and another client can take over from one that is gone. Servers that the agent does not take
+//! are kept as well: tools of acpd ask them (`_acpd/mcp/call`).
 
 use acp_wire::{locate, set_member, splice, str_at};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::InteractionId;
+use crate::ids::{ClientId, InteractionId};
 
-/// The method by which agents and servers speak.
-pub(crate) const MESSAGE: &str = "mcp/message";
+/// A client that has servers, as its connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lender {
+    /// Without a connection; it may come back.
+    Away,
+    /// Connected, without the lines that it missed.
+    Returning,
+    Here(ClientId),
+}
 
-/// A server, as it is declared to an agent.
+/// Finds the client with a number, if it is connected or may come back.
+pub(crate) type Lenders<'a> = &'a dyn Fn(u64) -> Option<Lender>;
+
+/// A server in a client, as it is declared to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct LentServer {
     /// Id of the server for the agent; never reused.
     pub(crate) number: u64,
     /// The client that has it.
     pub(crate) client: u64,
     /// As that client calls it.
     pub(crate) id: String,
+    /// As people call it.
+    pub(crate) label: String,
 }
 
-impl Server {
-    pub(crate) fn name(&self) -> String {
-        format!("acpd-{}", InteractionId(self.number).text())
+impl LentServer {
+    /// Reads a member of a session's list; `None` for a server that is in no client.
+    pub(crate) fn of(item: &Bytes) -> Option<LentServer> {
+        let kept = server_id(item).filter(|_| is_in_client(item))?;
+        let mut parts = kept.splitn(3, ':');
+        Some(LentServer {
+            number: InteractionId::parse(parts.next()?)?.0,
+            client: parts.next()?.parse().ok()?,
+            id: parts.next()?.to_owned(),
+            label: label(item),
+        })
     }
 
-    pub(crate) fn number_in(name: &str) -> Option<u64> {
-        InteractionId::parse(name.strip_prefix("acpd-")?).map(|number| number.0)
+    pub(crate) fn name(&self) -> String {
+        format!("acpd-{}", InteractionId(self.number).text())
     }
 
     /// Replacement for the client's id in a session's list.
@@ -36,18 +61,9 @@ impl Server {
         format!("{}:{}:{}", InteractionId(self.number).text(), self.client, self.id)
     }
 
-    pub(crate) fn read(kept: &str) -> Option<Server> {
-        let mut parts = kept.splitn(3, ':');
-        let number = InteractionId::parse(parts.next()?)?.0;
-        Some(Server { number, client: parts.next()?.parse().ok()?, id: parts.next()?.to_owned() })
+    pub(crate) fn is_connected(&self, lenders: Lenders<'_>) -> bool {
+        !matches!(lenders(self.client), None | Some(Lender::Away))
     }
-}
-
-/// The params of a session, with the servers of its client declared.
-pub(crate) struct Declared {
-    pub(crate) params: Bytes,
-    /// Servers that the agent cannot use, in sentences for people.
-    pub(crate) left_out: Vec<String>,
 }
 
 pub(crate) fn label(item: &[u8]) -> String {
@@ -82,6 +98,11 @@ pub(crate) fn items(list: &Bytes) -> Vec<Bytes> {
     items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
 }
 
+/// Joins servers to a list.
+pub(crate) fn array(items: &[Bytes]) -> Bytes {
+    [b"[", &items.join(&b","[..])[..], b"]"].concat().into()
+}
+
 /// Returns a list of servers in which each that lives in a client is replaced by what `with` returns, or
 /// left out.
 pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
@@ -106,28 +127,96 @@ pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) 
     out.into()
 }
 
+/// Returns the servers in a session's list that live in clients.
+pub(crate) fn lent(list: &Bytes) -> Vec<LentServer> {
+    items(list).iter().filter_map(LentServer::of).collect()
+}
+
+/// Finds the server that an agent knows by this name.
+pub(crate) fn find(lists: impl Iterator<Item = Bytes>, name: &str) -> Option<LentServer> {
+    let mark = format!("\"{}:", name.strip_prefix("acpd-")?);
+    // Most sessions have no such list, and it may be long.
+    let mut lists = lists.filter(|list| String::from_utf8_lossy(list).contains(&mark));
+    lists.find_map(|list| lent(&list).into_iter().find(|server| server.name() == name))
+}
+
 /// The params of a session as the agent gets them, with those servers that `has` has.
-pub(crate) fn told(params: &Bytes, mut has: impl FnMut(&Server, &Bytes) -> bool) -> Bytes {
+pub(crate) fn told(params: &Bytes, mut has: impl FnMut(&LentServer) -> bool) -> Bytes {
     let Some(kept) = list(params) else { return params.clone() };
     let told = each(&kept, |item| match server_id(item) {
         // No server, so not our business.
         None => Some(item.clone()),
-        Some(kept) => {
-            let server = Server::read(&kept).filter(|server| has(server, item))?;
+        Some(_) => {
+            let server = LentServer::of(item).filter(&mut has)?;
             Some(with_id(item, &["serverId"], &server.name()))
         }
     });
     with_list(params, &told)
 }
 
+/// Returns the params to restore a session with, without servers whose client is not connected, and sentences
+/// about these. No server is in them if the agent takes none.
+pub(crate) fn told_again(
+    params: &Bytes,
+    takes: bool,
+    lenders: Lenders<'_>,
+) -> (Bytes, Vec<String>) {
+    let mut left_out = Vec::new();
+    let params = told(params, |server| {
+        let is_connected = server.is_connected(lenders);
+        if takes && !is_connected {
+            left_out.push(format!(
+                "the MCP server `{}` was left out: the client that has it is not connected",
+                server.label
+            ));
+        }
+        takes && is_connected
+    });
+    (params, left_out)
+}
+
 /// The params of a session as its client had sent them.
 pub(crate) fn undeclared(params: &Bytes) -> Bytes {
     let Some(kept) = list(params) else { return params.clone() };
-    let own = each(&kept, |item| match server_id(item).and_then(|kept| Server::read(&kept)) {
+    let own = each(&kept, |item| match LentServer::of(item) {
         None => Some(item.clone()),
         Some(server) => Some(with_id(item, &["serverId"], &server.id)),
     });
     with_list(params, &own)
+}
+
+/// A session's servers as the client with this number would declare them for another session: without those
+/// that live in other clients.
+pub(crate) fn as_declared(kept: &Bytes, client: u64) -> Bytes {
+    each(kept, |item| {
+        let own = LentServer::of(item).filter(|server| server.client == client)?;
+        Some(with_id(item, &["serverId"], &own.id))
+    })
+}
+
+/// Gives the client with this number the servers of a session that it knows by names of its own, if the client
+/// that had them is not connected. Returns the new list and the numbers of those servers, unless there are none.
+pub(crate) fn taken_over(
+    kept: &Bytes,
+    given: &Bytes,
+    client: u64,
+    lenders: Lenders<'_>,
+) -> Option<(Bytes, Vec<u64>)> {
+    let brought = items(given);
+    let mut taken = Vec::new();
+    let list = each(kept, |item| {
+        let server = LentServer::of(item);
+        let is_it = |other: &&Bytes| is_in_client(other) && label(other) == label(item);
+        let id = brought.iter().filter(is_it).find_map(|other| server_id(other));
+        let (Some(server), Some(id)) = (server, id) else { return Some(item.clone()) };
+        let is_own = server.client == client;
+        if (is_own && server.id == id) || (!is_own && server.is_connected(lenders)) {
+            return Some(item.clone());
+        }
+        taken.push(server.number);
+        Some(with_id(item, &["serverId"], &LentServer { client, id, ..server }.kept()))
+    });
+    (!taken.is_empty()).then_some((list, taken))
 }
 
 #[cfg(test)]
@@ -136,11 +225,16 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_server_is_read_as_it_was_written_and_a_clients_own_id_is_not() {
-        let server = Server { number: (3 << 32) | 7, client: u64::MAX, id: "a:b-\"ü".to_owned() };
-        assert_eq!(Server::read(&server.kept()), Some(server.clone()));
-        assert_eq!(Server::number_in(&server.name()), Some(server.number));
+        let (id, label) = ("a:b-\"ü".to_owned(), "tools".to_owned());
+        let server = LentServer { number: (3 << 32) | 7, client: u64::MAX, id, label };
+        let item = |id: &str| {
+            Bytes::from(json!({"type": "acp", "name": "tools", "serverId": id}).to_string())
+        };
+        let list = array(&[item(&server.kept())]);
+        assert_eq!(lent(&list).first(), Some(&server));
+        assert_eq!(find([list].into_iter(), &server.name()), Some(server));
         for other in ["", "tools", "1-2:x:y", "1-2:3", "acpd-1-2:3:y"] {
-            assert_eq!(Server::read(other), None, "{other}");
+            assert_eq!(LentServer::of(&item(other)), None, "{other}");
         }
     }
 

@@ -180,6 +180,11 @@ impl Session {
         raw(&params)
     }
 
+    /// Returns the list of MCP servers that its clients gave it.
+    pub(crate) fn servers(&self) -> Bytes {
+        self.mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"))
+    }
+
     /// Returns whether its client gave it MCP servers.
     pub(crate) fn has_servers(&self) -> bool {
         let servers = self.mcp_servers.as_ref();

@@ -293,7 +293,7 @@ impl Hub {
             log: profile.log.clone().into(),
             tried: profile.tried,
             hint: hint.map(Into::into),
-            mcp: self.mcp_infos(name),
+            mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
             auth: self.auth_info(name),
             installed: None,
             install: None,

@@ -29,7 +29,7 @@ use crate::hub::Hub;
 use crate::hub::session::naming::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
-use crate::mcp::server_list::MESSAGE;
+use crate::mcp::client_servers::{CallEnd, MESSAGE};
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Profile;
@@ -50,13 +50,13 @@ impl Hub {
         let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
         let events = self.services.on_client_gone(&mut cx!(self, out), client);
         self.route(events, out);
-        self.calls_of_caller(client, out);
+        self.end_server_calls(&CallEnd::ToolGone(client), out);
         self.questions.drop_client(client);
         self.watch.end(client);
         if gone.token.is_some() {
             self.went_away(client);
         } else {
-            self.calls_of_gone(client, out);
+            self.end_server_calls(&CallEnd::ClientGone(gone.number), out);
         }
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
@@ -119,7 +119,7 @@ impl Hub {
             }
             Ok(Message::Response { id, outcome }) => {
                 if self.on_service_answer(client, &id, line, &outcome, out)
-                    || self.call_answered(client, &id, line, out)
+                    || self.on_server_answer(client, &id, line, out)
                 {
                     return;
                 }
@@ -169,7 +169,7 @@ impl Hub {
         let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
         let nothing = Outcome::Result(RawValue::NULL);
         self.on_service_answer(client, id, &failed, &outcome, out)
-            || self.call_answered(client, id, &failed, out)
+            || self.on_server_answer(client, id, &failed, out)
             || self.interaction_answered(client, id, &nothing, &failed, out)
     }
 
@@ -345,7 +345,7 @@ impl Hub {
             return self.client_leaves(client, out);
         }
         if method == MESSAGE {
-            return self.server_notified(client, line, out);
+            return self.on_server_notification(client, line, out);
         }
         // Of a newer client; no agent's business.
         if is_own(method) {
@@ -398,7 +398,7 @@ impl Hub {
                 .with_code(code::CANCELLED);
             return self.refuse(to, &fault, out);
         }
-        if !self.cancel_lent_call(to, out) && !self.cancel_opener(to, out) {
+        if !self.end_server_calls(&CallEnd::ToolCancel(to), out) && !self.cancel_opener(to, out) {
             self.cancel_relayed(to, out);
         }
     }
@@ -589,10 +589,10 @@ impl Hub {
             WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
             WaitFor::New(mut new) => {
                 let (params, notices) = (&mut new.params, &mut new.notices);
-                let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
-                let params = raw(&self.params_for_agent(slot, &new.params));
+                let (servers, params) =
+                    self.gather_servers(slot, to.client, &new.cwd, params, notices);
                 let ask = self.ask(host, Purpose::NewSession(new), out);
-                let line = build::request(&Id::issued(ask), "session/new", &params);
+                let line = build::request(&Id::issued(ask), "session/new", &raw(&params));
                 self.host_write_with(slot, line, &servers, out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),

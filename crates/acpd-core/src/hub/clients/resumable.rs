@@ -27,6 +27,7 @@ use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, ToClient};
+use crate::mcp::client_servers::CallEnd;
 use crate::record::Record;
 use crate::session::Session;
 use crate::timers::Timer;
@@ -93,7 +94,7 @@ impl Hub {
         let Some(profile) = here.profile.clone() else { return };
         let Some(resume) = here.resume.take() else { return };
         let Resume { sessions, leaving, open, asked, .. } = resume;
-        let role = here.role;
+        let (role, number) = (here.role, here.number);
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
             self.offer_stands(client, id, out);
@@ -141,7 +142,8 @@ impl Hub {
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key), out);
         }
-        self.calls.give_missing(client, &asked, out);
+        let events = self.client_servers.on_client_back(number, &asked);
+        self.route(events, out);
         self.take_back_others(client, &asked, out);
         self.offer_about_requests(out);
     }
@@ -177,7 +179,7 @@ impl Hub {
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         let number = id.as_issued().map(InteractionId);
-        if number.is_some_and(|id| self.calls.is_open(id)) {
+        if number.is_some_and(|id| self.client_servers.is_open(id)) {
             return;
         }
         if number.is_some_and(|id| self.questions.was_offered(client, id)) {
@@ -192,7 +194,6 @@ impl Hub {
     /// Moves the waits of a client's old connection to its new one. Returns the ids of the
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
-        self.calls.rename(old, new);
         let prompts = self.sessions.values_mut().flat_map(Session::senders_mut);
         let mut ids = Vec::new();
         for requester in prompts.chain(self.requests.requesters_mut()) {
@@ -259,7 +260,7 @@ impl Hub {
         for ask in self.requests.disown_all(gone) {
             self.save_asked(ask, out);
         }
-        self.calls_of_gone(gone, out);
+        self.end_server_calls(&CallEnd::ClientGone(number_of(token)), out);
         out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 

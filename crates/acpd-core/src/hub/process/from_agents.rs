@@ -21,14 +21,15 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{HostId, Process, Requester, SessionKey, SlotId};
+use crate::ids::{HostId, InteractionId, Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::mcp::server_list::{MESSAGE, undeclared};
+use crate::mcp::client_servers::MESSAGE;
+use crate::mcp::server_list::undeclared;
 use crate::own::OWN;
 use crate::params::raw_at;
 use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
-use crate::record::{EventKind, Record};
+use crate::record::{EventKind, InteractionRow, Record};
 use crate::requests::purpose::{NewSession, Purpose};
 use crate::session::State;
 use crate::session::replay::HISTORY_BYTES;
@@ -157,8 +158,11 @@ impl Hub {
             {
                 self.initialize_echoed(process.slot, out);
             }
-            Message::Request { id, method, .. } if method == MESSAGE => {
-                self.server_called(process, &id, line, out);
+            Message::Request { method, .. } if method == MESSAGE => {
+                let (host, line, at) = (process.host, line.clone(), self.now);
+                let id = InteractionId(self.ids.issue());
+                let row = InteractionRow { id, session: None, host, line, at, frozen: None };
+                self.on_server_call(row, true, out);
             }
             Message::Request { id, method, .. }
                 if !is_own(&method) && self.on_agent_request(process, &id, &method, line, out) => {}

@@ -16,6 +16,7 @@ use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
+use crate::mcp::client_servers::CallEnd;
 use crate::process::slot::{Failed, Host, KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
@@ -189,7 +190,7 @@ impl Hub {
         }
         self.close_about_requests(host, out);
         self.services.on_process_gone(&mut cx!(self, out), host);
-        self.drop_calls(host, out);
+        self.end_server_calls(&CallEnd::ProcessGone(host), out);
         let slot = &self.processes[&id];
         let crashed = matches!(slot.state, State::Stopping { why: StopWhy::Crashed, .. });
         let ended_late =

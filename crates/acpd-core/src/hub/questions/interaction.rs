@@ -30,6 +30,7 @@ use crate::event::Answer as ToAgent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, FileService, ServeError, ToClient};
+use crate::mcp::client_servers::CallEnd;
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{AskedBy, Closed, Interaction, SeenFile};
 use crate::record::{InteractionRow, Record};
@@ -497,7 +498,8 @@ impl Hub {
     /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
         let events = self.services.on_agent_cancel(&mut cx!(self, out), process.host, request);
-        if self.route(events, out) || self.cancel_call(process.host, request, out) {
+        let call = CallEnd::AgentCancel(process.host, request);
+        if self.route(events, out) || self.end_server_calls(&call, out) {
             return;
         }
         let Some(interaction) = self.questions.asked_as(process.host, request) else { return };

@@ -1,65 +1,75 @@
-//! Servers of the configuration that an agent gets in a line, and notices about those left out. Called where
-//! lines that bring servers are made.
+//! MCP servers in the hub: the facts that their machine ([`ClientServers`]) gets of others, and the lines that
+//! bring servers to agents.
+//!
+//! [`ClientServers`]: crate::mcp::client_servers::ClientServers
 
-use std::collections::BTreeSet;
-
-use acp_wire::acp::AgentCapabilities;
-use acp_wire::{Id, locate};
-use acpd_api::{McpInfo, McpKind, Untrusted};
+use acp_wire::Id;
+use acpd_api::{McpServerList, SessionRef};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Client, Clients, Served};
+use crate::cx::Cx;
+use crate::fault::Fault;
+use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SlotId};
-use crate::input::{Batch, LeftOut};
-use crate::mcp::{Brought, Chosen};
-use crate::profile::{McpServer, Workspaces};
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::input::{Batch, Effect, LeftOut, ToClient};
+use crate::mcp::client_servers::{CallEnd, OpenedSession, tool_call};
+use crate::mcp::server_list::{Lender, as_declared, lent, list, told, told_again, with_list};
+use crate::mcp::{Brought, McpAgent, left_out};
+use crate::process::table::Processes;
+use crate::profile::Config;
+use crate::record::InteractionRow;
+use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
+use crate::session::table::Sessions;
+use crate::session::{Session, State};
 
-fn own_names(params: &[u8]) -> BTreeSet<String> {
-    let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
-    let servers: Vec<Value> =
-        servers.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
-    servers.iter().filter_map(|server| server["name"].as_str().map(str::to_owned)).collect()
+/// The number by which the servers of a client name it.
+fn number(clients: &Clients, client: ClientId) -> u64 {
+    clients.get(&client).map_or(0, |here| here.number)
 }
 
-fn takes(capabilities: AgentCapabilities, kind: McpKind) -> bool {
-    match kind {
-        McpKind::Stdio => true,
-        McpKind::Http => capabilities.mcp_http,
-        McpKind::Sse => capabilities.mcp_sse,
+fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
+    |number| {
+        let is_it = |(_, here): &(&ClientId, &Client)| number != 0 && here.number == number;
+        match clients.iter().find(is_it) {
+            Some((client, here)) if here.is_back() => Some(Lender::Here(*client)),
+            Some(_) => Some(Lender::Returning),
+            None => clients.with_token(|token| number_of(token) == number).map(|_| Lender::Away),
+        }
     }
 }
 
-fn sentence(server: &str, reason: &str) -> String {
-    format!("the MCP server `{server}` of the configuration was left out: {reason}")
+fn mcp_agent<'a>(processes: &'a Processes, config: &'a Config, name: &'a str) -> McpAgent<'a> {
+    let capabilities = processes.known(name).capabilities;
+    McpAgent { name, capabilities, configured: &config.profile(name).mcp }
+}
+
+/// The servers of the sessions that a process holds, or is just to make or to load.
+fn lists(
+    processes: &Processes,
+    sessions: &Sessions,
+    requests: &Requests,
+    host: HostId,
+) -> impl Iterator<Item = Bytes> {
+    let slot = processes.slot_of(host);
+    let is_held = |session: &&Session| !matches!(session.state, State::Dormant);
+    let held = sessions.values().filter(move |it| Some(it.slot) == slot).filter(is_held);
+    let openings = requests.params_of_openings(host).filter_map(list);
+    held.filter_map(|session| session.mcp_servers.clone()).chain(openings)
 }
 
 impl Hub {
-    /// The servers of the configuration for a session in `cwd`, whose client gave `params`.
-    pub(crate) fn choose_servers(&self, slot: SlotId, cwd: &str, params: &[u8]) -> Chosen {
-        let agent = &self.processes[&slot].profile;
-        let capabilities = self.processes.known(agent).capabilities;
-        let own = own_names(params);
-        let mut chosen = Chosen::default();
-        for server in &self.profile_of(slot).mcp {
-            if !server.applies_to(cwd) || own.contains(&server.name) {
-                continue;
-            }
-            if takes(capabilities, server.kind) {
-                chosen.has_builtin |= server.builtin;
-                chosen.names.push(server.name.clone());
-            } else {
-                chosen.left_out.push(sentence(&server.name, &server.refusal(agent)));
-            }
-        }
-        chosen
+    pub(crate) fn mcp_agent<'a>(&'a self, name: &'a str) -> McpAgent<'a> {
+        mcp_agent(&self.processes, &self.config, name)
     }
 
-    /// The servers of a session that an agent is asked for: those that live in the client are declared
-    /// in `params`, those of the configuration are the names, and the others are left out, in
-    /// sentences for people.
+    /// Gathers the servers of a session for which an agent is asked: those that live in the client are declared
+    /// in `params`, those of the configuration are the names, and the others are left out, with sentences for
+    /// people. Returns the params for the agent, too.
     pub(crate) fn gather_servers(
         &mut self,
         slot: SlotId,
@@ -67,16 +77,157 @@ impl Hub {
         cwd: &str,
         params: &mut Bytes,
         left_out: &mut Vec<String>,
-    ) -> Brought {
-        let declared = self.declare_servers(slot, client, params);
-        let chosen = self.choose_servers(slot, cwd, &declared.params);
-        *params = declared.params;
-        *left_out = [declared.left_out, chosen.left_out].concat();
+    ) -> (Brought, Bytes) {
+        let profile = &self.processes[&slot].profile;
+        let agent = mcp_agent(&self.processes, &self.config, profile);
+        left_out.clear();
+        if let Some(given) = list(params) {
+            let client = number(&self.clients, client);
+            let (declared, refused) = agent.declare(&mut self.ids, client, &given);
+            *params = with_list(params, &declared);
+            left_out.extend(refused);
+        }
+        let chosen = agent.choose(cwd, params);
+        left_out.extend(chosen.left_out);
         let session = chosen.has_builtin.then(|| self.ids.issue());
         if let Some(number) = session {
             *params = with_number(params, number);
         }
-        Brought { names: chosen.names, session }
+        let takes = agent.capabilities.mcp_acp;
+        (Brought { names: chosen.names, session }, told(params, |_| takes))
+    }
+
+    /// A session's servers as a client would declare them for another session.
+    pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
+        as_declared(&self.session(key).servers(), number(&self.clients, client))
+    }
+
+    /// Returns the params to restore a session with, and sentences about servers that are left out.
+    pub(crate) fn params_again(&self, key: SessionKey) -> (Bytes, Vec<String>) {
+        let session = self.session(key);
+        let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
+        let takes = self.mcp_agent(&session.row.agent).capabilities.mcp_acp;
+        told_again(&params, takes, &lenders(&self.clients))
+    }
+
+    /// Takes the servers that a client brings when it opens a session. Returns the names of those that were
+    /// ignored.
+    pub(crate) fn bring_servers(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Vec<String> {
+        let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
+        let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
+        let session = &self.sessions[&key];
+        let profile = &self.processes[&session.slot].profile;
+        let opened = OpenedSession {
+            key,
+            agent: mcp_agent(&self.processes, &self.config, profile),
+            is_held: !matches!(session.state, State::Dormant),
+            servers: session.servers(),
+            client: number(&self.clients, client),
+            is_trusted: self.may_decide(client),
+            may_control: self.sessions.may_control(client, key).is_ok(),
+        };
+        let machine = &mut self.client_servers;
+        let (ignored, events) = machine.on_session_opened(
+            &mut cx!(self, out),
+            &lenders(&self.clients),
+            &opened,
+            &given,
+        );
+        self.route(events, out);
+        ignored
+    }
+
+    /// `mcp/message` of an agent, for a server in a client; `is_new` is `false` for a call of the last daemon.
+    pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool, out: &mut Batch) {
+        let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
+        let machine = &mut self.client_servers;
+        let cx = &mut cx!(self, out);
+        let events = machine.on_agent_call(cx, &lenders(&self.clients), lists, row, is_new);
+        self.route(events, out);
+    }
+
+    /// Finds a session for a tool that asks for what clients lend it.
+    fn lent_to(&self, client: ClientId, session: &SessionRef) -> Result<SessionKey, Fault> {
+        let key = self.resolve(session)?;
+        let what = "use what is lent to a session of another agent";
+        self.must_be_its_own(client, key, what)?;
+        Ok(key)
+    }
+
+    /// `_acpd/mcp/list` of a tool.
+    pub(crate) fn list_lent_servers(
+        &mut self,
+        to: &Requester,
+        session: &SessionRef,
+        out: &mut Batch,
+    ) -> Served {
+        let key = self.lent_to(to.client, session)?;
+        let mut lent = lent(&self.session(key).servers());
+        lent.retain(|server| server.is_connected(&lenders(&self.clients)));
+        let servers = lent.into_iter().map(|server| server.label.into()).collect();
+        self.answer(to, &McpServerList { servers }, out);
+        Ok(())
+    }
+
+    /// `_acpd/mcp/call` of a tool.
+    pub(crate) fn call_lent_server(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let params = tool_call(asked.params)?;
+        let key = self.lent_to(asked.to.client, &params.session)?;
+        let session = (key, &self.session(key).servers());
+        let machine = &mut self.client_servers;
+        let events = machine.on_tool_call(
+            &mut cx!(self, out),
+            &lenders(&self.clients),
+            asked.to,
+            &params,
+            session,
+        )?;
+        self.route(events, out);
+        Ok(())
+    }
+
+    /// Ends calls. Returns whether there were any.
+    pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>, out: &mut Batch) -> bool {
+        let events = self.client_servers.on_call_end(&mut cx!(self, out), why);
+        self.route(events, out)
+    }
+
+    /// Asks the client with this number, or cancels that, if it is here.
+    pub(crate) fn ask_lender(&self, client: u64, line: Bytes, out: &mut Batch) {
+        if let Some(Lender::Here(client)) = lenders(&self.clients)(client) {
+            out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        }
+    }
+
+    /// A client's answer. Returns whether it is one to a call.
+    pub(crate) fn on_server_answer(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        let client = number(&self.clients, client);
+        let events = self.client_servers.on_client_answer(&mut cx!(self, out), client, id, line);
+        self.route(events, out)
+    }
+
+    /// `mcp/message` of a client, about a call that it works on.
+    pub(crate) fn on_server_notification(
+        &mut self,
+        client: ClientId,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let client = number(&self.clients, client);
+        let events = self.client_servers.on_client_notification(client, line);
+        self.route(events, out);
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.
@@ -87,7 +238,7 @@ impl Hub {
         servers: Vec<LeftOut>,
         out: &mut Batch,
     ) {
-        let texts = servers.iter().map(|left| sentence(&left.server, &left.reason));
+        let texts = servers.iter().map(|left| left_out(&left.server, &left.reason));
         match self.requests.open_mut(host, request) {
             // Kept until there is a session to show the notices in.
             Some(Purpose::NewSession(new)) => new.notices.extend(texts),
@@ -106,21 +257,4 @@ impl Hub {
             self.save_asked(ask, out);
         }
     }
-
-    pub(crate) fn mcp_infos(&self, agent: &str) -> Vec<McpInfo> {
-        let profile = self.config.profile(agent);
-        let known = self.processes.known(agent);
-        let lacks = |kind| known.row.initialize.is_some() && !takes(known.capabilities, kind);
-        let info = |server: &McpServer| McpInfo {
-            name: server.name.clone().into(),
-            kind: server.kind,
-            workspace: texts(server.workspace.as_ref()),
-            left_out: lacks(server.kind).then(|| server.refusal(agent).into()),
-        };
-        profile.mcp.iter().map(info).collect()
-    }
-}
-
-fn texts(globs: Option<&Workspaces>) -> Vec<Untrusted> {
-    globs.into_iter().flat_map(Workspaces::texts).map(Into::into).collect()
 }

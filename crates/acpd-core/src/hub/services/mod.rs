@@ -1,5 +1,4 @@
 //! Services for agents: requests that programs carry out, and calls of MCP servers.
 
 mod agent_services;
-pub(crate) mod client_mcp;
 mod mcp;

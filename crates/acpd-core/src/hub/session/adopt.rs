@@ -311,10 +311,9 @@ impl Hub {
         }
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
-        let servers = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
-        let params = raw(&self.params_for_agent(slot, &adoption.params));
+        let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
-        let line = build::request(&Id::issued(ask), method, &params);
+        let line = build::request(&Id::issued(ask), method, &raw(&params));
         self.host_write_with(slot, line, &servers, out);
         self.await_adoption(slot, ask);
     }

@@ -206,13 +206,9 @@ impl Hub {
         };
         new.fork = Some(self.sessions.fork_point(key));
         let (of, notices) = (new.to.client, &mut new.notices);
-        let servers = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
+        let (servers, params) = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
-        let params = raw(&set_member(
-            &self.params_for_agent(slot, &new.params),
-            &["sessionId"],
-            id.as_bytes(),
-        ));
+        let params = raw(&set_member(&params, &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Purpose::NewSession(new), out);
         let line = build::request(&Id::issued(ask), "session/fork", &params);
         self.host_write_with(slot, line, &servers, out);

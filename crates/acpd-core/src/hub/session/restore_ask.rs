@@ -2,7 +2,6 @@
 
 use acp_wire::{Id, build, set_member};
 use acpd_api::RestoreLevel;
-use bytes::Bytes;
 use serde_json::json;
 
 use crate::hub::Hub;
@@ -27,8 +26,7 @@ impl Hub {
         if matches!(step, Step::List | Step::ListAll) {
             return self.ask_page(key, None, out);
         }
-        let (params, mut left_out) = self.params_again(key);
-        let mut params = Bytes::copy_from_slice(params.get().as_bytes());
+        let (mut params, mut left_out) = self.params_again(key);
         let mut servers = Brought::default();
         let slot = self.session(key).slot;
         if !bare && (step == Step::New || self.profile_of(slot).restore_mcp) {
@@ -56,9 +54,8 @@ impl Hub {
     /// made, and `agent show` tells it.
     fn chosen_again(&self, key: SessionKey) -> Chosen {
         let session = self.session(key);
-        let (slot, cwd) = (session.slot, session.row.cwd.clone());
         let params = session.restore_params();
-        self.choose_servers(slot, &cwd, params.get().as_bytes())
+        self.mcp_agent(&session.row.agent).choose(&session.row.cwd, params.get().as_bytes())
     }
 
     /// The servers to bring, under the number that the session's tools know, if it has one.

@@ -27,6 +27,8 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::mcp::client_servers::CallEnd;
+use crate::mcp::server_list::lent;
 use crate::record::{Dormant, Record};
 use crate::session::turn::Cancel;
 use crate::session::{Session, State};
@@ -153,7 +155,8 @@ impl Hub {
         self.end_children(key, out);
         let events = self.services.on_session_deleted(&mut cx!(self, out), key);
         self.route(events, out);
-        self.calls_of_deleted(key, out);
+        let servers = lent(&self.session(key).servers());
+        self.end_server_calls(&CallEnd::SessionDeleted(&servers), out);
         self.drop_terminals(key, out);
         let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];
         for timer in own.map(|timer| timer(key)) {
