@@ -68,10 +68,6 @@ pub fn run(options: Options) -> ExitCode {
             wire.event(&format!("beside {other}"));
         }
     }
-    if let Some(code) = flags.exit_at_start {
-        complain(&format!("exits at start with {code}"));
-        return wire.exit_code(code);
-    }
     if flags.plain_line_exit {
         wire.send_raw(b"This agent is no longer maintained.\n");
         return wire.exit_code(0);
@@ -83,9 +79,6 @@ pub fn run(options: Options) -> ExitCode {
         store.forget();
     }
     sleep(flags.slow_start);
-    if flags.no_read {
-        park();
-    }
     agent.read_all();
     wire.event("eof");
     if flags.save_on_eof
@@ -234,8 +227,8 @@ impl Agent {
                 self.resume_session(params)
             }
             "session/fork" if !flags.no_fork => self.fork_session(params),
-            "session/list" if !flags.no_list => self.list_sessions(params).map(Answer::from),
-            "session/close" if !flags.no_close => self.close_session(params).map(Answer::from),
+            "session/list" if !flags.no_list => Ok(Answer::from(self.list_sessions(params))),
+            "session/close" => self.close_session(params).map(Answer::from),
             "session/delete" => self.delete_session(params).map(Answer::from),
             "session/set_mode" => self.set_mode(params).map(Answer::from),
             "session/set_config_option" => self.set_config_option(params).map(Answer::from),
@@ -264,7 +257,7 @@ impl Agent {
         let offered = [
             ("list", !flags.no_list),
             ("resume", !flags.no_resume),
-            ("close", !flags.no_close),
+            ("close", true),
             ("delete", true),
             ("fork", !flags.no_fork),
         ];
@@ -443,8 +436,7 @@ impl Agent {
         Ok((session, answer))
     }
 
-    fn list_sessions(&self, params: &Value) -> Result<Value, Failure> {
-        self.require_login(self.options.flags.auth_list)?;
+    fn list_sessions(&self, params: &Value) -> Value {
         let cwd = params["cwd"].as_str();
         let sessions: Vec<Value> = self
             .store
@@ -456,7 +448,7 @@ impl Agent {
                 json!({"sessionId": id, "cwd": stored.cwd, "title": title})
             })
             .collect();
-        Ok(json!({"sessions": sessions}))
+        json!({"sessions": sessions})
     }
 
     fn close_session(&self, params: &Value) -> Result<Value, Failure> {
@@ -591,7 +583,7 @@ impl Agent {
     /// Sends a request whose answer goes to this turn, and returns its id.
     fn send_request(&self, method: &str, params: Value, turn: Sender<Signal>) -> Value {
         let n = self.next_request.fetch_add(1, Ordering::Relaxed);
-        let id = if self.options.flags.string_ids { json!(format!("demo-{n}")) } else { json!(n) };
+        let id = json!(n);
         lock(&self.asked).insert(id.to_string(), turn);
         self.wire.send(&request(&id, method, params));
         id

@@ -53,7 +53,6 @@ flags! {
         "no-load" => no_load: bool, "session/load is neither advertised nor served";
         "no-resume" => no_resume: bool, "the same for session/resume";
         "no-list" => no_list: bool, "the same for session/list";
-        "no-close" => no_close: bool, "the same for session/close";
         "no-fork" => no_fork: bool, "the same for session/fork";
         "no-steering" => no_steering: bool, "the same for _session/steering";
         "resume-lies" => resume_lies: bool, "session/resume is advertised, but answers -32601";
@@ -64,7 +63,6 @@ flags! {
     "login" {
         "auth-required" => auth_required: bool,
             "-32000 on new, load, resume and prompt until authenticate `demo-login`";
-        "auth-list" => auth_list: bool, "the same on session/list too";
         "auth-first" => auth_first: bool, "-32000 on initialize without the file `authed`";
         "auth-token" "=NAME" => auth_token: Option<String>,
             "-32000 on new, load, resume and prompt unless the variable NAME is what the file `token` holds";
@@ -95,22 +93,18 @@ flags! {
         "silent-start" => silent_start: bool, "never answers initialize";
         "crash-on" "=METHOD[:NTH]" => crash_on: Option<Nth>,
             "exits with 3 when it gets that request (for the NTH time)";
-        "exit-at-start" "=CODE" => exit_at_start: Option<u8>, "exits at once, with a line on stderr";
         "plain-line-exit" => plain_line_exit: bool,
             "prints a line that is not JSON and exits with 0";
         "ignore-eof" => ignore_eof: bool, "goes on after the end of stdin";
         "save-on-eof" => save_on_eof: bool, "writes the file `saved-on-eof` at the end of stdin";
         "ignore-term" => ignore_term: bool, "ignores SIGTERM";
-        "no-read" => no_read: bool, "never reads stdin";
         "look-around" => look_around: bool,
             "records other processes with its ACPD_AGENT_MARK in their environment";
     }
     "its messages" {
         "early-updates" => early_updates: bool,
             "available_commands_update comes before the session/new response";
-        "string-ids" => string_ids: bool, "its own requests have string ids";
         "count-ids" => count_ids: bool, "session ids are 0, 1, 2 after each start";
-        "echo-user" => echo_user: bool, "a turn starts with the prompt as user_message_chunk";
     }
 }
 
@@ -208,7 +202,7 @@ impl Options {
 impl Flags {
     /// Returns whether the agent has a login to offer.
     pub(crate) fn has_login(&self) -> bool {
-        self.auth_required || self.auth_list || self.auth_once_after.is_some()
+        self.auth_required || self.auth_once_after.is_some()
     }
 }
 

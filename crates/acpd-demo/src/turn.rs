@@ -55,11 +55,6 @@ pub(crate) struct Turn {
 impl Turn {
     /// Runs the turn and answers the prompt, which has this request id.
     pub(crate) fn run(mut self, request: &Value) {
-        if self.agent.options.flags.echo_user {
-            for block in self.prompt.clone() {
-                self.send_chunk("user_message_chunk", &block);
-            }
-        }
         let outcome = match self.play() {
             ControlFlow::Continue(()) => Ok(json!({"stopReason": "end_turn"})),
             ControlFlow::Break(End::Stop(reason)) => Ok(json!({"stopReason": reason})),

@@ -169,28 +169,3 @@ fn verb(inner: &str) -> Option<Verb> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verbs_come_in_order_and_the_text_keeps_the_other_brackets() {
-        let (verbs, text) = parse("hello [slow 2] a[0] [error -7 no luck][slow x] world [");
-        assert_eq!(verbs, [Verb::Slow(2), Verb::Error(-7, "no luck".into())]);
-        assert_eq!(text, "hello a[0] [slow x] world [");
-    }
-
-    #[test]
-    fn numbers_need_a_count_a_name_and_a_pause() {
-        let (verbs, text) = parse("[number 3 a 50][number 3 a]");
-        assert_eq!(verbs, [Verb::Number(3, "a".into(), 50)]);
-        assert_eq!(text, "[number 3 a]");
-    }
-
-    #[test]
-    fn a_slash_command_is_a_verb_but_other_slashes_are_text() {
-        assert_eq!(parse("/think of it"), (vec![Verb::Think("of it".into())], String::new()));
-        assert_eq!(parse("/crash now"), (vec![], "/crash now".to_owned()));
-    }
-}
