@@ -65,20 +65,6 @@ fn next(reader: &mut LinkReader) -> Value {
 }
 
 #[test]
-fn the_user_is_told_that_the_daemon_went_and_came() {
-    let (_home, listener, mut reader, writer) = linked(PATIENCE);
-    assert!(writer.send(hello()));
-    let daemon = thread::spawn(move || {
-        welcome(&mut accept(&listener), 0);
-        welcome(&mut accept(&listener), 0)
-    });
-    assert!(matches!(reader.recv().unwrap(), Incoming::Line(_)));
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
-    assert_eq!(reader.recv().unwrap(), Incoming::Back);
-    assert_eq!(daemon.join().unwrap()["generation"], "g");
-}
-
-#[test]
 fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
     let goodbye = json!({"method": "_acpd/daemon/stopped", "params": {}});
     // A link that watches waits for the next daemon, even with a request.

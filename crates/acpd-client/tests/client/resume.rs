@@ -433,39 +433,6 @@ fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
     assert_eq!(resume["sessions"], json!({SESSION: 10}));
 }
 
-/// Attaches after a number to a session with `lines` lines.
-fn attach(memory: &mut Resumption, after: u64, lines: u64) {
-    let mut out = VecDeque::new();
-    let params = json!({"ref": {"session": "fix"}, "after": after});
-    let request = json!({"id": 1, "method": "_acpd/session/attach", "params": params});
-    memory.send(line(&request), &mut out);
-    let session = json!({"sessionId": SESSION, "agent": "demo", "cwd": "/", "state": "live",
-        "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1, "seq": lines,
-        "created": 1, "updated": 2});
-    memory.receive(&line(&json!({"id": 1, "result": {"session": session}})), &mut out).unwrap();
-}
-
-#[test]
-fn attaching_behind_the_end_shows_what_comes() {
-    let mut memory = greeted();
-    returning(&mut memory);
-    let back = welcome(&json!("acpd-return"), "g", 0, &json!([]));
-    memory.receive(&back, &mut VecDeque::new()).unwrap();
-    attach(&mut memory, 10, 2);
-    assert_eq!(memory.receive(&line(&say(3)), &mut VecDeque::new()), Ok(Verdict::Unnumber));
-}
-
-#[test]
-fn attaching_from_the_beginning_begins_again() {
-    let mut memory = greeted();
-    let mut out = VecDeque::new();
-    memory.receive(&line(&say(9)), &mut out).unwrap();
-    returning(&mut memory);
-    memory.receive(&welcome(&json!("acpd-return"), "g", 0, &json!([])), &mut out).unwrap();
-    attach(&mut memory, 0, 9);
-    assert_eq!(memory.receive(&line(&say(1)), &mut out), Ok(Verdict::Unnumber));
-}
-
 #[test]
 fn another_journal_or_a_forgotten_client_is_the_end() {
     let mut out = VecDeque::new();
@@ -567,18 +534,6 @@ fn the_last_line_says_that_nobody_comes_back() {
     let leave = json!({"jsonrpc": "2.0", "method": "_acpd/client/leave", "params": {}});
     assert_eq!(sent, [leave]);
     assert!(!memory.lost());
-}
-
-#[test]
-fn who_was_never_greeted_or_is_away_has_nothing_to_say_at_the_end() {
-    let mut out = VecDeque::new();
-    Resumption::new("0123456789abcdef".to_owned()).leave(&mut out);
-    let mut away = greeted();
-    returning(&mut away);
-    away.send(line(&json!({"method": "x"})), &mut out);
-    away.leave(&mut out);
-    assert!(out.is_empty());
-    assert_eq!(away.held_bytes(), 0, "nobody waits for it to be sent");
 }
 
 #[test]
@@ -684,20 +639,4 @@ fn a_second_request_with_an_open_id_gets_its_error_and_the_first_its_answer() {
     assert_eq!(memory.receive(&answer, &mut out), Ok(Verdict::Pass));
     assert_eq!(value(&out[0])["params"]["ids"], json!([1]));
     assert_eq!(memory.receive(&answer, &mut out), Ok(Verdict::Swallow));
-}
-
-#[test]
-fn a_second_request_that_came_behind_the_answer_to_the_first_is_answered_too() {
-    let mut memory = greeted();
-    let mut out = VecDeque::new();
-    returning(&mut memory);
-    take_back(&mut memory, 0, &json!([]));
-    for _ in 0..2 {
-        memory.send(line(&json!({"id": 1, "method": "session/list"})), &mut out);
-    }
-    let answer = line(&json!({"id": 1, "result": {}}));
-    for expected in [Verdict::Pass, Verdict::Pass, Verdict::Swallow] {
-        assert_eq!(memory.receive(&answer, &mut out), Ok(expected));
-    }
-    assert!(!memory.waits());
 }
