@@ -2,13 +2,13 @@
 //! accept.
 
 use acp_wire::acp::{
-    AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, ConfigOption,
-    Implementation, InitializeParams, InitializeResult, Modes, NewSessionResult, PermissionAnswer,
-    PermissionRequest, PromptParams, Services, SessionList, SessionParams, SessionUpdate,
-    SetConfigOptionParams, SetModeParams, TurnTokens, Update, UpdateHead, UsageUpdate, stop_reason,
+    AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, Implementation,
+    InitializeParams, InitializeResult, NewSessionResult, PermissionAnswer, PermissionRequest,
+    Services, SessionList, SessionParams, SessionUpdate, SetConfigOptionParams, SetModeParams,
+    TurnTokens, Update, UsageUpdate,
 };
 use acp_wire::method::{METHODS, Side};
-use acp_wire::{ErrorObject, StateKey, UpdateClass, classify_update, code};
+use acp_wire::{ErrorObject, code};
 use agent_client_protocol_schema::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -70,28 +70,6 @@ fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
             "clientInfo": {"name": "acpd", "version": "0.1.0"},
         })
     );
-}
-
-#[test]
-fn the_client_reader_understands_what_acpd_offers() {
-    let written =
-        to_raw_value(&InitializeParams::new(acpd(), Services { fs: true, terminal: true }))
-            .expect("it serializes");
-    let read = ClientInitialize::from_raw(&written).expect("it is readable");
-    assert_eq!(read.client_info, Some(acpd()));
-    let wanted = ClientCapabilities {
-        fs_read: true,
-        fs_write: true,
-        terminal: true,
-        boolean_options: true,
-        notices: true,
-        compaction: true,
-        plan: true,
-        elicitation_form: true,
-        elicitation_url: true,
-        ..ClientCapabilities::default()
-    };
-    assert_eq!(read.capabilities, wanted);
 }
 
 #[test]
@@ -258,53 +236,6 @@ fn a_protocol_version_must_be_an_integer() {
 }
 
 #[test]
-fn session_shapes_are_read() {
-    let params = raw(&json!({
-        "sessionId": "s", "cwd": "/w", "mcpServers": [{"name": "m"}],
-        "additionalDirectories": ["/a", 1, "/b"], "_meta": {"k": 1},
-    }));
-    let read = SessionParams::from_raw(&params);
-    assert_eq!(read.session_id.as_deref(), Some("s"));
-    assert_eq!(read.cwd.as_deref(), Some("/w"));
-    assert_eq!(read.mcp_servers.map(RawValue::get), Some(r#"[{"name":"m"}]"#));
-    assert_eq!(read.additional_directories, ["/a", "/b"]);
-    assert_eq!(read.meta.map(RawValue::get), Some(r#"{"k":1}"#));
-
-    let result = raw(&json!({
-        "sessionId": "n",
-        "modes": {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {}]},
-        "configOptions": [{"id": "b", "type": "boolean", "currentValue": true}, {"id": "x"}],
-    }));
-    let read = NewSessionResult::from_raw(&result).expect("it is readable");
-    let modes = Modes::from_raw(read.modes.expect("there are modes")).expect("they are readable");
-    assert_eq!((modes.current_mode_id.as_str(), modes.available.len()), ("a", 1));
-    let options = ConfigOption::list(read.config_options.expect("there are options"));
-    assert_eq!(options.len(), 1);
-    assert_eq!(options[0].current_value, "true");
-    assert!(NewSessionResult::from_raw(&raw(&json!({}))).is_err());
-
-    let list = SessionList::from_raw(&raw(&json!({
-        "sessions": [{"sessionId": "a", "cwd": "/w", "title": null, "updatedAt": "t"}, {}],
-        "nextCursor": "c",
-    })));
-    assert_eq!(list.sessions.len(), 1);
-    assert_eq!(list.sessions[0].updated_at.as_deref(), Some("t"));
-    assert_eq!(list.next_cursor.as_deref(), Some("c"));
-}
-
-#[test]
-fn prompts_and_their_ends_are_read() {
-    let params = raw(&json!({"sessionId": "s", "prompt": [{"type": "text", "text": "a"}, 1]}));
-    let read = PromptParams::from_raw(&params).expect("it is readable");
-    assert_eq!(read.blocks.len(), 2);
-    assert!(PromptParams::from_raw(&raw(&json!({"sessionId": "s", "prompt": "a"}))).is_err());
-    assert!(PromptParams::from_raw(&raw(&json!({"prompt": []}))).is_err());
-    let result = raw(&json!({"stopReason": "end_turn"}));
-    assert_eq!(stop_reason(&result).as_deref(), Some("end_turn"));
-    assert_eq!(stop_reason(&raw(&json!(null))), None);
-}
-
-#[test]
 fn figures_of_usage_are_read_one_by_one_and_what_is_no_figure_was_not_told() {
     let update = |update| UsageUpdate::from_raw(&raw(&update));
     let cost = json!({"amount": 0.25, "currency": "USD"});
@@ -324,30 +255,6 @@ fn figures_of_usage_are_read_one_by_one_and_what_is_no_figure_was_not_told() {
     let tokens = TurnTokens::from_raw(&raw(&result));
     assert_eq!((tokens.total, tokens.input, tokens.output), (Some(12), Some(4), Some(8)));
     assert_eq!((tokens.thought, tokens.cached_read, tokens.cached_write), (None, None, None));
-}
-
-#[test]
-fn the_head_of_an_update_is_read() {
-    let chunk = raw(&json!({"sessionId": "s", "update": {
-        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a\nb"},
-    }}));
-    let head = UpdateHead::from_raw(&chunk).expect("it is readable");
-    assert_eq!(head.session_update, "agent_message_chunk");
-
-    let call = raw(&json!({"update": {
-        "sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "kind": null,
-        "status": 3, "content": [{"type": "content"}], "rawOutput": {"status": "x"},
-    }}));
-    let head = UpdateHead::from_raw(&call).expect("it is readable");
-    let wanted = UpdateHead {
-        session_update: "tool_call".into(),
-        tool_call_id: Some("t".into()),
-        title: Some("T".into()),
-        ..UpdateHead::default()
-    };
-    assert_eq!(head, wanted);
-    assert!(UpdateHead::from_raw(&raw(&json!({"update": []}))).is_err());
-    assert!(UpdateHead::from_raw(&raw(&json!({"updates": [{}]}))).is_err());
 }
 
 #[test]
@@ -433,14 +340,6 @@ fn capabilities_are_read_under_their_older_and_newer_names() {
 }
 
 #[test]
-fn every_method_has_one_row_per_receiver() {
-    for (name, to, _) in METHODS {
-        let same = METHODS.iter().filter(|(known, side, _)| (known, side) == (name, to));
-        assert_eq!(same.count(), 1, "{name}");
-    }
-}
-
-#[test]
 fn the_table_knows_every_official_method_name() {
     let agent = serde_json::to_value(&v1::AGENT_METHOD_NAMES).expect("it serializes");
     let client = serde_json::to_value(&v1::CLIENT_METHOD_NAMES).expect("it serializes");
@@ -450,18 +349,6 @@ fn the_table_knows_every_official_method_name() {
             assert!(METHODS.iter().any(|(known, side, _)| (*known, *side) == (name, to)), "{name}");
         }
     }
-}
-
-#[test]
-fn updates_are_classified() {
-    assert_eq!(classify_update("agent_thought_chunk"), UpdateClass::Conversation);
-    assert_eq!(classify_update("tool_call_update"), UpdateClass::ToolCall);
-    assert_eq!(classify_update("plan"), UpdateClass::State(StateKey::Plan));
-    assert_eq!(classify_update("notice"), UpdateClass::Live);
-    assert_eq!(classify_update("plan_update"), UpdateClass::Other);
-    assert_eq!(classify_update("cursor_update"), UpdateClass::NotAsked);
-    assert_eq!(classify_update("prompt_suggestions_update"), UpdateClass::NotAsked);
-    assert_eq!(classify_update(""), UpdateClass::Other);
 }
 
 #[test]

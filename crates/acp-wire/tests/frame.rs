@@ -129,11 +129,6 @@ proptest! {
         prop_assert_eq!(plain(limit, frames), plain(limit, by_the_book(limit, &stream)));
         prop_assert_eq!(offset, stream.len() as u64);
     }
-
-    #[test]
-    fn no_bytes_make_it_panic(stream in prop::collection::vec(any::<u8>(), 0..300)) {
-        whole(16, &stream);
-    }
 }
 
 #[test]
@@ -178,11 +173,6 @@ fn lines_of_nothing_are_skipped() {
     assert_eq!(frames.len(), 2);
     assert_eq!(frames[0].end, 13);
     assert_eq!(offset, 21);
-}
-
-#[test]
-fn lines_of_control_characters_are_handed_out() {
-    assert_eq!(lines(b"\x01\x02\n\0 \r\n"), ["\x01\x02", "\0 \r"]);
 }
 
 #[test]
