@@ -3,7 +3,7 @@
 mod support;
 
 use acpd_policy::Verdict::{Allow, Reject};
-use acpd_policy::{PolicyConfig, Situation, Verdict, decide, explain};
+use acpd_policy::{PolicyConfig, Situation, decide};
 use serde_json::{Value, json};
 use support::{
     CWD, allow, compile, edit, here, in_a_line_of_bash, outcome, params, place, policy, reject,
@@ -354,56 +354,6 @@ fn an_address_is_allowed_only_if_everybody_reads_it_alike() {
     {
         assert_eq!(outcome(&no, fetch(json!(["https://docs.rs/", url]))), Some(Reject), "{url}");
     }
-}
-
-#[test]
-fn the_first_rule_that_matches_decides() {
-    let policy = policy(
-        "default = 'reject'
-        rules = [
-            { name = 'secrets', decision = 'reject', path = '**/.env' },
-            { name = 'careful', decision = 'ask', path = 'Cargo.lock' },
-            { decision = 'allow', kind = 'edit' },
-            { decision = 'reject', kind = 'edit', path = 'src/**' },
-        ]",
-    );
-    assert_eq!(outcome(&policy, edit(&["src/a.rs", ".env"])), Some(Reject));
-    assert_eq!(outcome(&policy, edit(&["src/a.rs", "Cargo.lock"])), None);
-    assert_eq!(outcome(&policy, edit(&["src/a.rs"])), Some(Allow));
-    assert_eq!(outcome(&policy, run("ls")), Some(Reject));
-}
-
-#[test]
-fn an_explanation_tells_of_every_rule_in_words() {
-    let policy = policy(
-        "rules = [
-            { name = 'git', decision = 'allow', agent = 'claude*', command = 'git status*' },
-            { decision = 'allow', kind = ['read', 'search'] },
-            { decision = 'reject', path = 'src/**' },
-            { name = 'rest', decision = 'ask' },
-        ]",
-    );
-    let explained = explain(&policy, &[], &here(), &request(&params(run("git status; rm x"))));
-    let lines: Vec<String> = explained.rules.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        lines,
-        [
-            "`git` (allow) does not match: command `git status; rm x` has `;`: a wildcard does not \
-             allow that",
-            "`rule 2` (allow) does not match: kind `execute` is not in the list",
-            "`rule 3` (reject) does not match: the call names no path",
-            "`rest` (ask) matches: it has no conditions",
-        ]
-    );
-    assert_eq!(verdict(&explained.decision), None);
-    let explained = explain(&policy, &[], &here(), &request(&params(run("git status"))));
-    assert_eq!(
-        explained.rules[0].to_string(),
-        "`git` (allow) matches: agent `claude` matches `claude*`; command `git status` matches \
-         `git status*`"
-    );
-    assert_eq!(explained.subject.expect("it has one").to_string(), "run `git status`");
-    assert_eq!(verdict(&explained.decision), Some(Verdict::Allow));
 }
 
 #[test]

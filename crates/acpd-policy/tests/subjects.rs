@@ -64,27 +64,6 @@ fn an_input_without_its_call_is_known_again_only_if_it_names_the_call() {
 }
 
 #[test]
-fn files_are_remembered_by_kind_and_all_their_paths() {
-    let both = subject(edit(&["b", "a"]));
-    assert_eq!(both, subject(edit(&["a", "b", "a"])));
-    assert_ne!(both, subject(edit(&["a"])));
-    let read =
-        json!({"kind": "read", "title": "Edit", "locations": [{"path": "a"}, {"path": "b"}]});
-    assert_ne!(both, subject(read));
-    assert_eq!(both.expect("it is known").to_string(), "edit a, b");
-}
-
-#[test]
-fn an_address_is_remembered_as_it_is_unless_more_is_sent() {
-    let fetch = |input: Value| subject(json!({"kind": "fetch", "title": "F", "rawInput": input}));
-    let page = fetch(json!({"url": "https://a.org/x", "prompt": "one"}));
-    assert_eq!(page, fetch(json!({"url": "https://a.org/x", "prompt": "two"})));
-    assert_ne!(page, fetch(json!({"url": "https://a.org/y"})));
-    assert_ne!(page, fetch(json!({"url": "https://a.org/x", "body": "secret"})));
-    assert_eq!(page.expect("it is known").to_string(), "fetch https://a.org/x");
-}
-
-#[test]
 fn any_other_call_is_remembered_with_its_very_input() {
     let call = |input: Value| subject(json!({"kind": "other", "title": "db", "rawInput": input}));
     let query = call(json!({"sql": "select 1", "db": "x"}));
