@@ -173,33 +173,6 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_one_message_until_something_else_begins() {
-        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Read it"});
-        let ended = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t",
-            "title": "Read a.rs", "status": "completed"});
-        let found = documents(&[
-            chunk("user_message", "fix it"),
-            chunk("agent_thought", "secretly"),
-            chunk("agent_message", "Let me "),
-            chunk("agent_message", "see."),
-            call,
-            chunk("agent_message", "mean"),
-            ended,
-            chunk("agent_message", "while"),
-        ]);
-        let text = |text: &str| text.to_owned();
-        assert_eq!(
-            found,
-            [
-                (1, Speaker::User, text("fix it")),
-                (3, Speaker::Agent, text("Let me see.")),
-                (5, Speaker::Tool, text("Read a.rs")),
-                (6, Speaker::Agent, text("meanwhile")),
-            ]
-        );
-    }
-
-    #[test]
     fn what_cannot_be_decoded_hides_nothing_else() {
         let update =
             |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();

@@ -91,17 +91,6 @@ fn nobody_else_may_read_the_database_its_log_or_the_index_of_the_log() {
 }
 
 #[test]
-fn a_closed_store_leaves_one_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![session(1)]);
-    store.close();
-    let names: Vec<_> =
-        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["acpd.db"]);
-}
-
-#[test]
 fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("acpd.db");

@@ -49,18 +49,6 @@ fn a_page_ends_with_the_line_that_fills_it_and_has_at_least_one() {
 }
 
 #[test]
-fn a_reader_sees_a_batch_as_soon_as_it_is_reported() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![session(1)]);
-    for seq in 1..50 {
-        store.commit(vec![event(1, seq, EventKind::Update, "line")]);
-        assert_eq!(store.journal(SessionKey(1)).len() as u64, seq);
-    }
-    store.close();
-}
-
-#[test]
 fn a_fork_begins_with_the_last_lines_of_another_journal() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Running::start(dir.path());

@@ -96,21 +96,6 @@ fn a_message_is_found_by_its_words_when_its_turn_has_ended() {
 }
 
 #[test]
-fn of_hits_that_are_as_good_the_newest_comes_first() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    store.commit(vec![session(1), session(2)]);
-    for (session, seq) in [(2, 1), (1, 3), (2, 5)] {
-        store.commit(vec![said(session, seq, "user", "same"), ended(session, seq + 1)]);
-    }
-    let mut index = caught_up(dir.path());
-    let found = index.find(&["same".to_owned()], (1..=2).map(SessionKey), 9).unwrap();
-    let times: Vec<_> = found.iter().map(|found| found.at.0).collect();
-    assert_eq!(times, [5, 3, 1]);
-    store.close();
-}
-
-#[test]
 fn a_deleted_session_is_forgotten_to_the_last_byte() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Running::start(dir.path());
@@ -127,31 +112,6 @@ fn a_deleted_session_is_forgotten_to_the_last_byte() {
         let word: &[u8] = b"xyzzyplugh";
         assert!(!bytes.windows(word.len()).any(|window| window == word), "it is in {file}");
     }
-    store.close();
-}
-
-#[test]
-fn what_happened_without_the_index_is_caught_up_with() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut store = Running::start(dir.path());
-    two_turns(&mut store);
-    store.commit(vec![session(2), said(2, 1, "user", "gone parser"), ended(2, 2)]);
-    drop(caught_up(dir.path()));
-    store.commit(vec![
-        said(1, 6, "agent", "mended"),
-        ended(1, 7),
-        Record::SessionRemoved { session: SessionKey(2) },
-        session(3),
-        said(3, 1, "user", "a new parser"),
-        ended(3, 2),
-    ]);
-    let mut index = caught_up(dir.path());
-    let expected = [(1, 1), (1, 2), (1, 5), (3, 1)];
-    let places = |found: Vec<Found>| -> Vec<_> {
-        found.into_iter().map(|found| (found.session.0, found.seq)).collect()
-    };
-    assert_eq!(places(find(&mut index, &["parser"])), expected);
-    assert_eq!(places(find(&mut index, &["mended"])), [(1, 6)]);
     store.close();
 }
 
@@ -266,22 +226,6 @@ proptest! {
         let found = find(&mut kept, &["every"]);
         kept.discard().unwrap();
         prop_assert_eq!(found, find(&mut caught_up(dir.path()), &["every"]));
-        store.close();
-    }
-
-    #[test]
-    fn a_text_is_found_by_any_of_its_words(
-        words in prop::collection::vec("[\\p{L}\\p{N}]{1,9}", 1..9),
-        chosen in any::<prop::sample::Index>(),
-    ) {
-        let dir = tempfile::tempdir().unwrap();
-        let mut store = Running::start(dir.path());
-        let text = words.join(" ");
-        store.commit(vec![session(1), said(1, 1, "user", &text), ended(1, 2)]);
-        let mut index = caught_up(dir.path());
-        let word = words[chosen.index(words.len())].as_str();
-        let found = find(&mut index, &[word]);
-        prop_assert_eq!(texts(&found), [text]);
         store.close();
     }
 }

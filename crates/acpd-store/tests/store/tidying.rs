@@ -232,26 +232,6 @@ fn the_file_gets_shorter_under_a_daemon_that_goes_on_and_a_cut_is_still_noticed(
 }
 
 #[test]
-fn lines_go_also_while_there_is_always_something_to_write() {
-    let dir = tempfile::tempdir().unwrap();
-    fill(dir.path());
-    let store = Seen::start(dir.path(), |_| {});
-    store.commit(0, remove());
-    let begin = Instant::now();
-    // The first is part of the transaction that deletes the session.
-    let mut steps = 0;
-    for tag in 1.. {
-        store.commit(tag, vec![Record::Boot { boot: tag }]);
-        steps += u32::from(matches!(store.report(), Report::Tidied(_)));
-        if steps > 1 {
-            break;
-        }
-        assert!(begin.elapsed() < PATIENCE, "nothing more is removed");
-    }
-    store.writer.close().unwrap();
-}
-
-#[test]
 fn a_flood_is_not_faster_than_what_removes() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
