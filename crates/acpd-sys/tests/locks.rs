@@ -33,18 +33,6 @@ fn a_held_lock_is_refused_with_its_holders_pid() {
 }
 
 #[test]
-fn a_line_below_the_pid_does_not_hide_it() {
-    let home = TempDir::new().unwrap();
-    let path = home.path().join("acpd.lock");
-    let lock = InstanceLock::acquire(&path).unwrap();
-    lock.add_line("/run/acpd.sock").unwrap();
-    let own = std::process::id();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{own}\n/run/acpd.sock\n"));
-    let error = InstanceLock::acquire(&path).unwrap_err();
-    assert!(matches!(error, LockError::Held { pid: Some(pid), .. } if pid == own));
-}
-
-#[test]
 fn a_wait_ends_with_the_holder_or_with_the_deadline() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("start.lock");

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_sys::process::{
     Condition, ExitKind, Liveness, ProcessId, StopSignal, become_subreaper, condition,
-    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, wait_leader,
+    detach_child, reap, reap_orphans, wait_leader,
 };
 use acpd_sys::tree::{Tree, Whose, nearest_above, runs_under_agent};
 use nix::errno::Errno;
@@ -91,17 +91,6 @@ fn killing_the_leader_leaves_a_tree_that_is_found_and_emptied() {
     assert!(usage.bytes > 6 * 4096 && usage.processes == 6, "{usage:?}");
     agent.kill_leader();
     kill_all(&mut tree, agent.id, 5);
-    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
-    assert_no_children();
-}
-
-#[test]
-fn the_leader_is_never_reaped_as_an_orphan() {
-    let mut agent = start("STAY");
-    let mut tree = Tree::new(&agent.marker, agent.id);
-    agent.kill_leader();
-    assert!(tree.is_empty());
-    assert_eq!(reap_orphans(&BTreeSet::from([agent.id.pid])), 0);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
     assert_no_children();
 }
@@ -267,28 +256,6 @@ fn l16_the_system_tells_whether_a_process_is_stopped() {
     reap(pid).unwrap();
     assert_eq!(condition(pid), None);
     assert_eq!(Condition::Stopped.to_string(), "stopped");
-}
-
-#[test]
-fn an_exit_is_told_in_words() {
-    assert_eq!(ExitKind::Code(3).to_string(), "exit code 3");
-    assert_eq!(ExitKind::Signal(9).to_string(), "signal 9 (SIGKILL)");
-    assert_eq!(ExitKind::Signal(64).to_string(), "signal 64");
-    assert_eq!(ExitKind::Code(3).predicate(), "ended with exit code 3");
-    assert_eq!(ExitKind::Signal(9).predicate(), "was killed (SIGKILL)");
-    // Not init, not a group, not all processes.
-    for pid in [0, 1, u32::MAX] {
-        wait_leader(pid).unwrap_err();
-        reap(pid).unwrap_err();
-    }
-}
-
-#[test]
-fn shared_memory_is_divided_in_pss_alone() {
-    let own = std::process::id();
-    let (rss, pss) = (rss_bytes(own).unwrap(), pss_bytes(own).unwrap());
-    assert!(pss > 0 && rss > 0);
-    assert!(pss <= rss * 2, "pss {pss}, rss {rss}");
 }
 
 #[test]
