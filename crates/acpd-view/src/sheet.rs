@@ -311,18 +311,4 @@ mod tests {
         assert!(lines[1..].iter().all(|line| line.starts_with("  ")), "{text}");
         assert!(lines.last().unwrap().ends_with("rm -rf ~"), "{text}");
     }
-
-    #[test]
-    fn each_long_part_gets_its_share() {
-        let many = "line\n".repeat(100);
-        let shown = Shown {
-            raw: Some(RawCall { text: many.as_str().into(), left_out: 0 }),
-            title: Some("t".repeat(1000).as_str().into()),
-            ..run(&many)
-        };
-        let (lines, hidden) = Sheet::new("", &shown, 1).fitting(80, 24);
-        assert_eq!(lines.len(), 24);
-        assert_eq!(plain_text(&lines).matches("lines are hidden here").count(), 3);
-        assert_eq!(hidden, 1 + 100 + 101 + 14 - (24 - 3));
-    }
 }

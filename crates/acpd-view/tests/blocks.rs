@@ -180,20 +180,6 @@ fn a_journal_is_the_same_whether_it_is_replayed_or_comes_live() {
 }
 
 #[test]
-fn a_journal_that_is_cut_off_at_a_turn_has_the_same_turns() {
-    for journal in Journal::all() {
-        let entries = journal.entries();
-        let whole = folded(&journal.session, &entries);
-        for (at, turn) in whole.turns().iter().enumerate() {
-            let Some(started) = turn.started else { continue };
-            let from = entries.iter().position(|entry| entry.seq == started.seq).unwrap();
-            let end = folded(&journal.session, &entries[from..]);
-            assert_eq!(end.turns(), &whole.turns()[at..], "{}", journal.path.display());
-        }
-    }
-}
-
-#[test]
 fn what_comes_again_after_a_lost_connection_changes_nothing() {
     for journal in Journal::all() {
         let mut state = journal.folded();
@@ -299,25 +285,6 @@ fn nothing_of_an_agent_is_shown_unescaped() {
             }
         }
     }
-}
-
-#[test]
-fn a_path_in_the_folder_of_the_session_is_short() {
-    let journals = Journal::all();
-    let journal = journals.iter().find(|journal| journal.path.ends_with("claude.jsonl")).unwrap();
-    let summary = |folder: &str| {
-        let mut state = State::new(&journal.session).within(&folder.into());
-        for entry in journal.entries() {
-            state.fold_entry(entry.seq, entry.line.get());
-        }
-        let edit = state.blocks().find(|block| matches!(block.kind, Kind::Edit(_))).unwrap();
-        let body = edit.lines(80, Folding::Open);
-        assert_eq!(body[1].as_str(), "           1 + first line of text");
-        edit.summary().to_string()
-    };
-    assert_eq!(summary("/home/ada/hello"), "edited b.txt +1 -0");
-    assert_eq!(summary("/home/ada/"), "edited hello/b.txt +1 -0");
-    assert_eq!(summary("/home/ad"), "edited /home/ada/hello/b.txt +1 -0");
 }
 
 proptest! {
@@ -460,31 +427,6 @@ fn line() -> impl Strategy<Value = String> {
             "limit": 1, "level": "lost", "outcome": {"kind": "stopped", "stopReason": "x"}});
         json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
     })
-}
-
-#[test]
-fn a_cost_that_is_not_told_again_stays() {
-    let usage = |seq: u64, more: Value| {
-        let mut update = json!({"sessionUpdate": "usage_update", "used": seq, "size": 9});
-        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
-            "update": update, "_meta": {"_acpd": {"seq": seq}}}})
-    };
-    let cost = json!({"cost": {"amount": 0.25, "currency": "USD"}});
-    let lines = [usage(1, cost), usage(2, json!({})), usage(3, json!({}))];
-    let mut state = State::new(&"s".into());
-    state.fold(lines[1].to_string().as_bytes());
-    state.fold(lines[2].to_string().as_bytes());
-    assert!(state.header().usage.as_ref().unwrap().cost.is_none());
-    let line = serde_json::from_str(&lines[0].to_string()).unwrap();
-    state.earlier(&[LogEntry { seq: 1, line }]);
-    let told = state.header().usage.as_ref().unwrap();
-    assert_eq!((told.used, told.cost.as_ref().unwrap().amount), (3, 0.25), "paged");
-    let mut live = State::new(&"s".into());
-    for line in &lines {
-        live.fold(line.to_string().as_bytes());
-    }
-    assert_eq!(live.header(), state.header(), "live");
 }
 
 /// JSON of another type than expected, or that no type of Rust holds.

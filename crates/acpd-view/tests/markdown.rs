@@ -75,37 +75,6 @@ fn m7_lines_of_a_paragraph_stay_lines() {
     assert_eq!(whole("> quoted\nstill quoted\n", 80), "│ quoted\n│ still quoted\n");
 }
 
-#[test]
-fn a_link_that_is_defined_later_changes_what_was_before() {
-    let mut markdown = Markdown::new(80);
-    markdown.push(&"see [it]\n\nmore\n\n".into());
-    assert_eq!(text(markdown.lines()), "see [it]\n\nmore\n");
-    markdown.push(&"[it]: https://a.example\n".into());
-    assert_eq!(text(markdown.lines()), "see it (https://a.example)\n\nmore\n");
-    markdown.push(&"\nend".into());
-    assert_eq!(text(markdown.lines()), "see it (https://a.example)\n\nmore\n\nend\n");
-}
-
-#[test]
-fn code_in_a_list_fits_into_a_narrow_screen() {
-    let lines = Markdown::whole(&"*      - ".into(), 4);
-    assert!(lines.iter().all(|line| line.width() <= 4), "{}", text(&lines));
-}
-
-#[test]
-fn rows_of_a_long_paragraph_settle_while_it_grows() {
-    let words = "some words of a paragraph that goes on and on and **does";
-    let mut markdown = Markdown::new(20);
-    markdown.push(&words.into());
-    assert_eq!(text(markdown.lines()).lines().count(), 3);
-    assert_eq!(markdown.settled(), 2);
-    // Until it ends, what is strong may be no more than two asterisks.
-    markdown.push(&" not stop here, it goes on".into());
-    assert_eq!(markdown.settled(), 2);
-    markdown.push(&" and on** and on and".into());
-    assert_eq!(markdown.settled(), 5);
-}
-
 /// Pieces of Markdown that mean something next to each other.
 fn source() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![

@@ -474,12 +474,4 @@ mod tests {
         assert_eq!(path.cut_middle(3).as_str(), "~/…");
         assert_eq!(path.cut_middle(40), path);
     }
-
-    #[test]
-    fn a_text_has_as_many_rows_as_it_needs() {
-        let rows = |text: &'static str, room| Text::from(text).split(room);
-        assert_eq!(rows("", 3), [Text::new()]);
-        assert_eq!(rows("abcd", 3), [Text::from("abc"), "d".into()]);
-        assert_eq!(rows("日本x", 3), [Text::from("日"), "本x".into()]);
-    }
 }

@@ -177,32 +177,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_by_display_width() {
-        let mut table = Table::new(["NAME", "STATE", "WHY"]);
-        table.row([
-            "日本".into(),
-            Text::styled(Role::Good, "ready"),
-            Untrusted::from("two\nlines").into(),
-        ]);
-        table.row(["long-name".into(), "stopped".into(), "".into()]);
-        insta::assert_snapshot!(table.render(None), @"
-        NAME       STATE    WHY
-        日本       ready    two lines
-        long-name  stopped  -
-        ");
-    }
-
-    #[test]
-    fn the_last_column_ends_where_the_terminal_does() {
-        let mut table = Table::new(["NAME", "WHY"]);
-        table.row(["a".into(), "日本 and more words".into()]);
-        insta::assert_snapshot!(table.render(Some(16)), @"
-        NAME  WHY
-        a     日本 and …
-        ");
-    }
-
-    #[test]
     fn columns_are_cut_then_left_out_and_no_row_is_too_wide() {
         let mut table = Table::new(["NAME", "PID", "DIRECTORY", "WHY"])
             .cut("DIRECTORY", Cut::Middle(8))
