@@ -351,60 +351,9 @@ mod tests {
         Drawn { id: id.into(), is_end, most: 9, page: 4, choices: (0..4, 4) }
     }
 
-    fn on_screen(question: &InteractionInfo) -> QuestionCard {
-        let mut card = QuestionCard::default();
-        card.show(Some(question));
-        card.drawn(&drawn(question.id.raw(), true));
-        card
-    }
-
     fn press(card: &mut QuestionCard, question: &InteractionInfo, action: Action) -> KeyOutcome {
         let one = KeyEvent::new(KeyCode::Char('1'), KeyModifiers::NONE);
         card.key(Some(action), &one, question, 4)
-    }
-
-    #[test]
-    fn an_answer_takes_the_keys_a_choice_and_enter() {
-        let question = question("1-1");
-        let mut card = on_screen(&question);
-        assert_eq!(press(&mut card, &question, Action::Choose), KeyOutcome::Nothing);
-        assert_eq!(press(&mut card, &question, Action::Confirm), KeyOutcome::Nothing);
-        card.take_keys();
-        assert!(matches!(press(&mut card, &question, Action::Confirm), KeyOutcome::Refused(_)));
-        press(&mut card, &question, Action::Choose);
-        let answer = GivenAnswer::Option { option: "allow_once".into() };
-        let given = KeyOutcome::Answered { id: "1-1".into(), answer, says_why: false };
-        assert_eq!(press(&mut card, &question, Action::Confirm), given);
-        assert_eq!(
-            press(&mut card, &question, Action::Confirm),
-            KeyOutcome::Nothing,
-            "it is sent once"
-        );
-        card.take_keys();
-        assert!(!card.has_keys(), "what is sent takes no keys");
-    }
-
-    #[test]
-    fn a_question_that_was_not_drawn_takes_no_keys() {
-        let question = question("1-1");
-        let mut card = QuestionCard::default();
-        card.show(Some(&question));
-        card.take_keys();
-        assert!(!card.has_keys());
-    }
-
-    #[test]
-    fn a_question_in_the_place_of_another_begins_anew() {
-        let (one, two) = (question("1-1"), question("1-2"));
-        let mut card = on_screen(&one);
-        card.take_keys();
-        press(&mut card, &one, Action::Choose);
-        card.show(Some(&two));
-        card.drawn(&drawn("1-1", true));
-        assert_eq!(press(&mut card, &two, Action::Confirm), KeyOutcome::Nothing);
-        card.drawn(&drawn("1-2", true));
-        card.take_keys();
-        assert!(matches!(press(&mut card, &two, Action::Confirm), KeyOutcome::Refused(_)));
     }
 
     #[test]

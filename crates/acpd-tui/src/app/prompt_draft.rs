@@ -154,17 +154,6 @@ mod tests {
     }
 
     #[test]
-    fn copy_shares_the_content_of_files() {
-        let logo = Attached::elsewhere("/p/logo.png");
-        let text = logo.mark().to_owned();
-        let said = PromptDraft { text, all: vec![logo], in_place_of: None };
-        let image = json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"});
-        let said = said.with_files(vec![image]);
-        let data = |said: &PromptDraft| said.all[0].block["data"].as_str().unwrap().as_ptr();
-        assert_eq!(data(&said), data(&said.clone()));
-    }
-
-    #[test]
     fn a_prompt_that_waits_is_read_as_it_was_written() {
         let all = vec![Attached::file("/w", "a.rs"), Attached::elsewhere("/p/logo.png")];
         let said = PromptDraft { text: "see @a.rs, @/p/logo.png".into(), all, in_place_of: None };

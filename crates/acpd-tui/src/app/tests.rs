@@ -2,7 +2,6 @@
 
 mod answers;
 mod chats;
-mod keys;
 mod prompts;
 mod reading;
 mod screens;

@@ -312,16 +312,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cleared_is_the_first_to_come_back() {
-        let mut editor = Editor::default();
-        editor.paste("an hour of thoughts");
-        assert!(editor.clear());
-        assert!(!editor.clear());
-        editor.up(&["before".to_owned()]);
-        assert_eq!(editor.said().text, "an hour of thoughts");
-    }
-
-    #[test]
     fn no_draft_is_lost_whatever_takes_its_place() {
         let earlier = ["before".to_owned()];
         let brings_back = |editor: &mut Editor, words: &str| {

@@ -138,44 +138,6 @@ fn a_turn_is_cancelled_at_the_second_press() {
     assert!(person.said(method::SESSION_CANCEL).is_empty(), "the two presses were far apart");
 }
 
-#[test]
-fn a_cancel_names_the_queued_prompts_that_it_takes_back() {
-    let mut person = in_the_morning();
-    person.changed(json!({"sessions": [
-        session("parser", json!({"turn": {"state": "working", "since": NOW}, "queued": 2}))]}));
-    person.types("/parser");
-    person.press(KeyCode::Enter);
-    person.types("c");
-    assert!(person.sees(100, 24).contains("cancels the turn of parser and its 2 queued prompts"));
-}
-
-#[test]
-fn the_selected_row_stays_while_others_move() {
-    let mut person = in_the_morning();
-    person.types("/ui");
-    person.press(KeyCode::Enter);
-    person.press(KeyCode::Esc);
-    assert!(person.sees(80, 24).contains("▸* ui"));
-    person
-        .changed(json!({"sessions": [working("new", 1, json!({"kind": "starting", "since": 1}))]}));
-    assert!(person.sees(80, 24).contains("▸* ui"));
-}
-
-#[test]
-fn reject_and_say_why_asks_for_the_words() {
-    let mut person = in_the_morning();
-    person.sees(80, 24);
-    person.types("a4");
-    person.press(KeyCode::Enter);
-    let said = person.said(method::INTERACTION_ANSWER);
-    assert_eq!(answer_of(&said[0])["option"], "reject_once");
-    person.types("use make");
-    person.press(KeyCode::Enter);
-    let said = person.said("session/prompt");
-    assert_eq!(said[0]["params"]["prompt"][0]["text"], "use make");
-    assert_eq!(said[0]["params"]["sessionId"], "fix-auth-0123456789");
-}
-
 /// A form with a field of each kind.
 fn form(id: &str) -> Value {
     let schema = json!({"type": "object", "title": "Release", "required": ["branch", "count"],

@@ -223,20 +223,6 @@ fn of_several_prompts_that_wait_one_is_chosen_and_a_draft_is_not_lost() {
 }
 
 #[test]
-fn an_agent_that_takes_no_message_into_its_turn_loses_no_words() {
-    let (mut person, _) = in_chat();
-    person.types("the red one");
-    person.ctrl('s');
-    let link = LinkId::Errand(2);
-    person.refuses(link, "_session/steering", "the agent takes no messages into a turn");
-    let seen = person.sees(100, 24);
-    assert!(
-        seen.contains("the agent takes no messages") && seen.contains(" the red one"),
-        "{seen}"
-    );
-}
-
-#[test]
 fn a_long_answer_scrolls_and_new_lines_do_not_move_what_is_read() {
     let (mut person, link) = in_chat();
     let long: Vec<String> = (0..100).map(|n| format!("- item {n}")).collect();
@@ -255,40 +241,6 @@ fn a_long_answer_scrolls_and_new_lines_do_not_move_what_is_read() {
     assert_eq!(body(&person.sees(80, 24)), body(&reading));
     (0..20).for_each(|_| person.press(KeyCode::PageDown));
     assert!(person.sees(80, 24).contains("and more"));
-}
-
-#[test]
-fn older_pages_are_read_when_the_beginning_is_near_and_move_nothing() {
-    let mut person = in_the_morning();
-    person.changed(json!({"removed": {"interactions": ["1-5"]}}));
-    let key = SessionRowKey { agent: "claude".into(), session_id: ID.into() };
-    person.state.open_chat(key, 1000, true);
-    person.takes_effects();
-    let link = person.chat_link();
-    person.result(link, "initialize", json!({"protocolVersion": 1}));
-    let attach = person.said(method::SESSION_ATTACH).remove(0);
-    assert_eq!(attach["params"]["after"], 700);
-    person.sent.push(attach);
-    person.result(link, method::SESSION_ATTACH, json!({"session": morning()["sessions"][0]}));
-    person.hears(link, 701, &journal());
-    let caught_up = json!({"sessionId": ID, "seq": 708});
-    person.event(AppEvent::Line(link, build::notification(method::CAUGHT_UP, &caught_up)));
-    let before = person.sees(80, 24);
-    let log = person.said(method::SESSION_LOG).remove(0);
-    assert_eq!(log["params"]["after"], 0, "a thousand lines before 701 begin at the first");
-    person.sent.push(log);
-    let entry = |seq: u64, text: &str| {
-        json!({"seq": seq, "line": {"jsonrpc": "2.0", "method": "session/update", "params": {
-            "sessionId": ID, "update": {"sessionUpdate": "user_message_chunk",
-                "content": {"type": "text", "text": text}}}}})
-    };
-    let page = json!({"sessionId": ID, "entries": [entry(1, "the first prompt"), entry(2, "x")]});
-    person.result(LinkId::Fleet, method::SESSION_LOG, page);
-    assert_eq!(person.sees(80, 24).lines().last(), before.lines().last());
-    person.press(KeyCode::Tab);
-    person.types("g");
-    assert!(person.sees(80, 24).contains("the first prompt"));
-    assert!(person.said(method::SESSION_LOG).is_empty(), "there is nothing before the first line");
 }
 
 #[test]
@@ -369,86 +321,11 @@ fn m3_what_looks_like_an_answer_is_sent_as_a_prompt_at_the_second_enter() {
     assert_eq!(person.said("session/prompt").len(), 1, "nothing is asked");
 }
 
-#[test]
-fn m4_the_live_end_is_a_place_in_the_blocks() {
-    let (mut person, link) = in_chat();
-    person.sees(80, 24);
-    person.press(KeyCode::Tab);
-    person.types("gGk");
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("\n  say something"), "nothing was typed: {seen}");
-    person.types("gG");
-    let more = json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
-        "messageId": "n", "content": {"type": "text", "text": "word\n\n".repeat(30) + "the end"}}}});
-    person.hears(link, 9, &[more]);
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("the end") && seen.contains("live"), "{seen}");
-}
-
-#[test]
-fn a_mode_that_is_an_option_too_is_listed_once() {
-    let (mut person, _) = in_chat();
-    person.ctrl('o');
-    let mode = json!({"id": "mode", "name": "Mode", "category": "mode", "type": "select",
-        "currentValue": "ask", "options": [{"value": "ask"}, {"value": "code"}]});
-    person.result(
-        LinkId::Errand(2),
-        "session/resume",
-        json!({"modes": {"currentModeId": "ask", "availableModes": [
-            {"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]},
-            "configOptions": [mode]}),
-    );
-    assert_eq!(person.sees(80, 24).matches(" Mode").count(), 1);
-}
-
 /// Opens the conversation of another session than [`ID`].
 fn opens_another(person: &mut Person) {
     let key = SessionRowKey { agent: "claude".into(), session_id: "parser-0123456789".into() };
     person.state.open_chat(key, 0, true);
     person.takes_effects();
-}
-
-const MODELS: &str = r#"{"configOptions": [{"id": "model", "name": "Model", "category": "model",
-    "type": "select", "currentValue": "opus", "options": [{"value": "opus"}, {"value": "haiku"}]}]}"#;
-
-#[test]
-fn what_an_agent_offers_is_chosen_in_its_own_conversation_only() {
-    let (mut person, _) = in_chat();
-    person.ctrl('o');
-    person.ctrl('d');
-    opens_another(&mut person);
-    let offered = serde_json::from_str(MODELS).unwrap();
-    person.result(LinkId::Errand(2), "session/resume", offered);
-    assert!(!person.sees(80, 24).contains("haiku"), "{}", person.sees(80, 24));
-    assert!(person.effects.contains(&Effect::Leave(LinkId::Errand(2))));
-}
-
-#[test]
-fn words_that_an_agent_did_not_take_come_back_to_the_conversation_that_they_were_for() {
-    let over = json!({"outcome": "promptRequired"});
-    let (mut person, _) = in_chat();
-    person.types("the red one");
-    person.ctrl('s');
-    person.ctrl('d');
-    opens_another(&mut person);
-    person.result(LinkId::Errand(2), "_session/steering", over.clone());
-    let seen = person.sees(80, 24);
-    assert!(!seen.contains("the red one") && seen.contains("the turn is over"), "{seen}");
-    person.opens(&journal());
-    assert!(person.sees(80, 24).contains("\n the red one"), "{}", person.sees(80, 24));
-
-    // From the list there is no conversation at all; nor is there a way to the agent, perhaps.
-    for method in ["_session/steering", "initialize"] {
-        let (mut person, _) = in_chat();
-        person.ctrl('d');
-        person.types("/fix-auth");
-        person.press(KeyCode::Enter);
-        person.types("pthe red one");
-        person.ctrl('s');
-        person.refuses(LinkId::Errand(2), method, "no");
-        person.opens(&journal());
-        assert!(person.sees(80, 24).contains("\n the red one"), "{}", person.sees(80, 24));
-    }
 }
 
 #[test]
@@ -471,66 +348,4 @@ fn a_prompt_from_the_list_that_is_refused_is_a_draft_of_its_conversation() {
         person.opens(&journal());
         assert!(person.sees(80, 24).contains("\n then commit"), "{}", person.sees(80, 24));
     }
-}
-
-#[test]
-fn a_journal_that_does_not_come_ends_no_search_in_another_conversation() {
-    let (mut person, _) = in_chat();
-    let key = SessionRowKey { agent: "claude".into(), session_id: "parser-0123456789".into() };
-    person.sees(80, 24);
-    person.press(KeyCode::Tab);
-    person.types("/configuration");
-    person.press(KeyCode::Enter);
-    let error = ErrorObject::new(-32000, "no journal");
-    person.state.error(LinkId::Fleet, Purpose::Older(key), &error);
-    person.takes_effects();
-    person.types("n");
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("nothing above has these words"), "{seen}");
-}
-
-#[test]
-fn a_second_press_that_finds_nothing_to_clear_loses_no_draft() {
-    let (mut person, _) = in_chat();
-    person.types("an hour of thoughts");
-    (0..3).for_each(|_| person.ctrl('c'));
-    assert_eq!(person.said(method::SESSION_CANCEL).len(), 1);
-    person.press(KeyCode::Up);
-    assert!(person.sees(80, 24).contains("\n an hour of thoughts"));
-}
-
-#[test]
-fn a_prompt_that_is_taken_back_after_its_conversation_was_left_replaces_no_draft() {
-    let (mut person, _) = in_chat();
-    person.ctrl('q');
-    person.result(LinkId::Fleet, method::SESSION_QUEUE, waiting(&[(7, "then commit")]));
-    person.types("a draft");
-    person.ctrl('d');
-    person.result(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, json!({}));
-    person.opens(&journal());
-    assert!(person.sees(80, 24).contains("\n then commit"));
-    person.press(KeyCode::Up);
-    assert!(person.sees(80, 24).contains("\n a draft"), "{}", person.sees(80, 24));
-}
-
-#[test]
-fn what_was_cleared_comes_back_after_its_conversation_was_left() {
-    let (mut person, _) = in_chat();
-    person.types("an hour of thoughts");
-    person.ctrl('c');
-    person.ctrl('d');
-    person.opens(&journal());
-    person.press(KeyCode::Up);
-    assert!(person.sees(80, 24).contains("\n an hour of thoughts"));
-}
-
-#[test]
-fn plan_counts_the_steps_that_are_done() {
-    let (mut person, link) = in_chat();
-    let steps = json!([{"content": "one", "status": "completed"},
-        {"content": "two", "status": "in_progress"}, {"content": "three", "status": "pending"}]);
-    let update = json!({"sessionUpdate": "plan", "entries": steps});
-    person.hears(link, 9, &[json!({"params": {"sessionId": ID, "update": update}})]);
-    let seen = person.sees(100, 30);
-    assert_eq!(seen.matches("plan 1/3: two").count(), 2, "{seen}");
 }

@@ -1,6 +1,6 @@
 //! Help for writing a prompt.
 
-use super::chats::{ID, in_chat, journal};
+use super::chats::{ID, in_chat};
 use super::screens::everywhere;
 use super::*;
 
@@ -118,30 +118,6 @@ fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
 }
 
 #[test]
-fn escape_closes_the_list_and_keeps_the_text_until_another_word_begins() {
-    let (mut person, link) = in_chat();
-    person.hears(link, 9, &[commands()]);
-    person.types("/pl");
-    assert!(person.sees(80, 24).contains("Show a plan"));
-    person.press(KeyCode::Esc);
-    person.types("a");
-    let seen = person.sees(80, 24);
-    assert!(!seen.contains("Show a plan") && seen.contains(" /pla"), "{seen}");
-    (0..4).for_each(|_| person.press(KeyCode::Backspace));
-    person.types("/pl");
-    assert!(person.sees(80, 24).contains("Show a plan"));
-    person.ctrl('c');
-    person.ctrl('c');
-    assert!(person.sees(80, 24).contains("cleared"));
-    person.press(KeyCode::Up);
-    let seen = person.sees(80, 24);
-    assert!(
-        seen.contains(" /pl") && !seen.contains("Show a plan"),
-        "what comes back opens no list"
-    );
-}
-
-#[test]
 fn names_of_hostile_files_and_commands_stay_in_their_place() {
     let evil = "\u{1b}[2J\u{202e}x\r\n";
     let (mut person, link) = in_chat();
@@ -236,22 +212,4 @@ fn session_is_renamed_from_the_list() {
     person.sent.push(said);
     person.result(LinkId::Fleet, method::SESSION_RENAME, session("login", json!({})));
     assert!(person.sees(80, 24).contains("renamed"));
-}
-
-#[test]
-fn what_becomes_known_while_a_word_is_typed_is_listed() {
-    let mut person = in_the_morning();
-    person.changed(json!({"removed": {"interactions": ["1-5"],
-        "sessions": [{"agent": "claude", "sessionId": ID}]}}));
-    let link = person.opens(&journal());
-    person.types("@c");
-    assert!(!person.effects.iter().any(|effect| matches!(effect, Effect::ReadFiles(_))));
-    person.changed(json!({"sessions": [session("fix-auth", json!({}))]}));
-    files(&mut person, &["src/cookie.rs"]);
-    assert!(person.sees(80, 24).contains("\u{25b8} src/cookie.rs"));
-    person.ctrl('c');
-    person.ctrl('c');
-    person.types("/");
-    person.hears(link, 9, &[commands()]);
-    assert!(person.sees(80, 24).contains("\u{25b8} /plan"));
 }

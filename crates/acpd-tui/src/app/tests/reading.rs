@@ -140,63 +140,6 @@ fn words_are_found_in_older_pages_and_the_search_can_be_ended() {
 }
 
 #[test]
-fn a_search_waits_for_lines_that_are_on_their_way() {
-    let mut person = at_the_end_of(2998);
-    person.press(KeyCode::Tab);
-    person.types("g");
-    // The beginning of what was read is on the screen, so what is before it was asked for.
-    person.sees(80, 24);
-    let asked = person.said(method::SESSION_LOG);
-    assert!(!asked.is_empty());
-    person.sent.extend(asked);
-    person.types("/Needle 2400");
-    person.press(KeyCode::Enter);
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("searching, line ") && !seen.contains("nothing above"), "{seen}");
-    serve_log(&mut person, 2998);
-    assert!(person.sees(80, 24).contains("needle 2400"));
-}
-
-#[test]
-fn what_is_found_is_marked() {
-    let (mut person, _) = in_chat();
-    person.sees(80, 24);
-    person.press(KeyCode::Tab);
-    person.types("/configuration");
-    person.press(KeyCode::Enter);
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    let (state, cache) = (&person.state, &mut person.cache);
-    terminal.draw(|frame| drop(view(state, cache, frame))).unwrap();
-    let cells = terminal.backend().buffer().content().iter();
-    let marked = cells.filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
-    let marked: String = marked.map(ratatui::buffer::Cell::symbol).collect();
-    assert_eq!(marked, "configuration");
-}
-
-#[test]
-fn thoughts_are_shown_and_hidden() {
-    let (mut person, _) = in_chat();
-    assert!(!person.sees(80, 24).contains("The cookie, perhaps."));
-    person.ctrl('t');
-    assert!(person.sees(80, 24).contains("The cookie, perhaps."));
-    person.ctrl('t');
-    assert!(!person.sees(80, 24).contains("The cookie, perhaps."));
-}
-
-#[test]
-fn the_files_of_a_turn_are_listed_and_lead_to_their_changes() {
-    let (mut person, _) = in_chat();
-    person.sees(80, 24);
-    person.press(KeyCode::Tab);
-    person.types("zd");
-    let seen = person.sees(80, 24);
-    assert!(seen.contains("1 file changed in this turn"), "{seen}");
-    assert!(seen.contains("src/cookie.rs +1 -1"), "{seen}");
-    person.press(KeyCode::Enter);
-    assert!(person.sees(80, 24).contains("+ c.set_secure(cfg.tls);"));
-}
-
-#[test]
 fn a_block_is_copied_as_markdown_and_opened_in_the_pager() {
     let (mut person, _) = in_chat();
     person.sees(80, 24);
@@ -230,45 +173,6 @@ fn what_an_agent_wrote_reaches_the_pager_escaped() {
 }
 
 #[test]
-fn the_mouse_is_taken_by_a_key_and_chooses_blocks() {
-    let (mut person, _) = in_chat();
-    person.press(KeyCode::F(3));
-    assert!(person.effects.contains(&Effect::Mouse(true)));
-    let seen = person.sees(80, 24);
-    let y = seen.lines().position(|row| row.contains("edited src/cookie.rs")).unwrap();
-    person.event(AppEvent::Click(u16::try_from(y).unwrap()));
-    let seen = person.sees(80, 24);
-    assert!(seen.lines().nth(y).unwrap().starts_with("▌"), "{seen}");
-    person.event(AppEvent::Click(u16::try_from(y).unwrap()));
-    assert!(!person.sees(80, 24).contains("cfg.tls"), "the second click folds it");
-    person.press(KeyCode::F(3));
-    assert!(person.effects.contains(&Effect::Mouse(false)));
-}
-
-#[test]
-fn the_wheel_scrolls_what_is_on_the_screen() {
-    let (mut person, link) = in_chat();
-    let long: Vec<Value> = (0..40)
-        .map(|n| {
-            json!({"params": {"sessionId": ID, "update": {"sessionUpdate": "agent_message_chunk",
-            "messageId": format!("m{n}"), "content": {"type": "text", "text": format!("item {n}")}}}})
-        })
-        .collect();
-    person.hears(link, journal().len() as u64 + 1, &long);
-    assert!(person.sees(80, 24).contains("item 39"));
-    person.event(AppEvent::Wheel(-12));
-    assert!(!person.sees(80, 24).contains("item 39"));
-    person.event(AppEvent::Wheel(12));
-    assert!(person.sees(80, 24).contains("item 39"));
-    let mut person = in_the_morning();
-    person.sees(80, 24);
-    person.event(AppEvent::Wheel(1));
-    assert!(person.sees(80, 24).contains("▸? docs"));
-    person.event(AppEvent::Click(3 + 2));
-    assert!(person.sees(80, 24).contains("▸@ gemini"));
-}
-
-#[test]
 fn a_turn_is_steered_and_an_agent_restarted_from_the_list() {
     let mut person = in_the_morning();
     person.types("/parser");
@@ -290,25 +194,4 @@ fn a_turn_is_steered_and_an_agent_restarted_from_the_list() {
     assert!(person.said(method::AGENT_RESTART).is_empty(), "another key was between them");
     person.types("r");
     assert_eq!(person.said(method::AGENT_RESTART)[0]["params"]["agent"], "claude");
-}
-
-#[test]
-fn the_head_tells_what_the_day_has_used() {
-    let mut person = in_the_morning();
-    let asked = person.said(method::USAGE).remove(0);
-    assert_eq!(asked["params"]["by"], "day");
-    person.sent.push(asked);
-    let day = |day: u64, amount: f64| {
-        json!({"day": day, "turns": 3, "untold": 0, "tokens": {"total": 1_900_000},
-            "costs": [{"amount": amount, "currency": "USD"}]})
-    };
-    let today = NOW - 60_000;
-    let totals = json!({"totals": [day(today, 4.12), day(today.saturating_sub(86_400_000), 9.0)]});
-    person.result(LinkId::Fleet, method::USAGE, totals);
-    let seen = person.sees(80, 24);
-    assert!(seen.lines().next().unwrap().ends_with("today $4.12 · 1.9M tokens"), "{seen}");
-    person.state.now += 31_000;
-    person.changed(json!({"sessions": []}));
-    person.result(LinkId::Fleet, method::USAGE, json!({"totals": []}));
-    assert!(!person.sees(80, 24).contains("today"));
 }

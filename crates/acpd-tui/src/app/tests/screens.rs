@@ -29,11 +29,6 @@ fn a_question_that_has_the_keys_shows_its_choices() {
 }
 
 #[test]
-fn before_anything_is_known_it_says_so() {
-    insta::assert_snapshot!(Person::start().sees(80, 24));
-}
-
-#[test]
 fn without_sessions_it_says_how_to_begin() {
     let mut person = Person::start();
     let nothing = json!({"sessions": [], "agents": [], "interactions": []});
@@ -105,19 +100,6 @@ fn the_page_of_keys_is_written_from_the_table() {
     insta::assert_snapshot!(everywhere(&mut person));
     person.press(KeyCode::Esc);
     assert!(person.sees(80, 24).contains("NEEDS YOU"));
-}
-
-#[test]
-fn a_short_directory_is_shown_whole() {
-    let mut person = Person::start();
-    let row = session("fix", json!({"cwd": "/home/ada/w"}));
-    let all = json!({"sessions": [row], "agents": [], "interactions": []});
-    person.result(LinkId::Fleet, method::WATCH, all);
-    assert!(
-        person.sees(80, 24).contains("fix       claude  ~/w    4m  done"),
-        "{}",
-        person.sees(80, 24)
-    );
 }
 
 #[test]

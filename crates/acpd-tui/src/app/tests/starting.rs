@@ -59,15 +59,6 @@ fn h1_what_waits_for_the_session_can_be_taken_back_and_is_not_left_behind_unsaid
 }
 
 #[test]
-fn a_session_that_the_list_has_not_heard_of_is_left_by_its_id() {
-    let mut person = who_begins();
-    person.result(LinkId::Errand(2), "session/new", json!({"sessionId": "s-new"}));
-    person.ctrl('d');
-    assert!(person.effects.contains(&Effect::Quit));
-    assert_eq!(person.state.left(), Some(&"s-new".into()));
-}
-
-#[test]
 fn h2_a_session_that_does_not_begin_ends_the_program_with_the_reason() {
     for method in ["session/new", "initialize"] {
         let mut person = who_begins();

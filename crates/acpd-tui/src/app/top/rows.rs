@@ -273,17 +273,3 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Text> 
     lines.extend(session.hint.iter().map(|hint| Text::of(Role::Dim, hint)));
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verb_is_not_repeated() {
-        let shown = |what: &str| without_verb("edit", &what.into()).as_str().to_owned();
-        assert_eq!(shown("edit src/main.rs"), "src/main.rs");
-        assert_eq!(shown("Edit `src/main.rs`"), "`src/main.rs`");
-        assert_eq!(shown("Editing src/main.rs"), "Editing src/main.rs");
-        assert_eq!(shown("edit"), "edit");
-    }
-}
