@@ -55,19 +55,3 @@ impl Invitation {
         Ok(file)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_picture_is_a_square_with_a_border() {
-        let code = Secret::code().unwrap();
-        let invitation = Invitation::new("https://me.example", &code);
-        let picture = invitation.picture().unwrap();
-        let lines: Vec<&str> = picture.lines().collect();
-        let width = lines[0].chars().count() - "\u{1b}[30;107m\u{1b}[0m".len();
-        assert!(width.abs_diff(lines.len() * 2) <= 1 && width > 30, "{width}, {}", lines.len());
-        assert!(!invitation.is_local && Invitation::new("http://127.0.0.1:2273", &code).is_local);
-    }
-}

@@ -200,16 +200,4 @@ mod tests {
             ]
         );
     }
-
-    #[test]
-    fn scopes_are_words_and_each_token_may_watch() {
-        let read = |json: &str| serde_json::from_str::<Scopes>(json).unwrap();
-        assert_eq!(read(r#"["answer"]"#).to_string(), "watch,answer");
-        assert_eq!(
-            serde_json::to_string(&Scopes::default()).unwrap(),
-            r#"["watch","prompt","answer"]"#
-        );
-        assert_eq!(read("[]").to_string(), "watch");
-        assert!("all".parse::<Scope>().is_err());
-    }
 }

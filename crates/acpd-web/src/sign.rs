@@ -140,21 +140,3 @@ fn device(agent: &str) -> String {
         (None, None) => "browser".to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_browser_is_called_as_people_call_it() {
-        let chrome = "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0 Mobile Safari/537.36";
-        assert_eq!(device(chrome), "Chrome on Android");
-        let safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile/15E148 Safari/604.1";
-        assert_eq!(device(safari), "Safari on iPhone");
-        assert_eq!(
-            device("Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0"),
-            "Firefox on Linux"
-        );
-        assert_eq!(device("curl/8"), "browser");
-    }
-}

@@ -405,30 +405,4 @@ mod tests {
             assert_eq!(read(nothing), [""; 0], "{nothing}");
         }
     }
-
-    #[test]
-    fn cargos_json_is_read() {
-        let message = json!({"reason": "compiler-message", "message": {
-        "level": "error", "message": "cannot find `x`\nin this scope", "code": {"code": "E0425"},
-        "spans": [
-            {"file_name": "src/b.rs", "line_start": 9, "column_start": 9, "is_primary": false},
-            {"file_name": "src/a.rs", "line_start": 3, "column_start": 5, "is_primary": true},
-        ]}});
-        let artifact = json!({"reason": "compiler-artifact", "target": {"name": "a"}});
-        let output = format!("{artifact}\n{message}\n");
-        assert_eq!(read(&output), ["/w/src/a.rs:3:5 error E0425 cannot find `x` in this scope"]);
-    }
-
-    #[test]
-    fn sarif_is_read() {
-        let place = |uri: &str, region: Value| json!([{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}]);
-        let output = json!({"version": "2.1.0", "runs": [{"tool": {}, "results": [
-            {"level": "error", "ruleId": "F401", "message": {"text": "unused"},
-                "locations": place("file:///w/a%20b.py", json!({"startLine": 2, "startColumn": 3}))},
-            {"message": {"text": "odd"}, "locations": place("src/c.py", json!({}))},
-            {"message": {"text": "nowhere"}},
-        ]}]});
-        let output = serde_json::to_string_pretty(&output).unwrap();
-        assert_eq!(read(&output), ["/w/a b.py:2:3 error F401 unused", "/w/src/c.py:1 warning odd"]);
-    }
 }

@@ -162,14 +162,6 @@ mod tests {
     }
 
     #[test]
-    fn session_without_a_name_is_called_by_its_folder() {
-        let of = |cwd: &Path| name(None, Some(&Untrusted::from(cwd.to_str().unwrap())));
-        assert_eq!(of(&std::env::temp_dir().join("api")), "api");
-        assert_eq!(of(&std::env::temp_dir().join("api").join("")), "api");
-        assert_eq!(name(None, None), "acpd");
-    }
-
-    #[test]
     fn what_took_a_minute_or_went_wrong_is_told_without_what_was_said() {
         let mut needs = Needs::default();
         assert!(snapshot(&mut needs, &json!([row("idle", "end_turn", 5)]), &json!([])).is_empty());
