@@ -356,13 +356,6 @@ mod tests {
     }
 
     #[test]
-    fn colours_mark_the_error_and_the_hint() {
-        let failed = CommandError::usage("no prompt").hint("say something");
-        let text = crate::ui::coded(&failed.render(), true).replace('\u{1b}', "␛");
-        assert_eq!(text, "␛[1m␛[31merror:␛[0m no prompt\n\n␛[1m␛[36mhint:␛[0m say something\n");
-    }
-
-    #[test]
     fn every_reason_has_its_code() {
         let code = |reason: &str| rpc(-32603, "m", &json!({"_acpd": {"reason": reason}})).code();
         assert_eq!(code("agent_unknown"), ExitCode::NotFound);

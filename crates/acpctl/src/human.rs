@@ -40,16 +40,3 @@ pub(crate) fn day(at: u64) -> Text {
         |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_relative_and_zero_is_never() {
-        assert_eq!(ago(0, 5_000).as_str(), "-");
-        assert_eq!(ago(4_500, 5_000).as_str(), "now");
-        assert_eq!(ago(5_000, 125_000).as_str(), "2m ago");
-        assert_eq!(ago(9_000, 5_000).as_str(), "now");
-    }
-}

@@ -137,10 +137,4 @@ mod tests {
              .SH VERSION\nv1\n"
         );
     }
-
-    #[test]
-    fn a_command_without_anything_below_its_help_has_no_such_section() {
-        let (_, text) = page(&Command::new("tool")).unwrap();
-        assert!(!["NOTES", "EXIT STATUS", "EXAMPLES"].iter().any(|of| text.contains(of)), "{text}");
-    }
 }

@@ -65,20 +65,3 @@ fn wanted(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let line = named.unwrap_or_else(|| person::PAGER.to_owned());
     (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pager_is_the_one_that_the_user_names() {
-        let wanted = |ours: Option<&str>, all: Option<&str>| {
-            wanted(|name| if name == "PAGER" { all } else { ours }.map(str::to_owned))
-        };
-        assert_eq!(wanted(None, None).as_deref(), Some(person::PAGER));
-        assert_eq!(wanted(None, Some("more")).as_deref(), Some("more"));
-        assert_eq!(wanted(Some("most -w"), Some("more")).as_deref(), Some("most -w"));
-        assert_eq!(wanted(Some(""), Some("more")), None);
-        assert_eq!(wanted(None, Some("cat")), None);
-    }
-}

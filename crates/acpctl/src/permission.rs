@@ -438,45 +438,6 @@ mod tests {
     }
 
     #[test]
-    fn m3_what_is_not_understood_is_shown_raw_and_allowed_with_a_word() {
-        let params = r#"{"sessionId":"s","toolCall":{"locations":7},"options":[]}"#;
-        let params = RawValue::from_string(params.to_owned()).unwrap();
-        let request = PermissionRequest::from_raw(&params).unwrap();
-        let mut meta = unknown(&request, &params);
-        meta.shown.unclear =
-            vec![ShownUnclear { member: "locations".into(), why: "cannot be read".into() }];
-        let question = question(&meta, &ALL);
-        insta::assert_snapshot!(prompt(&question), @r#"
-        allow? • other
-          not understood: `locations` cannot be read
-          │ {"sessionId":"s","toolCall":{"locations":7},"options":[]}
-          [allow + Enter] allow once
-          [always + Enter] allow always
-          [n] reject once
-          [d] reject always
-          always: acpd remembers nothing; the agent may remember more than this call
-        "#);
-        assert_eq!(question.of_key('y'), None);
-        assert_eq!(question.of_key('n').unwrap().kind, "reject_once");
-        assert_eq!(question.of_word("allow").unwrap().kind, "allow_once");
-        assert_eq!(question.of_word("all"), None);
-    }
-
-    #[test]
-    fn h2_a_call_that_changed_says_so_first_and_is_allowed_with_a_word() {
-        let mut meta = meta("t", "rm -rf ~");
-        meta.changed = 1;
-        let question = question(&meta, &["allow_once", "allow_once", "reject_once"]);
-        insta::assert_snapshot!(prompt(&question), @"
-        changed while you looked: this is another call
-        allow? $ t
-          │ rm -rf ~
-          [1 + Enter] allow once  [2 + Enter] allow once  [n] reject once
-        ");
-        assert_eq!(question.of_word("2").unwrap().kind, "allow_once");
-    }
-
-    #[test]
     fn l6_a_question_fits_on_the_screen_whatever_is_in_it() {
         let fake = "\n".repeat(45) + "  [y] Allow";
         let many = ["x".repeat(9000).leak() as &str; 20];

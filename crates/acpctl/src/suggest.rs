@@ -104,29 +104,6 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_command_are_a_prompt() {
-        assert_eq!(hint("fix the bug", None), "to prompt an agent: `acpctl run 'fix the bug'`");
-    }
-
-    #[test]
-    fn verbs_that_end_work_are_told_all_that_can_be_ended() {
-        for verb in ["stop", "kill", "interrupt"] {
-            assert!(hint(verb, None).starts_with("to cancel a turn: `acpctl cancel SESSION`"));
-        }
-        assert!(hint("kill", Some("session")).contains("`acpctl cancel SESSION`"));
-        assert!(hint("kill", Some("agent")).contains("`acpctl agent stop AGENT`"));
-    }
-
-    #[test]
-    fn a_verb_of_another_program_is_told_what_it_is_here() {
-        assert_eq!(hint("sessions", None), "did you mean `acpctl session ls`?");
-        assert!(hint("exec", None).contains("`acpctl run PROMPT`"));
-        assert!(hint("logs", None).starts_with("of a session: `acpctl session log SESSION`"));
-        assert!(hint("reload", None).contains("`acpctl daemon reload`"));
-        assert_eq!(hint("new", Some("policy")), "`acpctl help policy` lists the commands");
-    }
-
-    #[test]
     fn a_slip_is_near_and_a_verb_of_another_group_is_found() {
         assert_eq!(hint("sp", None), "did you mean `acpctl ps`?");
         assert_eq!(hint("atatch", None), "did you mean `acpctl attach`?");

@@ -471,12 +471,4 @@ mod tests {
         assert_eq!(coded(&shown, false), "A  B\nx  y\n");
         assert_eq!(coded(&Text::styled(Role::Bad, ""), true), "");
     }
-
-    #[test]
-    fn the_spinner_tells_what_is_waited_for_and_how_long() {
-        let line =
-            |frame, seconds| spinner_line(frame, &"thinking".into(), Duration::from_secs(seconds));
-        assert_eq!(line(0, 3).as_str(), "⠋ thinking 3s");
-        assert_eq!(line(11, 65).as_str(), "⠙ thinking 1m 05s");
-    }
 }

@@ -268,13 +268,6 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_idle_when_nothing_runs_or_waits_in_it() {
-        assert!(watch(&json!({})).idle().is_some());
-        assert!(watch(&json!({"queued": 1})).idle().is_none());
-        assert!(watch(&json!({"turn": {"state": "working", "since": 0}})).idle().is_none());
-    }
-
-    #[test]
     fn the_end_of_a_turn_has_the_exit_code_that_run_has() {
         let ended = |last: &str| {
             let turn = json!({"turn": {"state": "idle", "since": 0, "last": last}});
@@ -296,16 +289,5 @@ mod tests {
             restored.restored = Some(less);
             assert_eq!(restored.idle().unwrap().code, ExitCode::ContextLost);
         }
-    }
-
-    #[test]
-    fn a_session_whose_prompt_could_not_begin_says_why() {
-        let blocked =
-            json!({"state": "blocked", "reason": "the directory is gone", "hint": "put it back"});
-        let end = watch(&blocked).idle().unwrap();
-        assert_eq!((end.code, end.word.raw()), (ExitCode::Error, "blocked"));
-        let error = end.error.unwrap();
-        assert_eq!(error.as_str(), "fix: the session is blocked: the directory is gone");
-        assert_eq!(end.hint.unwrap().as_str(), "put it back");
     }
 }

@@ -273,22 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn remembered_decisions_are_a_table() {
-        let known = RememberedInfo {
-            id: 3,
-            agent: "demo".into(),
-            workspace: "/work/app".into(),
-            subject: "run `git push`".into(),
-            verdict: "reject".into(),
-            at: 40_000,
-        };
-        insta::assert_snapshot!(table(&[known], 100_000, None), @"
-        ID  DECISION  AGENT  DIRECTORY  SINCE   WHAT
-        3   reject    demo   /work/app  1m ago  run `git push`
-        ");
-    }
-
-    #[test]
     fn a_call_is_described_as_agents_do() {
         let args = PolicyTest {
             agent: None,

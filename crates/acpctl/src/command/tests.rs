@@ -1,15 +1,12 @@
 //! Each verb has examples, and they are what the command line reads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 
 use super::{Cli, Command, LazyArgs, definition};
 use crate::manual;
 
-/// Verbs that only hold others.
-const GROUPS: [&str; 7] = ["agent", "auth", "config", "daemon", "policy", "service", "session"];
 /// Programs with examples of their own.
 const PROGRAMS: [&str; 2] = ["mcp", "web"];
 
@@ -61,41 +58,6 @@ fn each_verb_has_examples_of_its_own() {
             assert!(!what.is_empty() && !what.ends_with('.'), "{line}: {what}");
         }
     }
-}
-
-#[test]
-fn long_help_has_examples_however_it_is_asked_for() {
-    let help = |args: &[&str]| Cli::try_parse_from(args).unwrap_err().to_string();
-    for args in [
-        &["acpctl", "--help"][..],
-        &["acpctl", "help", "run"],
-        &["acpctl", "session", "ls", "--help"],
-        &["acpctl", "help", "session", "ls"],
-        &["acpctl", "queue", "--help"],
-        &["acpctl", "queue", "rm", "--help"],
-    ] {
-        assert!(help(args).contains("\n\nExamples:\n  "), "{args:?}: {}", help(args));
-    }
-    let short = help(&["acpctl", "wait", "-h"]);
-    assert!(!short.contains("Examples:"), "{short}");
-}
-
-#[test]
-fn each_page_of_the_manual_has_examples_and_none_has_extras() {
-    let dir = tempfile::tempdir().unwrap();
-    manual::write(Cli::command(), dir.path()).unwrap();
-    let mut without = Vec::new();
-    for page in fs::read_dir(dir.path()).unwrap() {
-        let page = page.unwrap();
-        let text = fs::read_to_string(page.path()).unwrap();
-        assert!(!text.contains("\n.SH EXTRA\n"), "{:?}", page.file_name());
-        if !text.contains("\n.SH EXAMPLES\n") {
-            without.push(page.file_name().into_string().unwrap());
-        }
-    }
-    without.retain(|page| !PROGRAMS.iter().any(|name| *page == format!("acpctl-{name}.1")));
-    without.sort();
-    assert_eq!(without, GROUPS.map(|group| format!("acpctl-{group}.1")));
 }
 
 #[test]

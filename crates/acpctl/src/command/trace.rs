@@ -172,24 +172,3 @@ fn took_of(ms: f64) -> Text {
         human::duration(ms as u64)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_line_says_who_what_and_how_long() {
-        let told = |value: serde_json::Value| {
-            let traced: Traced = serde_json::from_value(value).unwrap();
-            line(&traced).to_string().split_once(' ').unwrap().1.to_owned()
-        };
-        let answer = json!({"at":1,"direction":"from_agent","agent":"demo","kind":"response","id":7,
-            "method":"session/prompt","bytes":85,"took":1234.5});
-        assert_eq!(told(answer), "<- demo answer session/prompt #7 after 1234ms 85 B");
-        let update = json!({"at":1,"direction":"to_client","client":3,"kind":"notification",
-            "method":"session/update","update":"plan\u{1b}","bytes":2048});
-        assert_eq!(told(update), "-> client 3 notice session/update plan<U+001B> 2.0 KB");
-    }
-}

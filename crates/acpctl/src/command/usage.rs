@@ -161,30 +161,3 @@ fn sum(totals: &[UsageTotal]) -> UsageTotal {
     }
     sum
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn totals_are_added_up_and_what_is_not_known_is_a_dash() {
-        let report: UsageReport = serde_json::from_value(json!({"totals": [
-            {"agent": "claude", "turns": 12, "untold": 0,
-             "tokens": {"total": 1_200_000, "input": 4_000, "output": 12_000, "cachedRead": 1_184_000},
-             "costs": [{"amount": 3.2, "currency": "USD"}, {"amount": 0.004, "currency": "EUR"}]},
-            {"agent": "copilot", "turns": 2, "untold": 1, "costs": [{"amount": 0.1, "currency": "USD"}]},
-            {"agent": "gemini", "turns": 4, "untold": 4},
-        ]}))
-        .unwrap();
-        let table = table(UsageBy::Agent, &report.totals, |total| text!("{}", total.agent));
-        insta::assert_snapshot!(table.render(None), @"
-        AGENT    TURNS  TOKENS  INPUT  OUTPUT  CACHED  COST
-        claude   12     1.2M    4.0k   12k     1.2M    3.20 USD, 0.0040 EUR
-        copilot  2      -       -      -       -       0.10 USD
-        gemini   4      -       -      -       -       -
-        total    18     1.2M    4.0k   12k     1.2M    3.30 USD, 0.0040 EUR
-        ");
-    }
-}

@@ -229,22 +229,6 @@ fn a_command_shows_the_end_of_what_it_printed() {
 }
 
 #[test]
-fn diffs_are_coloured_and_shown_once() {
-    let updates = [edit("pending"), edit("in_progress"), edit("completed")];
-    insta::assert_snapshot!(colour(&updates), @"
-    ␛[36m✎␛[0m ␛[1mEdit src/lib.rs␛[0m␛[2m  src/lib.rs:3, src/main.rs␛[0m
-        ␛[36msrc/lib.rs␛[0m ␛[32m+1␛[0m ␛[31m-1␛[0m
-    ␛[2m       2   two␛[0m
-    ␛[2m       3   three␛[0m
-    ␛[31m       4 - four␛[0m
-    ␛[32m       4 + 4␛[0m
-    ␛[2m       5   five␛[0m
-    ␛[2m       6   six␛[0m
-    ␛[32m✓␛[0m ␛[1mEdit src/lib.rs␛[0m␛[2m  src/lib.rs:3, src/main.rs␛[0m
-    ");
-}
-
-#[test]
 fn a_long_diff_is_cut() {
     let new: String =
         (0..100).flat_map(|line| ["line ".to_owned(), line.to_string(), "\n".to_owned()]).collect();
@@ -281,16 +265,6 @@ fn a_plan_is_shown_whole_with_a_mark_at_what_has_changed() {
     * ✓ Read the code (high)
     * ▸ Write the fix
       ○ Rest (low)
-    ");
-    insta::assert_snapshot!(colour(&updates[1..]), @"
-    ␛[1mplan␛[0m 0/3
-      ␛[36m▸␛[0m ␛[1mRead the code␛[0m␛[2m (high)␛[0m
-      ○ Write the fix
-      ○ Rest␛[2m (low)␛[0m
-    ␛[1mplan␛[0m 1/3
-    ␛[33m*␛[0m ␛[32m✓␛[0m ␛[2mRead the code (high)␛[0m
-    ␛[33m*␛[0m ␛[36m▸␛[0m ␛[1mWrite the fix␛[0m
-      ○ Rest␛[2m (low)␛[0m
     ");
 }
 
@@ -343,82 +317,6 @@ fn a_mode_and_options_are_told_when_they_change() {
 }
 
 #[test]
-fn what_was_used_is_told_once_at_the_end_of_a_turn() {
-    let used = |used: u64, cost: Value| json!({"sessionUpdate": "usage_update", "used": used, "size": 200_000, "cost": cost});
-    let ended = || {
-        json!({"method": method::TURN_ENDED, "params": {"sessionId": "s", "turn": 1, "at": 5,
-            "outcome": {"kind": "stopped", "stopReason": "end_turn"}}})
-    };
-    let updates = [
-        used(1_500, Value::Null),
-        say("agent_message_chunk", "Done."),
-        used(15_040, Value::Null),
-        ended(),
-        ended(),
-        used(15_900, json!({"amount": 0.1234, "currency": "USD"})),
-        ended(),
-        used(900, json!({"amount": 0.0042, "currency": "USD"})),
-        ended(),
-        used(800, json!({"amount": 0.000_012, "currency": "USD"})),
-        ended(),
-        used(700, json!({"amount": 0, "currency": "USD"})),
-        ended(),
-    ];
-    insta::assert_snapshot!(plain(&updates), @"
-    Done.
-    15k of 200k tokens in the context
-    16k of 200k tokens in the context, 0.12 USD
-    900 of 200k tokens in the context, 0.0042 USD
-    800 of 200k tokens in the context, <0.0001 USD
-    700 of 200k tokens in the context
-    ");
-
-    // A client that runs the turn knows when it is over; a turn that ends may be that of another client.
-    let options = Options { thoughts: false, whole: false };
-    assert_eq!(shown(options, &updates), "Done.\n");
-    let mut transcript = Transcript::new(options);
-    let update = json!({"sessionId": "s", "update": used(7, Value::Null)}).to_string();
-    assert_eq!(transcript.notification("session/update", &update), []);
-    assert_eq!(transcript.turn_ended(), [dim("7 of 200k tokens in the context")]);
-    assert_eq!(transcript.turn_ended(), []);
-}
-
-#[test]
-fn notices_of_the_agent_and_compactions_are_lines() {
-    let notice = |severity: &str, title: &str, more: Option<&str>| {
-        json!({"sessionUpdate": "notice", "severity": severity, "title": title,
-            "description": more})
-    };
-    let compaction = |status: &str| {
-        json!({"sessionUpdate": "compaction_update", "compactionId": "c", "status": status,
-            "error": "too long"})
-    };
-    let updates = [
-        notice("info", "a new version", None),
-        notice("warning", "quota", Some("10 %\nare left")),
-        notice("error", "quota", Some("")),
-        notice("info", "", None),
-        compaction("in_progress"),
-        compaction("completed"),
-        compaction("failed"),
-        compaction("cancelled"),
-    ];
-    insta::assert_snapshot!(plain(&updates), @"
-    a new version
-    quota: 10 % are left
-    quota
-    compacting the conversation
-    the conversation was compacted
-    the conversation could not be compacted: too long
-    compacting the conversation was cancelled
-    ");
-    insta::assert_snapshot!(colour(&updates[1..3]), @"
-    ␛[33mquota: 10 % are left␛[0m
-    ␛[31mquota␛[0m
-    ");
-}
-
-#[test]
 fn subagents_are_lines_and_what_they_say_is_not_shown() {
     let subagent = |id: &str, more: Value| {
         let mut update = json!({"sessionUpdate": "subagent_update", "sessionId": id});
@@ -452,107 +350,12 @@ fn subagents_are_lines_and_what_they_say_is_not_shown() {
 }
 
 #[test]
-fn commands_titles_and_unknown_updates_are_quiet() {
-    let updates = [
-        json!({"sessionUpdate": "session_info_update", "title": "x"}),
-        json!({"sessionUpdate": "available_commands_update", "availableCommands": []}),
-        json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
-        json!({"sessionUpdate": "from_the_future", "content": 7}),
-    ];
-    assert_eq!(plain(&updates), "");
-}
-
-#[test]
 fn unreadable_updates_are_not_silent() {
     let updates = [
         json!({"sessionUpdate": "agent_message_chunk", "content": "not a block"}),
         json!({"nothing": true}),
     ];
     assert_eq!(plain(&updates), "not a block\nan update of the agent could not be read\n");
-}
-
-#[test]
-fn other_content_is_named() {
-    let block = |kind: &str, content: Value| json!({"sessionUpdate": kind, "content": content});
-    let updates = [
-        say("user_message_chunk", "look at"),
-        block(
-            "user_message_chunk",
-            json!({"type": "resource",
-            "resource": {"uri": "file:///w/a.rs", "text": "fn main() {}"}}),
-        ),
-        block(
-            "user_message_chunk",
-            json!({"type": "resource_link", "uri": "file:///w/b.bin",
-            "name": "b.bin"}),
-        ),
-        block(
-            "agent_message_chunk",
-            json!({"type": "image", "data": "AAAAAAAA",
-            "mimeType": "image/png"}),
-        ),
-        block("agent_message_chunk", json!({"type": "hologram"})),
-    ];
-    insta::assert_snapshot!(plain(&updates), @"
-    > look at
-    > [file:///w/a.rs]
-    > [b.bin] file:///w/b.bin
-
-    [image image/png 6 B]
-    [hologram: could not be read]
-    ");
-}
-
-#[test]
-fn notices_are_sentences() {
-    let notice = |name: &str, params: Value| json!({"method": name, "params": params});
-    let ended = |outcome: Value| {
-        notice(
-            method::TURN_ENDED,
-            json!({"sessionId": "s", "turn": 1, "at": 5, "outcome": outcome}),
-        )
-    };
-    let restored = |level: &str, reason: Option<&str>| {
-        notice(
-            method::RESTORED,
-            json!({"sessionId": "s", "level": level, "at": 5, "reason": reason}),
-        )
-    };
-    let updates = [
-        notice(method::TURN_STARTED, json!({"sessionId": "s", "turn": 1, "at": 5})),
-        ended(json!({"kind": "stopped", "stopReason": "end_turn"})),
-        ended(json!({"kind": "stopped", "stopReason": "max_tokens"})),
-        ended(json!({"kind": "error", "code": -32603, "message": "no luck"})),
-        ended(json!({"kind": "interrupted", "reason": "the agent was killed"})),
-        ended(json!({"kind": "outcome_unknown", "reason": "the daemon was killed"})),
-        restored("exact", None),
-        restored("renewed", None),
-        restored("loaded", None),
-        restored("reseeded", None),
-        restored("lost", Some("unknown session")),
-        notice(
-            method::NOTICE,
-            json!({"sessionId": "s", "severity": "warning", "text": "mode is gone"}),
-        ),
-        notice(
-            method::SKIPPED,
-            json!({"sessionId": "s", "bytes": 73_400_320, "limit": 67_108_864}),
-        ),
-        notice(method::PROMPT_QUEUED, json!({"sessionId": "s", "ahead": 2})),
-        notice(method::CAUGHT_UP, json!({"sessionId": "s", "seq": 2})),
-    ];
-    insta::assert_snapshot!(plain(&updates), @"
-    turn ended: max tokens
-    turn failed: no luck
-    turn interrupted: the agent was killed; the last message may be incomplete
-    outcome unknown: the daemon was killed; acpd does not send the prompt again: check what was done
-    conversation restored
-    previous session could not be restored: the agent no longer has it; the agent continues with a summary; your history is intact
-    session lost: unknown session; your history is intact
-    mode is gone
-    a line of 70 MB was left out: the limit is 64 MB
-    waiting for 2 earlier prompts in this session
-    ");
 }
 
 #[test]

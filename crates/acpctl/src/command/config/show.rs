@@ -155,20 +155,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_split_behind_its_table() {
-        assert_eq!(split("default_agent"), ("", "default_agent"));
-        assert_eq!(split("daemon.log_level"), ("daemon", "log_level"));
-        assert_eq!(split("agents.a.stop.eof"), ("agents.a", "stop.eof"));
-        assert_eq!(split("workspace.0.path"), ("workspace.0", "path"));
-    }
-
-    #[test]
-    fn a_table_is_told_from_another_one_that_begins_like_it() {
-        assert!(is_below("agents.a.env", "agents.a") && is_below("agents.a", "agents.a"));
-        assert!(!is_below("agents.ab.env", "agents.a"));
-    }
-
-    #[test]
     fn tables_are_written_as_toml_has_them() {
         let value = serde_json::json!([{"a": "x\"\u{1b}", "b c": true}, []]);
         assert_eq!(toml(&value), "[{\"a\" = \"x\\\"\\u001b\", \"b c\" = true}, []]");

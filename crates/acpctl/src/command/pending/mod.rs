@@ -325,17 +325,6 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_exactly_is_asked() {
-        insta::assert_snapshot!(table(&list().interactions, 100_000, None), @"
-        ID   AGE  AGENT  SESSION  QUESTION
-        1-4  1m   demo   fix      run `git push`
-        1-5  1m   demo   s-2      Push<U+001B>it
-        1-6  1m   demo   fix      Which branch?
-        1-7  1m   demo   docs     open a page on a.example: Log in (https://a.example/x)
-        ");
-    }
-
-    #[test]
     fn the_only_question_need_not_be_named_and_several_are_listed() {
         let mut one = list();
         one.interactions.truncate(1);

@@ -90,18 +90,3 @@ fn line(snippet: &[Part]) -> Text {
     });
     pieces.collect::<Text>().trim_end()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_snippet_is_one_line_and_its_hits_are_bold() {
-        let part = |text: &str, hit| Part { text: text.into(), hit };
-        let snippet =
-            [part("…see\n\n  the ", false), part("par\u{1b}ser", true), part(" \n", false)];
-        assert_eq!(line(&snippet).as_str(), "…see the par<U+001B>ser");
-        let coloured = "…see the \u{1b}[1mpar<U+001B>ser\u{1b}[0m";
-        assert_eq!(crate::ui::coded(&line(&snippet), true), coloured);
-    }
-}
