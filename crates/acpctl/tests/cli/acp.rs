@@ -1,6 +1,6 @@
 //! `acpctl acp`: the editor's door.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Stdio};
 
 use crate::support::{Client, Home};
@@ -78,30 +78,6 @@ fn a_daemon_that_dies_leaves_whole_lines_only_and_a_word_on_stderr() {
     assert_eq!(done.out.lines().count(), 2);
     assert_eq!(done.code, Some(1));
     assert!(done.err.starts_with("error: acpd closed the connection\n"), "{}", done.err);
-}
-
-#[test]
-fn a_big_line_passes_in_one_piece() {
-    const SIZE: usize = 20 << 20;
-    let (home, listener) = Home::listening();
-    let mut child = bridge(&home, &[]);
-    let mut client = Client::accept(&listener);
-    greet_plainly(&mut child, &mut client);
-    let _open = child.stdin.take();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    stdout.read_line(&mut String::new()).unwrap();
-    let reader = {
-        std::thread::spawn(move || {
-            let mut all = Vec::new();
-            stdout.read_to_end(&mut all).unwrap();
-            all.len()
-        })
-    };
-    let line = format!("\"{}\"\n", "x".repeat(SIZE));
-    client.raw(line.as_bytes());
-    drop(client);
-    assert_eq!(reader.join().unwrap(), SIZE + 3);
-    assert_eq!(home.wait(child).code, Some(1));
 }
 
 #[test]

@@ -8,14 +8,7 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::run::interrupt;
-use crate::support::{Client, Home, capable, session};
-use crate::terminal::Person;
-
-fn status() -> Value {
-    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "boot": 3, "since": 1, "clients": 1,
-        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
-        "log": "/l", "config": "/c"}, "agents": [], "sessions": [session("s-1")]})
-}
+use crate::support::{Client, Home, capable, run_against, session, status};
 
 fn agent(state: &str, log: &str) -> Value {
     json!({"name": "demo", "title": "Demo", "state": state, "since": 0, "restarts": 0,
@@ -40,51 +33,8 @@ fn a_daemon_that_is_on_its_way_is_waited_for() {
     }
     let listener = home.listen();
     std::fs::write(&listening, "now\n").unwrap();
-    Client::accept(&listener).answer(method::STATUS, status());
+    Client::accept(&listener).answer(method::STATUS, status(4711, 3));
     assert_eq!(home.wait(child).code, Some(0));
-}
-
-#[test]
-fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        drop(Client::accept(&listener));
-        let mut next = Client::accept(&listener);
-        next.answer(method::STATUS, status());
-        next.closed();
-    });
-    let done = home.run(&["ps", "--json"]);
-    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_log_is_fetched_page_by_page() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        let entry = |seq: u64, text: &str| {
-            json!({"seq": seq, "line": {"jsonrpc": "2.0", "method": "session/update",
-                "params": {"sessionId": "s-1", "update": {"sessionUpdate": "agent_message_chunk",
-                    "content": {"type": "text", "text": text}}}}})
-        };
-        for _ in 0..2 {
-            let mut client = Client::accept(&listener);
-            client.finds(&session("s-1"));
-            let page = json!({"sessionId": "s-1", "entries": [entry(1, "one, ")], "next": 1});
-            client.answer(method::SESSION_LOG, page);
-            let page = json!({"sessionId": "s-1", "entries": [entry(2, "two")]});
-            let asked = client.answer(method::SESSION_LOG, page);
-            assert_eq!(asked["params"]["after"], 1);
-        }
-    });
-    assert_eq!(home.run(&["session", "log", "fix"]).out, "one, two\n");
-    let json = home.run(&["session", "log", "fix", "--json"]).out;
-    let seqs: Vec<Value> = json
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].clone())
-        .collect();
-    assert_eq!(seqs, [1, 2]);
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -137,25 +87,6 @@ fn a_session_can_be_looked_at_from_a_deleted_directory() {
         .output()
         .unwrap();
     assert!(done.status.success(), "{done:?}");
-    daemon.join().unwrap();
-}
-
-#[test]
-fn attach_tells_that_an_answer_is_waited_for() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let mut waits = session("s-1");
-        waits["turn"] = json!({"state": "needs_action", "since": 1});
-        client.follows(&waits);
-        let working = json!({"state": "live", "turn": "working", "queued": 0});
-        client.notice(method::SESSION_STATE, working);
-        let asks = json!({"state": "live", "turn": "needs_action", "queued": 0});
-        client.notice(method::SESSION_STATE, asks);
-        client.notice(method::SESSION_REMOVED, json!({}));
-    });
-    let done = home.run(&["attach", "fix"]);
-    assert_eq!(done.err.matches("the agent is waiting for an answer").count(), 2, "{}", done.err);
-    assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
 }
 
@@ -246,79 +177,6 @@ fn times_are_those_of_the_persons_clock() {
 }
 
 #[test]
-fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
-    for (args, shown, more) in [(&["ps"][..], 10, true), (&["ps", "--all"], 12, false)] {
-        let (home, listener) = Home::listening();
-        let (mut person, child) = Person::start_on(&home, 80, args, "cat");
-        let mut client = Client::accept(&listener);
-        let mut told = status();
-        told["sessions"] = (0..12)
-            .map(|number| {
-                let mut session = session(&format!("0a1b2c3d-{number:04}-4000-8000-aabbccddeeff"));
-                session.as_object_mut().unwrap().remove("name");
-                session["cwd"] = json!(home.path("a/very/long/way/to/the/work"));
-                session["title"] =
-                    json!("A title that is longer than any terminal is wide, or nearly so");
-                session
-            })
-            .collect();
-        client.answer(method::STATUS, told);
-        client.closed();
-        assert_eq!(home.wait(child).code, Some(0));
-        person.sees(if more { "2 more sessions: acpctl ps --all\r\n" } else { "0a1b2c3d-0011" });
-        person.sees_at_the_end("\r\n");
-        let rows: Vec<&str> = person.seen().lines().collect();
-        let sessions = rows.iter().filter(|row| row.starts_with("0a1b2c3d-"));
-        assert_eq!(sessions.clone().count(), shown, "{}", person.seen());
-        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{}", person.seen());
-        assert!(sessions.clone().all(|row| row.contains("~/a/")), "{}", person.seen());
-    }
-}
-
-#[test]
-fn what_only_looks_means_the_last_session_used_and_what_changes_wants_a_name() {
-    let home = Home::new();
-    let looks = [
-        "session show",
-        "session log",
-        "session export",
-        "session commands",
-        "queue",
-        "attach",
-        "wait",
-    ];
-    for line in looks {
-        let args: Vec<&str> = line.split(' ').chain(["--no-spawn"]).collect();
-        let done = home.run(&args);
-        assert!(done.err.starts_with("error: acpd is not running\n"), "{line}: {}", done.err);
-    }
-    let changes = [
-        "cancel",
-        "queue rm",
-        "queue edit",
-        "queue move",
-        "session mode",
-        "session set",
-        "session rename",
-        "session title",
-        "session fork",
-        "session handoff --to a",
-        "session move --cwd /",
-        "session reseed",
-        "session close",
-        "session archive",
-        "session unarchive",
-        "session rm",
-    ];
-    for line in changes {
-        let args: Vec<&str> = line.split(' ').chain(["--no-spawn"]).collect();
-        let done = home.run(&args);
-        assert_eq!(done.code, Some(2), "{line}: {}", done.err);
-        assert!(done.err.contains("<SESSION>"), "{line}: {}", done.err);
-    }
-}
-
-#[test]
 fn the_last_session_used_is_shown_if_none_is_named() {
     let home = Home::new();
     let cwd = home.work();
@@ -335,16 +193,13 @@ fn the_last_session_used_is_shown_if_none_is_named() {
 
 #[test]
 fn a_message_that_the_agent_does_not_take_is_told() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--steer", "fix", "more"], |mut client| {
         client.finds(&session("s-1"));
         client.answer("initialize", capable());
         client.answer("_session/steering", json!({"outcome": "failed", "reason": "busy"}));
         client.closed();
     });
-    let done = home.run(&["run", "--steer", "fix", "more"]);
     let told = "error: demo did not accept the message: busy\n\n\
                 hint: send it as a prompt: `acpctl run -s fix …`\n";
     assert_eq!((done.err.as_str(), done.code), (told, Some(1)));
-    daemon.join().unwrap();
 }

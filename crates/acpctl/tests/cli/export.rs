@@ -153,20 +153,3 @@ fn data_is_one_array_of_items_with_a_type() {
     assert_eq!(items[1..], expected);
     daemon.join().unwrap();
 }
-
-#[test]
-fn a_session_without_a_word_is_a_head_and_an_empty_journal() {
-    let (home, listener) = Home::listening();
-    let daemon = thread::spawn(move || {
-        for _ in 0..2 {
-            let mut client = Client::accept(&listener);
-            client.finds(&session("s-1"));
-            client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": []}));
-        }
-    });
-    let done = home.run(&["session", "export", "fix"]);
-    assert!(done.out.starts_with("# fix\n\n- session: fix (s-1)\n"), "{}", done.out);
-    let done = home.run(&["session", "export", "fix", "--format", "json"]);
-    assert_eq!(serde_json::from_str::<Vec<Value>>(&done.out).unwrap().len(), 1);
-    daemon.join().unwrap();
-}

@@ -174,23 +174,6 @@ fn what_cannot_be_handed_over_makes_no_session() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_told_before_anything_is_announced() {
-    let (home, listener) = Home::listening();
-    let cwd = home.work();
-    let daemon = std::thread::spawn(move || {
-        let mut old = session("s-1");
-        old["cwd"] = json!(cwd);
-        let mut client = Client::accept(&listener);
-        client.finds(&old);
-        client.fail(method::AGENT_SHOW, "no agent `othr`", json!({"reason": "agent_unknown"}));
-        client.closed();
-    });
-    let done = home.run(&["session", "handoff", "fix", "--to", "othr", "go"]);
-    assert!(done.err.starts_with("error: no agent `othr`\n"), "{}", done.err);
-    daemon.join().unwrap();
-}
-
-#[test]
 fn a_name_that_is_taken_is_not_joined() {
     let (home, listener) = Home::listening();
     let cwd = home.work();

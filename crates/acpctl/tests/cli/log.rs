@@ -5,7 +5,7 @@ use std::thread;
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, exactly, session};
+use crate::support::{Client, Home, exactly, run_against, session};
 use crate::terminal::Person;
 
 /// When the turns of the journal began.
@@ -57,10 +57,7 @@ fn serve(mut client: Client) {
 }
 
 fn shows(args: &[&str]) -> String {
-    let home = Home::new();
-    let daemon = home.daemon(serve);
-    let done = home.run(&[&["session", "log", "fix"], args].concat());
-    daemon.join().unwrap();
+    let done = run_against(&[&["session", "log", "fix"], args].concat(), serve);
     assert_eq!(done.code, Some(0), "{done:?}");
     (done.out + &done.err).trim_start().to_owned()
 }
@@ -92,16 +89,6 @@ fn json_has_the_entries_of_the_turns() {
         shown.lines().map(seq).collect()
     };
     assert_eq!(seqs(shows(&["--last", "--json"])), [10, 11, 12, 13]);
-}
-
-#[test]
-fn what_does_not_go_together_is_wrong_usage() {
-    for wrong in
-        [&["--last", "-n", "2"][..], &["-n", "0"], &["--since", "soon"], &["--answer", "--json"]]
-    {
-        let done = Home::new().run(&[&["session", "log", "fix"], wrong].concat());
-        assert_eq!(done.code, Some(2), "{wrong:?}");
-    }
 }
 
 #[test]

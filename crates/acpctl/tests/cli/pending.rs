@@ -162,16 +162,6 @@ fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
     assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
 }
 
-#[test]
-fn a_session_names_its_question_and_always_is_passed_on() {
-    let home = Home::new();
-    let served = daemon(&home, vec![push(), form()]);
-    let done = home.run(&["deny", "fix", "--always"]);
-    assert_eq!(done.err, "denied, from now on: run `git push` (demo, fix)\n");
-    let answer = json!({"id": "1-4", "answer": {"kind": "deny", "always": true}});
-    assert_eq!(served.join().unwrap(), answer);
-}
-
 /// A question of session `fix` about a command of several lines, whose call changed `changed` times.
 fn script(changed: u32) -> Value {
     let mut asked = push();
@@ -303,15 +293,6 @@ fn a_session_that_asks_is_meant_before_one_of_that_name_that_does_not() {
     let served = daemon(&home, vec![push(), other]);
     assert_eq!(home.run(&["deny", "-a", "demo"]).code, Some(0));
     assert_eq!(served.join().unwrap()["id"], "1-4");
-}
-
-#[test]
-fn a_form_is_declined() {
-    let home = Home::new();
-    let served = daemon(&home, vec![form()]);
-    let done = home.run(&["answer", "--decline"]);
-    assert_eq!(done.err, "declined: How to go on? (demo, docs)\n");
-    assert_eq!(served.join().unwrap(), json!({"id": "1-5", "answer": {"kind": "decline"}}));
 }
 
 #[test]

@@ -74,39 +74,3 @@ fn a_question_whose_answer_is_not_taken_is_asked_again() {
     assert_eq!(home.wait(chat).code, Some(0));
     drop(answered);
 }
-
-#[test]
-fn mentioned_files_go_with_the_prompt_or_nothing_is_sent() {
-    let (home, listener) = Home::listening();
-    let work = home.path("w");
-    std::fs::create_dir_all(&work).unwrap();
-    for (name, content) in [("said.mp3", "ID3\0"), ("a.rs", "fn main() {}"), ("empty.mp3", "")] {
-        std::fs::write(work.join(name), content).unwrap();
-    }
-    let mut session = session("s-1");
-    session["cwd"] = json!(work);
-    let daemon = thread::spawn(move || {
-        drop(Client::accept(&listener));
-        let mut client = Client::accept(&listener);
-        let can = json!({"promptCapabilities": {"audio": true}});
-        client.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": can}));
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        client.answer(method::SESSION_ATTACH, json!({"session": session}));
-        // The first line was not sent: its file is empty.
-        let sent = client.answer("session/prompt", json!({"stopReason": "end_turn"}));
-        sent["params"]["prompt"].clone()
-    });
-    let mut chat = home.acpctl(NEW).stdin(Stdio::piped()).spawn().unwrap();
-    let typed = b"hear @empty.mp3\nhear @said.mp3, read @a.rs, ask @ada\n";
-    chat.stdin.take().unwrap().write_all(typed).unwrap();
-    let done = home.wait(chat);
-    assert!(done.err.contains("empty.mp3` is empty"), "{done:?}");
-    assert_eq!(done.code, Some(2), "{done:?}");
-    let blocks = daemon.join().unwrap();
-    let text = "hear @said.mp3, read @a.rs, ask @ada";
-    assert_eq!(blocks[0], json!({"type": "text", "text": text}));
-    let audio = json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQzAA=="});
-    assert_eq!(blocks[1], audio);
-    assert_eq!((&blocks[2]["type"], &blocks[2]["name"]), (&json!("resource_link"), &json!("a.rs")));
-    assert_eq!(blocks.as_array().unwrap().len(), 3);
-}

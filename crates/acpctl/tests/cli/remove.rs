@@ -3,7 +3,7 @@
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, session};
+use crate::support::{Client, Home, run_against, session};
 use crate::terminal::Person;
 
 fn named(id: &str, name: &str, more: &Value) -> Value {
@@ -81,27 +81,25 @@ fn filters_choose_by_age_agent_and_name_and_leave_out_what_works() {
     };
     let filters = ["--older-than", "30d", "--agent", "demo", "--glob", "ci-*"];
 
-    let home = Home::new();
-    let daemon = home.daemon(move |mut client| {
-        lists(&mut client);
-        client.closed();
-    });
-    let done = home.run(&[&["session", "rm", "--dry-run"][..], &filters].concat());
+    let done = run_against(
+        &[&["session", "rm", "--dry-run"][..], &filters].concat(),
+        move |mut client| {
+            lists(&mut client);
+            client.closed();
+        },
+    );
     let rows: Vec<&str> =
         done.out.lines().skip(1).map(|row| row.split(' ').next().unwrap()).collect();
     assert_eq!((rows, done.code), (vec!["ci-1"], Some(0)));
     assert_eq!(done.err, "skipped ci-3: it is working or has queued prompts\n");
-    daemon.join().unwrap();
 
-    let home = Home::new();
-    let daemon = home.daemon(move |mut client| {
-        lists(&mut client);
-        removes(&mut client, "s-1");
-        client.closed();
-    });
-    let done = home.run(&[&["session", "rm", "--yes"][..], &filters].concat());
+    let done =
+        run_against(&[&["session", "rm", "--yes"][..], &filters].concat(), move |mut client| {
+            lists(&mut client);
+            removes(&mut client, "s-1");
+            client.closed();
+        });
     assert_eq!(done.err, "skipped ci-3: it is working or has queued prompts\ndeleted ci-1\n");
-    daemon.join().unwrap();
 
     for wrong in [
         &["session", "rm"][..],

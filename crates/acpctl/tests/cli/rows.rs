@@ -8,15 +8,8 @@ use std::process::{Child, ChildStdout};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, session};
+use crate::support::{Client, Home, session, status};
 use crate::terminal::Person;
-
-fn status() -> Value {
-    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 0, "clients": 1,
-            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
-            "log": "/l", "config": "/c"},
-        "agents": [], "sessions": []})
-}
 
 fn working(id: &str, name: &str) -> Value {
     let mut working = session(id);
@@ -28,7 +21,7 @@ fn working(id: &str, name: &str) -> Value {
 
 /// The daemon's end of a command that watches these rows.
 fn watched(listener: &UnixListener, rows: Value) -> Client {
-    Client::accept(listener).answer(method::STATUS, status());
+    Client::accept(listener).answer(method::STATUS, status(7, 1));
     let mut client = Client::accept(listener);
     client.answer(method::WATCH, rows);
     client

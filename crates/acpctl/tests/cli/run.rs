@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::support::{Client, Home, about, capable, session};
+use crate::support::{Client, Home, about, capable, run_against, session, status};
 use acpd_api::method;
 use serde_json::{Value, json};
 
@@ -12,31 +12,6 @@ fn here(id: &str, cwd: &std::path::Path) -> Value {
     let mut here = session(id);
     here["cwd"] = json!(cwd);
     here
-}
-
-#[test]
-fn the_end_of_the_last_line_is_written_with_its_last_piece() {
-    let home = Home::new();
-    let daemon = home.daemon(move |mut client| {
-        client.answer("initialize", capable());
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        let prompt = client.expect("session/prompt");
-        client.says("one ");
-        client.says("two");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-        client.closed();
-    });
-    let mut run = home.acpctl(["run", "-a", "demo", "hello"]);
-    let mut run = run.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut out = run.stdout.take().unwrap();
-    let (mut pieces, mut piece) = (Vec::new(), [0; 64]);
-    while let Ok(count @ 1..) = out.read(&mut piece) {
-        pieces.push(String::from_utf8_lossy(&piece[..count]).into_owned());
-    }
-    assert_eq!(pieces.concat(), "one two\n");
-    assert!(pieces.iter().all(|piece| piece != "\n"), "other programs write between: {pieces:?}");
-    assert_eq!(home.wait(run).code, Some(0));
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -86,26 +61,22 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
 
 #[test]
 fn a_json_stream_prints_what_is_relayed_and_the_answer_to_the_prompt() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--json-stream", "hello"], |mut client| {
         let prompt = client.begins();
         client.says("hi");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    let done = home.run(&["run", "--json-stream", "hello"]);
     let lines: Vec<Value> =
         done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0]["params"]["update"]["content"]["text"], "hi");
     assert_eq!(lines[1]["result"]["stopReason"], "end_turn");
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    daemon.join().unwrap();
 }
 
 #[test]
 fn json_is_one_object_when_the_turn_is_over() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--json", "hello"], |mut client| {
         let prompt = client.begins();
         for (id, text) in [("m-1", "I look."), ("m-2", "It is\ndone.")] {
             client.update(json!({"sessionUpdate": "agent_message_chunk", "messageId": id,
@@ -120,7 +91,6 @@ fn json_is_one_object_when_the_turn_is_over() {
         );
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    let done = home.run(&["run", "--json", "hello"]);
     insta::assert_snapshot!(done.out, @r#"
     {
       "sessionId": "s-1",
@@ -148,19 +118,16 @@ fn json_is_one_object_when_the_turn_is_over() {
     }
     "#);
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    daemon.join().unwrap();
 }
 
 #[test]
 fn a_turn_that_fails_is_an_object_with_the_error() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--json", "hello"], |mut client| {
         let prompt = client.begins();
         client.says("I begin");
         let data = json!({"reason": "interrupted", "hint": "send it again"});
         client.error(&prompt, "the agent died", data);
     });
-    let done = home.run(&["run", "--json", "hello"]);
     insta::assert_snapshot!(done.out, @r#"
     {
       "sessionId": "s-1",
@@ -176,7 +143,6 @@ fn a_turn_that_fails_is_an_object_with_the_error() {
     "#);
     assert_eq!(done.code, Some(6));
     assert!(done.err.contains("error: the agent died"), "{}", done.err);
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -226,38 +192,29 @@ fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
 
 #[test]
 fn a_detached_prompt_is_left_when_it_is_on_disk() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--detach", "hello"], |mut client| {
         let prompt = client.begins();
         assert_eq!(prompt["params"]["prompt"][0]["text"], "hello");
         let show = client.answer(method::SESSION_SHOW, session("s-1"));
         assert_eq!(show["params"]["session"], "s-1");
         client.closed();
     });
-    let done = home.run(&["run", "--detach", "hello"]);
     assert_eq!((done.out.as_str(), done.err.as_str(), done.code), ("s-1\n", "", Some(0)));
-    daemon.join().unwrap();
 
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--detach", "--json", "hello"], |mut client| {
         client.begins();
         client.answer(method::SESSION_SHOW, session("s-1"));
     });
-    let done = home.run(&["run", "--detach", "--json", "hello"]);
     let shown: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(shown, session("s-1"));
-    daemon.join().unwrap();
 
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "--detach", "hello"], |mut client| {
         let prompt = client.begins();
         client.expect(method::SESSION_SHOW);
         client.error(&prompt, "the journal cannot be written", json!({"reason": "store_failed"}));
     });
-    let done = home.run(&["run", "--detach", "hello"]);
     assert_eq!((done.out.as_str(), done.code), ("", Some(1)));
     assert!(done.err.starts_with("error: the journal cannot be written"), "{}", done.err);
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -338,44 +295,12 @@ fn how_a_turn_ends_decides_the_exit_code() {
         ),
     ];
     for (result, code, err) in ends {
-        let home = Home::new();
-        let daemon = home.daemon(move |mut client| {
+        let done = run_against(&["run", "hello"], move |mut client| {
             let prompt = client.begins();
             client.result(&prompt, result);
         });
-        let done = home.run(&["run", "hello"]);
         assert_eq!((done.code, done.err.as_str()), (Some(code), err));
-        daemon.join().unwrap();
     }
-}
-
-#[test]
-fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let prompt = client.begins();
-        client.says("half an ans");
-        let data = json!({"reason": "interrupted", "hint": "say it again", "stderr": "boom"});
-        client.error(&prompt, "agent `demo` was killed", data);
-    });
-    let done = home.run(&["run", "hello"]);
-    assert_eq!(done.out, "half an ans\n");
-    assert_eq!(done.err, "error: agent `demo` was killed\n  | boom\n\nhint: say it again\n");
-    assert_eq!(done.code, Some(6));
-    daemon.join().unwrap();
-}
-
-#[test]
-fn a_second_ctrl_c_leaves_at_once() {
-    let (home, listener) = Home::listening();
-    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    client.begins();
-    interrupt(child.id());
-    client.expect("session/cancel");
-    interrupt(child.id());
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(130));
 }
 
 /// Ctrl-C, as the terminal sends it.
@@ -412,29 +337,6 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     err.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("withdrawn: no answer is needed"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn a_question_with_only_an_id_shows_what_the_daemon_knows_of_its_call() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let prompt = client.begins();
-        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Tidy up",
-            "kind": "execute", "rawInput": {"command": "rm -rf /"}});
-        client.notice("session/update", json!({"sessionId": "s-1", "update": call}));
-        let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t"},
-            "_meta": about("Tidy up", &["rm -rf /"]), "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
-        client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
-            "params": ask}));
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    });
-    let done = home.run(&["run", "hello"]);
-    assert!(
-        done.err.contains("waiting for permission: $ Tidy up\n  │ rm -rf /\n  (Allow)\n"),
-        "{}",
-        done.err
-    );
-    daemon.join().unwrap();
 }
 
 #[test]
@@ -479,43 +381,6 @@ fn files_images_and_stdin_become_blocks_of_the_prompt() {
 }
 
 #[test]
-fn what_is_piped_beside_a_prompt_is_what_it_is_about() {
-    let home = Home::new();
-    std::fs::write(home.work().join("notes.md"), "one\ntwo\nthree\n").unwrap();
-    for can_embed in [true, false] {
-        let listener = home.listen();
-        let mut child = home
-            .acpctl(["run", "--file", "notes.md:2-3", "explain"])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(b"a diff\n").unwrap();
-        let mut client = Client::accept(&listener);
-        let capabilities = json!({"promptCapabilities": {"embeddedContext": can_embed}});
-        let capable = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
-        client.answer("initialize", capable);
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        let prompt = client.expect("session/prompt");
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-        assert_eq!(home.wait(child).code, Some(0));
-        let blocks = prompt["params"]["prompt"].as_array().unwrap();
-        let kinds: Vec<&str> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
-        assert_eq!(blocks[0]["text"], "explain");
-        if can_embed {
-            assert_eq!(kinds, ["text", "resource", "resource"]);
-            assert_eq!(blocks[1]["resource"]["text"], "two\nthree\n");
-            assert_eq!(blocks[2]["resource"]["text"], "a diff\n");
-        } else {
-            assert_eq!(kinds, ["text", "resource_link", "text", "text"]);
-            assert!(blocks[1]["uri"].as_str().unwrap().ends_with("/notes.md#L2:3"));
-            assert!(blocks[2]["text"].as_str().unwrap().ends_with("```\ntwo\nthree\n```\n"));
-            assert_eq!(blocks[3]["text"], "untitled:stdin\n\n```\na diff\n```\n");
-        }
-        std::fs::remove_file(home.path("run/acpd.sock")).unwrap();
-    }
-}
-
-#[test]
 fn stdin_alone_is_the_prompt_and_must_be_text() {
     let run = |home: &Home, bytes: &[u8]| {
         let mut child = home.acpctl(["run"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -544,21 +409,6 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
     let done = run(&home, b"-caf\xe9\n+caf\xc3\xa9\n");
     assert_eq!(done.code, Some(0));
     assert!(done.err.contains("stdin is not valid UTF-8"), "{}", done.err);
-    daemon.join().unwrap();
-}
-
-#[test]
-fn an_agent_that_takes_no_images_is_named() {
-    let home = Home::new();
-    std::fs::write(home.work().join("dot.png"), b"\x89PNG").unwrap();
-    let daemon = home.daemon(|mut client| {
-        client.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {}}));
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        client.closed();
-    });
-    let done = home.run(&["run", "-a", "blind", "--image", "dot.png", "look"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: blind does not accept images\n"), "{}", done.err);
     daemon.join().unwrap();
 }
 
@@ -615,19 +465,14 @@ fn a_request_to_end_leaves_the_turn_and_says_how_to_come_back() {
 
 #[test]
 fn that_the_demo_agent_answers_is_told_in_a_pipe_too_once_for_a_session_that_begins() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["run", "hello"], |mut client| {
         client.answer("initialize", capable());
         client.answer("session/new", json!({"sessionId": "s-1"}));
-        let daemon = json!({"version": "0", "api": 1, "pid": 1, "boot": 1, "since": 0, "clients": 1,
-            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "", "database": "", "log": "", "config": ""});
-        client.answer(method::STATUS, json!({"daemon": daemon, "agents": [], "sessions": []}));
+        client.answer(method::STATUS, status(1, 1));
         let prompt = client.expect("session/prompt");
         client.says("You said: hello");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
-    let done = home.run(&["run", "hello"]);
     insta::assert_snapshot!(done.err, @"`demo` is a built-in script, not a model. Real agents: acpctl agent ls --all");
     assert_eq!((done.out.as_str(), done.code), ("You said: hello\n", Some(0)));
-    daemon.join().unwrap();
 }

@@ -10,7 +10,7 @@ use acpd_api::method;
 use acpd_sys::lock::InstanceLock;
 use serde_json::json;
 
-use crate::support::{Client, Done, Home, session};
+use crate::support::{Client, Done, Home, status};
 
 /// File with the arguments of each call of `systemctl`.
 const CALLS: &str = "calls";
@@ -148,54 +148,6 @@ fn installing_twice_is_installing_once_and_uninstalling_is_the_way_back() {
     assert!(!home.path(".config/systemd").exists());
 }
 
-/// A unit as it is when its daemon could not start again and again.
-const FAILED: &str = "case \"$2\" in show) printf 'Id=acpd.service\nUnitFileState=enabled\nMainPID=0\n\
-                      ActiveState=failed\n\nId=acpd.socket\nActiveState=failed\n';; esac";
-
-#[test]
-fn a_service_that_has_failed_is_told_and_is_started_again_by_an_installation() {
-    let home = home(FAILED);
-    assert_eq!(service(&home, &["install"]).code, Some(0));
-    let status = service(&home, &["status"]);
-    assert!(status.out.contains("failed   acpd could not start"), "{status:?}");
-    assert!(status.out.contains("after fixing it: `acpctl service install`"), "{status:?}");
-    let status = service(&home, &["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_str(&status.out).unwrap();
-    assert_eq!(status["failed"], true, "{status}");
-
-    let doctor = |args: &[&str]| {
-        let mut command = home.acpctl([&["doctor"], args].concat());
-        command.env("ACPD_EXE", home.path("bin/acpd"));
-        command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
-        home.wait(command.spawn().unwrap())
-    };
-    // The findings about the service's files do not matter here.
-    let seen = doctor(&[]);
-    assert_eq!(seen.code, Some(1), "{seen:?}");
-    let lines: Vec<&str> = seen.out.lines().collect();
-    let at = lines.iter().position(|line| line.starts_with("problem  service")).unwrap();
-    assert!(lines[at].contains("acpd has failed"), "{seen:?}");
-    assert!(lines[at + 1].contains("fix: acpctl service install"), "{seen:?}");
-    assert!(!seen.out.contains("the first client starts it"), "{seen:?}");
-
-    fs::write(home.path(CALLS), "").unwrap();
-    let again = service(&home, &["install"]);
-    assert!(again.err.contains("acpd is installed"), "{again:?}");
-    assert!(!again.err.contains("already"), "{again:?}");
-    let calls = fs::read_to_string(home.path(CALLS)).unwrap();
-    // Forgiving alone does not start a unit that waits for its next try.
-    let order = "--user stop acpd.socket acpd.service\n\
-                 --user reset-failed acpd.service acpd.socket\n\
-                 --user start acpd.socket acpd.service\n";
-    assert!(calls.ends_with(order), "{calls}");
-
-    // A daemon that cannot start is not fixed by that, and is one problem.
-    script(&home.path("bin/acpd"), "echo 'error: no room' >&2; exit 1");
-    let seen = doctor(&["--fix"]);
-    assert!(seen.err.contains("1 problem found"), "{seen:?}");
-    assert!(seen.out.contains("after fixing the problem: acpctl service install"), "{seen:?}");
-}
-
 #[test]
 fn a_client_that_gets_no_answer_of_a_service_is_told_why_acpd_does_not_start() {
     let home = home("exit 0");
@@ -210,54 +162,6 @@ fn a_client_that_gets_no_answer_of_a_service_is_told_why_acpd_does_not_start() {
     for words in ["does not answer: it cannot start: unknown key `bad`", "`acpctl doctor`"] {
         assert!(done.err.contains(words), "{words}: {done:?}");
     }
-}
-
-/// The status of a daemon with this pid, in which a turn runs or not.
-fn status(pid: u32, turn: &str) -> serde_json::Value {
-    let mut session = session("s-1");
-    session["turn"]["state"] = json!(turn);
-    let daemon = json!({"version": "1", "api": 1, "pid": pid, "since": 1, "clients": 1,
-        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
-        "log": "/l", "config": "/c"});
-    json!({"daemon": daemon, "agents": [], "sessions": [session]})
-}
-
-#[test]
-fn a_service_that_runs_and_does_not_listen_has_not_failed_and_is_started_anew() {
-    // As systemd does: it listens for no daemon that runs already.
-    let home = home(
-        "case \"$2\" in
-         show) printf 'Id=acpd.service\nUnitFileState=enabled\nMainPID=7\nActiveState=active\n\n';
-               printf 'Id=acpd.socket\nActiveState=failed\n';;
-         stop) touch \"$0.stopped\";;
-         start) test -e \"$0.stopped\";;
-         esac",
-    );
-    for unit in units(&home) {
-        fs::create_dir_all(unit.parent().unwrap()).unwrap();
-        fs::write(unit, "").unwrap();
-    }
-    let listener = home.listen();
-    let install = |turn: &str| {
-        fs::write(home.path(CALLS), "").unwrap();
-        let asking = command(&home, &["install"]).spawn().unwrap();
-        Client::accept(&listener).answer(method::STATUS, status(7, turn));
-        asking
-    };
-    for _stale_or_not in 0..2 {
-        let asking = install("idle");
-        Client::accept(&listener).answer(method::STATUS, status(8, "idle"));
-        let done = home.wait(asking);
-        assert!(done.err.contains("acpd continues as a service (pid 8)"), "{done:?}");
-        let calls = fs::read_to_string(home.path(CALLS)).unwrap();
-        let order = "--user stop acpd.socket acpd.service\n\
-                     --user start acpd.socket acpd.service\n";
-        assert!(calls.ends_with(order), "{calls}");
-        fs::remove_file(home.path("bin/systemctl.stopped")).unwrap();
-    }
-    drop(listener);
-    let status = service(&home, &["status", "--json"]);
-    assert!(status.code == Some(0) && !status.out.contains("failed"), "{status:?}");
 }
 
 #[test]
@@ -297,27 +201,6 @@ fn a_purge_asks_and_leaves_nothing() {
 }
 
 #[test]
-fn additions_to_units_that_are_gone_are_purged_and_a_file_in_the_place_of_their_folder_is_not() {
-    let home = home("[ \"$2\" = daemon-reload ]");
-    let units = home.path(".config/systemd/user");
-    fs::create_dir_all(units.join("acpd.service.d")).unwrap();
-    let (added, file) = (units.join("acpd.service.d/override.conf"), units.join("acpd.socket.d"));
-    fs::write(&added, "[Service]\n").unwrap();
-    fs::write(&file, "").unwrap();
-    let purge = || {
-        let done = service(&home, &["uninstall", "--purge", "--yes", "--no-spawn"]);
-        assert_eq!(done.code, Some(0), "{done:?}");
-    };
-    purge();
-    assert!(!units.join("acpd.service.d").exists() && file.exists());
-    assert!(fs::read_to_string(home.path(CALLS)).unwrap().ends_with("--user daemon-reload\n"));
-    fs::remove_file(&file).unwrap();
-    fs::create_dir(&file).unwrap();
-    purge();
-    assert!(!home.path(".config/systemd").exists());
-}
-
-#[test]
 fn a_socket_on_which_nobody_answers_any_more_does_not_stop_a_purge() {
     let home = home("exit 0");
     fs::create_dir_all(home.path(".local/state/acpd")).unwrap();
@@ -347,9 +230,8 @@ fn the_log_of_a_daemon_that_the_system_has_started_is_the_systems() {
     let logs = || daemon(&["logs", "-n", "7"]);
     let listener = home.listen();
     let place = || {
-        let status = json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 812, "since": 1, "clients": 1,
-            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
-            "log": "/l/acpd.log", "config": "/c"}, "agents": [], "sessions": []});
+        let mut status = status(812, 1);
+        status["daemon"]["log"] = json!("/l/acpd.log");
         thread::scope(|scope| {
             scope.spawn(|| Client::accept(&listener).answer(method::STATUS, status));
             let done = daemon(&["status"]);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Done, Home, capable, session};
+use crate::support::{Client, Done, Home, capable, run_against};
 
 fn settings(model: &str) -> Value {
     json!({"modes": {"currentModeId": "ask", "availableModes": [
@@ -59,34 +59,14 @@ fn a_session_that_begins_is_set_up_before_its_first_turn() {
     daemon.join().unwrap();
 }
 
-#[test]
-fn a_session_that_goes_on_is_set_up_as_it_is_now() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        client.follows(&session("s-1"));
-        let resume = client.answer("session/resume", settings("m2"));
-        assert_eq!(resume["params"], json!({"sessionId": "s-1", "cwd": "/work", "mcpServers": []}));
-        client.answer("session/set_config_option", json!({"configOptions": options("m1", false)}));
-        prompted(&mut client);
-        client.closed();
-    });
-    let done = home.run(&["run", "--resume", "fix", "--model", "m1", "go"]);
-    assert_eq!((done.err.as_str(), done.code), ("Model: Model One\n", Some(0)));
-    daemon.join().unwrap();
-}
-
 /// Runs against an agent with these settings; a session that was begun in vain is deleted.
 fn fails(args: &[&str], settings: Value) -> Done {
-    let home = Home::new();
-    let daemon = home.daemon(move |mut client| {
+    run_against(&[&["run", "go"], args].concat(), move |mut client| {
         begins(&mut client, &settings);
         let removed = client.answer(method::SESSION_REMOVE, json!({}));
         assert_eq!(removed["params"]["session"], "s-1");
         client.closed();
-    });
-    let done = home.run(&[&["run", "go"], args].concat());
-    daemon.join().unwrap();
-    done
+    })
 }
 
 #[test]
@@ -112,26 +92,6 @@ fn what_the_agent_does_not_have_is_told_before_any_prompt_and_leaves_no_session(
         "error: the agent has no modes to choose from\n\n\
          hint: set its options with `--set OPTION=VALUE`: `v`\n"
     );
-}
-
-#[test]
-fn a_session_that_cannot_be_deleted_again_is_named() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        begins(&mut client, &settings("m1"));
-        let data = || json!({"reason": "under_agent"});
-        client.fail("session/set_mode", "not under an agent", data());
-        client.fail(method::SESSION_REMOVE, "not under an agent", data());
-        client.closed();
-    });
-    let done = home.run(&["run", "--mode", "auto", "go"]);
-    insta::assert_snapshot!(done.err, @"
-    error: not under an agent
-
-    hint: session s-1 was created; delete it: acpctl session rm s-1
-    ");
-    assert_eq!(done.code, Some(5));
-    daemon.join().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, capable, run_against, session};
 
 fn values() -> Value {
     json!({"modes": {"currentModeId": "ask", "availableModes": [
@@ -54,29 +54,8 @@ fn modes_are_listed_with_the_current_one_marked() {
 }
 
 #[test]
-fn a_mode_is_set_by_its_id_or_its_name() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let mut client = Client::accept(&listener);
-            open(&mut client, values());
-            let set = client.answer("session/set_mode", json!({}));
-            assert_eq!(set["params"], json!({"sessionId": "s-1", "modeId": "auto"}));
-            client.closed();
-        }
-    });
-    let done = home.run(&["session", "mode", "fix", "auto"]);
-    assert_eq!((done.err.as_str(), done.code), ("fix is now in mode `auto`\n", Some(0)));
-    let done = home.run(&["session", "mode", "fix", "do IT", "--json"]);
-    let modes: Value = serde_json::from_str(&done.out).unwrap();
-    assert_eq!((&modes["currentModeId"], done.err.as_str()), (&json!("auto"), ""));
-    daemon.join().unwrap();
-}
-
-#[test]
 fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["session", "mode", "fix", "auto"], |mut client| {
         open(&mut client, values());
         let set = client.expect("session/set_mode");
         let params = json!({"agent": "demo", "method": "session/set_mode", "sessionId": "s-1",
@@ -85,48 +64,10 @@ fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
         client.result(&set, json!({}));
         client.closed();
     });
-    let done = home.run(&["session", "mode", "fix", "auto"]);
     insta::assert_snapshot!(done.err, @"
     agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C stops waiting, `acpctl agent restart demo` restarts the agent
     fix is now in mode `auto`
     ");
-    daemon.join().unwrap();
-}
-
-#[test]
-fn what_does_not_exist_is_named_with_what_does() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        for values in [values(), values(), values(), json!({})] {
-            let mut client = Client::accept(&listener);
-            open(&mut client, values);
-            client.closed();
-        }
-        let mut client = Client::accept(&listener);
-        let option = json!({"id": "m", "category": "mode", "currentValue": "x"});
-        open(&mut client, json!({"modes": null, "configOptions": [option]}));
-        client.closed();
-    });
-    let fails = |args: &[&str], err: &str| {
-        let done = home.run(&[&["session"], args].concat());
-        assert_eq!((done.err.as_str(), done.code), (err, Some(2)));
-    };
-    fails(&["mode", "fix", "x"], "error: no mode `x`\n\nhint: choose one of `ask`, `auto`\n");
-    fails(
-        &["set", "fix", "x", "y"],
-        "error: no option `x`\n\nhint: choose one of `model`, `verbose`\n",
-    );
-    fails(
-        &["set", "fix", "verbose", "perhaps"],
-        "error: option `verbose` has no value `perhaps`\n\nhint: choose one of `true`, `false`\n",
-    );
-    fails(&["set", "fix", "x", "y"], "error: session fix has no options\n");
-    fails(
-        &["mode", "fix"],
-        "error: session fix has no modes\n\n\
-         hint: its mode is an option: `acpctl session set fix m`\n",
-    );
-    daemon.join().unwrap();
 }
 
 #[test]

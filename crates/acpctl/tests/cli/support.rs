@@ -107,6 +107,18 @@ impl Home {
     }
 }
 
+/// Runs `acpctl` in a home of its own, against a daemon that serves one connection.
+pub(crate) fn run_against<T: Send + 'static>(
+    args: &[&str],
+    serve: impl FnOnce(Client) -> T + Send + 'static,
+) -> Done {
+    let home = Home::new();
+    let daemon = home.daemon(serve);
+    let done = home.run(args);
+    daemon.join().unwrap();
+    done
+}
+
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -125,11 +137,9 @@ impl Client {
     /// The connection of a `run` on a terminal, which has asked over another one for the default agent before.
     pub(crate) fn accept_on_terminal(listener: &UnixListener) -> Client {
         let mut first = Client::accept(listener);
-        let daemon = json!({"version": "0", "api": 1, "pid": 1, "since": 0, "clients": 1,
-            "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "", "database": "", "log": "", "config": ""});
         while let Some(asked) = first.read() {
             let result = match asked["method"].as_str() {
-                Some(method::STATUS) => json!({"daemon": daemon, "agents": [], "sessions": []}),
+                Some(method::STATUS) => status(1, 1),
                 _ => json!({"sessions": []}),
             };
             first.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
@@ -272,6 +282,13 @@ pub(crate) fn about(title: &str, commands: &[&str]) -> Value {
 pub(crate) fn capable() -> Value {
     json!({"protocolVersion": 1, "agentInfo": {"name": "demo", "version": "1"},
         "agentCapabilities": {"promptCapabilities": {"image": true, "embeddedContext": true}}})
+}
+
+/// The status of a daemon of this version, without agents and sessions.
+pub(crate) fn status(pid: u32, boot: u64) -> Value {
+    json!({"daemon": {"version": env!("CARGO_PKG_VERSION"), "api": 1, "pid": pid, "boot": boot,
+        "since": 1, "clients": 1, "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s",
+        "database": "/d", "log": "/l", "config": "/c"}, "agents": [], "sessions": []})
 }
 
 /// How a command names session `s-1` when it has found it.

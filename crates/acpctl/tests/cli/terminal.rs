@@ -206,24 +206,6 @@ fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
 }
 
 #[test]
-fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
-    let (home, listener) = Home::listening();
-    let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
-    let mut client = Client::accept_on_terminal(&listener);
-    let mut other = session("s-1");
-    other["cwd"] = json!("/nowhere/app");
-    client.finds(&other);
-    person.sees("the one of `/nowhere/app`, which is gone");
-    person.sees("acpctl session move s-1 --cwd DIR");
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-2"}));
-    let prompt = client.expect("session/prompt");
-    assert_eq!(prompt["params"]["sessionId"], "s-2");
-    client.result(&prompt, json!({"stopReason": "end_turn"}));
-    assert!(child.wait_with_output().unwrap().status.success());
-}
-
-#[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let (home, mut person, child, mut client, prompt) = in_turn("xterm");
     person.sees("session s-1; continue with: acpctl run -c ...");
@@ -270,24 +252,6 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
 }
 
 #[test]
-fn attach_with_control_tells_how_a_form_is_answered() {
-    let (home, listener) = Home::listening();
-    let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "--control"]);
-    let mut client = Client::accept(&listener);
-    let mut waits = session("s-1");
-    waits["turn"] = json!({"state": "needs_action", "since": 1});
-    client.follows(&waits);
-    let mut form = crate::pending::form();
-    form["sessionId"] = json!("s-1");
-    client.answer(method::INTERACTION_LIST, json!({"interactions": [form]}));
-    person.sees("answer it with: acpctl answer 1-5\r\n");
-    client.notice(method::SESSION_REMOVED, json!({}));
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
-    assert!(!person.seen.contains("the agent is waiting for an answer"), "{}", person.seen);
-}
-
-#[test]
 fn attach_with_control_wants_a_terminal() {
     let done = Home::new().run(&["attach", "fix", "--control"]);
     assert_eq!(done.code, Some(2));
@@ -329,20 +293,6 @@ fn a_dumb_terminal_gets_no_spinner_and_no_escape_codes() {
     assert_eq!(home.wait(child).code, Some(5));
     person.sees("the agent refused");
     assert!(!person.seen.contains('\u{1b}'), "{:?}", person.seen);
-}
-
-#[test]
-fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
-    let (home, mut person, child, mut client) = attended();
-    let options = [("yes", "Allow", "allow_once"), ("all", "All of touch", "allow_always")];
-    let call = json!({"toolCallId": "t", "title": "touch a"});
-    client.asks(1, &call, &about("touch a", &[]), &options);
-    person.sees("allow always: \"All of touch\"");
-    person.sees("the agent may remember more than this call");
-    person.types("a");
-    assert_eq!(client.read().unwrap(), chosen(1, "all"));
-    person.sees("remembers its own option `All of touch`: it may not ask again");
-    leaves(&home, child, client);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::run::signal;
-use crate::support::{Client, Home, capable, exactly, session};
+use crate::support::{Client, Home, capable, exactly, run_against, session};
 use crate::terminal::Person;
 use crate::terminal::in_turn;
 
@@ -45,17 +45,13 @@ fn watched(client: &mut Client, session: &Value) {
 
 #[test]
 fn wait_for_what_is_idle_returns_at_once_and_tells_of_what_is_blocked() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["wait", "-"], |mut client| {
         client.finds(&idle("max_tokens"));
         client.closed();
     });
-    let done = home.run(&["wait", "-"]);
     assert_eq!((done.out.as_str(), done.code), ("fix max_tokens\n", Some(0)));
-    daemon.join().unwrap();
 
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["wait", "fix"], |mut client| {
         let mut blocked = idle("end_turn");
         blocked["state"] = json!("blocked");
         blocked["reason"] = json!("the directory `/w` does not exist");
@@ -63,17 +59,14 @@ fn wait_for_what_is_idle_returns_at_once_and_tells_of_what_is_blocked() {
         client.finds(&blocked);
         client.closed();
     });
-    let done = home.run(&["wait", "fix"]);
     assert_eq!((done.out.as_str(), done.code), ("fix blocked\n", Some(1)));
     let err = "fix: the session is blocked: the directory `/w` does not exist\nhint: put it back\n";
     assert_eq!(done.err, err);
-    daemon.join().unwrap();
 }
 
 #[test]
 fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["wait", "--any", "docs", "fix"], |mut client| {
         let mut other = working();
         other["sessionId"] = json!("s-2");
         other["name"] = json!("docs");
@@ -97,24 +90,19 @@ fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
         client.answer(method::SESSION_SHOW, idle("end_turn"));
         client.closed();
     });
-    let done = home.run(&["wait", "--any", "docs", "fix"]);
     assert_eq!((done.out.as_str(), done.code), ("fix end_turn\n", Some(0)));
     assert_eq!(done.err, "fix is waiting for you: `acpctl pending fix`\n");
-    daemon.join().unwrap();
 }
 
 #[test]
 fn wait_gives_up_when_its_time_is_over() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["wait", "fix", "--timeout", "300ms"], |mut client| {
         watched(&mut client, &working());
         client.closed();
     });
-    let done = home.run(&["wait", "fix", "--timeout", "300ms"]);
     assert_eq!((done.out.as_str(), done.code), ("", Some(124)));
     assert!(done.err.starts_with("error: timed out after "), "{}", done.err);
     assert!(done.err.contains("; still working: fix\n"), "{}", done.err);
-    daemon.join().unwrap();
     let done = Home::new().run(&["wait", "fix", "--timeout", "10"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("`10` has no unit: 10s, 10m, 10h or 10d"), "{}", done.err);
@@ -133,15 +121,12 @@ fn wait_ends_when_the_session_is_deleted_or_there_is_none() {
     daemon.join().unwrap();
 
     for verb in ["wait", "cancel"] {
-        let home = Home::new();
-        let daemon = home.daemon(|mut client| {
+        let done = run_against(&[verb, "fix"], |mut client| {
             client.lists(&[]);
             client.closed();
         });
-        let done = home.run(&[verb, "fix"]);
         assert_eq!((done.out.as_str(), done.code), ("", Some(3)), "{verb}");
         assert!(done.err.starts_with("error: no session `fix`\n"), "{}", done.err);
-        daemon.join().unwrap();
         let done = Home::new().run(&["--no-spawn", verb, "fix"]);
         assert_eq!(done.code, Some(3), "{verb}");
         assert!(done.err.starts_with("error: acpd is not running\n"), "{}", done.err);
@@ -194,8 +179,7 @@ fn cancel_on_a_terminal_asks_for_queued_prompts() {
 
 #[test]
 fn cancel_does_not_wait_for_the_turn_that_came_after() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["cancel", "--turn", "fix"], |mut client| {
         client.finds(&working());
         client.answer("initialize", capable());
         client.answer(method::SESSION_ATTACH, json!({"session": working()}));
@@ -208,15 +192,12 @@ fn cancel_does_not_wait_for_the_turn_that_came_after() {
         client.answer(method::SESSION_SHOW, next);
         client.closed();
     });
-    let done = home.run(&["cancel", "--turn", "fix"]);
     assert_eq!((done.err.as_str(), done.code), ("cancelled the turn of fix\n", Some(0)));
-    daemon.join().unwrap();
 }
 
 #[test]
 fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
-    let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let done = run_against(&["attach", "fix", "--until-idle"], |mut client| {
         client.follows(&working());
         // Turns of the history are no end of the present one.
         ended(&mut client, stopped("cancelled"));
@@ -228,10 +209,8 @@ fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
         client.answer(method::SESSION_SHOW, idle("refusal"));
         client.closed();
     });
-    let done = home.run(&["attach", "fix", "--until-idle"]);
     assert!(done.out.contains("Hello\n"), "{}", done.out);
     assert_eq!(done.code, Some(5), "{done:?}");
-    daemon.join().unwrap();
 }
 
 #[test]

@@ -348,17 +348,6 @@ fn a_merge_that_fails_leaves_everything_as_it_was_and_force_gives_work_up() {
 }
 
 #[test]
-fn a_session_elsewhere_has_no_worktree() {
-    let (home, work) = repository();
-    let outside = home.path("").canonicalize().unwrap();
-    for dir in [&work, &outside] {
-        let done = show(&home, dir, "idle", &["--remove"]);
-        assert!(done.err.starts_with("error: fix has no worktree: "), "{done:?}");
-        assert_eq!(done.code, Some(2));
-    }
-}
-
-#[test]
 fn worktrees_of_sessions_are_listed_and_stay_when_a_script_deletes_the_session() {
     let (home, work) = repository();
     let (done, _) = begin(&home, &["run", "--worktree=fix", "go"]);
