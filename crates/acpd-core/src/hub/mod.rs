@@ -150,7 +150,7 @@ impl Hub {
                     self.settle(out);
                 }
             }
-            HostEvent::Written { chunk } => self.on_host_written(host, chunk, out),
+            HostEvent::Written { chunk } => self.processes.on_written(host, chunk, out),
             HostEvent::ServersLeftOut { request, servers } => {
                 self.on_servers_left_out(host, &request, servers, out);
             }

@@ -323,7 +323,7 @@ impl Hub {
                 // Asked during a restore, which starts over.
                 out.records.push(Record::InteractionGone { id: row.id });
                 let slot = session.slot;
-                self.host_write(slot, build::response(&id, &question.cancelled()), out);
+                self.processes.write(slot, build::response(&id, &question.cancelled()), out);
                 return;
             }
         }

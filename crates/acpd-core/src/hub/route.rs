@@ -15,11 +15,14 @@ impl Hub {
         let Some(events) = events.into() else { return false };
         for event in events {
             match event {
-                EngineEvent::AgentAnswered(answer) => self.write_answer(Some(answer), out),
+                EngineEvent::AgentAnswered(answer) => self.processes.answer(answer, out),
                 EngineEvent::ProcessNotified(Answer { host, line }) => {
-                    let slot = self.processes.slot_of(host).filter(|slot| !self.is_clogged(*slot));
+                    let slot = self
+                        .processes
+                        .slot_of(host)
+                        .filter(|slot| !self.processes.is_clogged(*slot));
                     if let Some(slot) = slot.filter(|_| !self.store_health.is_failing()) {
-                        self.host_write(slot, line, out);
+                        self.processes.write(slot, line, out);
                     }
                 }
                 EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line, out),

@@ -40,6 +40,7 @@ use serde_json::{Value, json};
 
 use crate::ids::IdSource;
 use crate::mcp::server_list::{LentServer, each, label, server_id, with_id};
+use crate::own::without_own;
 use crate::profile::{McpServer, Workspaces};
 
 /// How a line with names begins. No client can have this written for it: the lines of the methods that
@@ -162,18 +163,19 @@ pub(crate) struct Brought {
     pub(crate) session: Option<u64>,
 }
 
-/// Puts the names of servers before the other members of a line that acpd has made.
+/// Puts the names of servers before the other members of a line, which keeps none of a client's own.
 pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
     let Brought { names, session } = brought;
+    let line = without_own(line);
     if names.is_empty() {
-        return line.clone();
+        return line;
     }
     let mut own = json!({ "mcp": names });
     if let Some(session) = session {
         own["session"] = json!(session);
     }
     let member = format!("\"_acpd\":{own},");
-    splice(line, &[(1..1, member.as_bytes())])
+    splice(&line, &[(1..1, member.as_bytes())])
 }
 
 /// A line that is to bring servers.

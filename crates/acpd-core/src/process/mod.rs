@@ -4,3 +4,4 @@
 pub(crate) mod outbox;
 pub(crate) mod slot;
 pub(crate) mod table;
+mod writing;

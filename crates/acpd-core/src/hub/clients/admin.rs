@@ -617,7 +617,7 @@ impl Hub {
         let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
         let ask = self.ask(host, Purpose::Farewell, out);
         let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
     }
 
     /// Returns whether a process stops because of a failure.

@@ -30,6 +30,7 @@ use crate::hub::session::naming::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
+use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Profile;
@@ -356,10 +357,10 @@ impl Hub {
             // About no session: for the agent, if it runs.
             let slot = self.processes.shared(&profile, self.now);
             if self.processes[&slot].is_up()
-                && !self.is_clogged(slot)
+                && !self.processes.is_clogged(slot)
                 && !self.store_health.is_failing()
             {
-                self.host_write(slot, line.clone(), out);
+                self.processes.write(slot, line.clone(), out);
             }
             return;
         };
@@ -377,11 +378,11 @@ impl Hub {
             self.cancel(key, by, Some(line.clone()), out);
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
-            if self.is_clogged(slot) || self.store_health.is_failing() {
+            if self.processes.is_clogged(slot) || self.store_health.is_failing() {
                 return;
             }
             let line = self.sessions.to_agent_id(key, line.clone());
-            self.host_write(slot, line, out);
+            self.processes.write(slot, line, out);
         }
     }
 
@@ -574,8 +575,8 @@ impl Hub {
         let Some(host) = self.processes[&slot].usable_host() else {
             return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited), out);
         };
-        if self.is_clogged(slot) {
-            let fault = self.clogged_fault(slot);
+        if self.processes.is_clogged(slot) {
+            let fault = self.processes.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
         match what {
@@ -593,7 +594,7 @@ impl Hub {
                     self.gather_servers(slot, to.client, &new.cwd, params, notices);
                 let ask = self.ask(host, Purpose::NewSession(new), out);
                 let line = build::request(&Id::issued(ask), "session/new", &raw(&params));
-                self.host_write_with(slot, line, &servers, out);
+                self.processes.write_named(slot, put_names(&line, &servers), out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { ref method, .. }
@@ -606,7 +607,7 @@ impl Hub {
                 let params = params.map(|range| line.slice(range));
                 let why = Purpose::Relay { to, session: None, method, params };
                 let ask = self.ask(host, why, out);
-                self.host_write(slot, set_id(&line, &Id::issued(ask)), out);
+                self.processes.write(slot, set_id(&line, &Id::issued(ask)), out);
             }
         }
     }
@@ -618,8 +619,8 @@ impl Hub {
             return self.begin_fork(key, to, &line, out);
         }
         let slot = self.session(key).slot;
-        if self.is_clogged(slot) {
-            let fault = self.clogged_fault(slot);
+        if self.processes.is_clogged(slot) {
+            let fault = self.processes.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
         let Some(host) = self.processes[&slot].usable_host() else {
@@ -629,7 +630,7 @@ impl Hub {
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);
         let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
     }
 
     fn new_session(

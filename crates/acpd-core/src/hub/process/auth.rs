@@ -236,7 +236,7 @@ impl Hub {
         if self.processes.known_of(slot).capabilities.auth_status {
             let ask = self.ask(host, Purpose::AuthStatus, out);
             let line = build::request(&Id::issued(ask), "auth/status", &acpd_api::Empty {});
-            self.host_write(slot, line, out);
+            self.processes.write(slot, line, out);
         }
     }
 

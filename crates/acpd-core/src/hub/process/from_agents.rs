@@ -117,7 +117,7 @@ impl Hub {
     ) {
         let Some(id) = &head.id else { return };
         if head.has_method {
-            self.host_write(process.slot, build::error(id, &refusal), out);
+            self.processes.write(process.slot, build::error(id, &refusal), out);
         } else if let Some(why) = self.answered(process.host, id, out) {
             let had_parked = why.parks_lines();
             self.answer_lost(process.slot, why, fault, out);
@@ -172,7 +172,7 @@ impl Hub {
                     code::METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
                 );
-                self.host_write(process.slot, build::error(&id, &error), out);
+                self.processes.write(process.slot, build::error(&id, &error), out);
             }
             Message::Response { id, outcome } => match self.answered(process.host, &id, out) {
                 Some(why) => {

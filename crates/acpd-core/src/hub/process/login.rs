@@ -120,7 +120,7 @@ impl Hub {
         let host = host.id;
         let ask = self.ask(host, Purpose::LoginAgain, out);
         let params = json!({ "methodId": method });
-        self.host_write(slot, build::request(&Id::issued(ask), "authenticate", &params), out);
+        self.processes.write(slot, build::request(&Id::issued(ask), "authenticate", &params), out);
         true
     }
 

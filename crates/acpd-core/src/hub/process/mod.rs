@@ -6,7 +6,6 @@ pub(crate) mod client_meta;
 pub(crate) mod from_agents;
 pub(crate) mod leftovers;
 pub(crate) mod login;
-mod outbox;
 pub(crate) mod slots;
 pub(crate) mod start_queue;
 pub(crate) mod stop;

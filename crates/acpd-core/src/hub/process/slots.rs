@@ -212,7 +212,7 @@ impl Hub {
         let ask = self.ask(host, Purpose::Initialize, out);
         let line = build::request(&Id::issued(ask), "initialize", &params);
         let line = self.with_offer(id, line);
-        self.host_write(id, line, out);
+        self.processes.write(id, line, out);
     }
 
     pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {

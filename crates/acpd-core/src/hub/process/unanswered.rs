@@ -52,7 +52,7 @@ impl Hub {
         let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
         let line = build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id) }));
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
         if self.requests.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
             self.timers.set(Timer::Asked(id), self.now.after(timeout));

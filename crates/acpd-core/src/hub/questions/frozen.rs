@@ -93,7 +93,7 @@ impl Hub {
             let why =
                 format!("the agent changed the call {CHANGES} times while a person was asked");
             let error = ErrorObject::new(code::INVALID_PARAMS, format!("refused: {why}"));
-            self.host_write(slot, build::error(&request, &error), out);
+            self.processes.write(slot, build::error(&request, &error), out);
             let decided = frozen.decided(&self.session(key).row.public_id, why);
             return self.tell_decided(key, &decided, out);
         }
@@ -102,7 +102,7 @@ impl Hub {
         let frozen = Box::new(Frozen::of(call, frozen.changed + 1));
         self.banner(key, CHANGED, out);
         if let Some(answer) = self.decided(key, &frozen, &question, out) {
-            self.host_write(slot, build::response(&request, &answer), out);
+            self.processes.write(slot, build::response(&request, &answer), out);
             return;
         }
         let (id, session, at) = (InteractionId(self.ids.issue()), Some(key), self.now);

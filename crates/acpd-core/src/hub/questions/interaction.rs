@@ -50,7 +50,7 @@ impl Hub {
     ) {
         if let Err(refusal) = self.take_question(process, id, line, is_intact, out) {
             let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
-            self.host_write(process.slot, build::error(id, &error), out);
+            self.processes.write(process.slot, build::error(id, &error), out);
         }
     }
 
@@ -77,7 +77,7 @@ impl Hub {
         let running = key.and_then(|key| self.session(key).running.as_ref());
         if running.is_some_and(|running| running.work.is_cancelled()) {
             // The turn is to end; asking a person now would only hold it up.
-            self.host_write(process.slot, build::response(id, &question.cancelled()), out);
+            self.processes.write(process.slot, build::response(id, &question.cancelled()), out);
             return Ok(());
         }
         let line = match key {
@@ -92,7 +92,7 @@ impl Hub {
         if let (Some(key), Some(frozen)) = (key, &frozen)
             && let Some(answer) = self.decided(key, frozen, &question, out)
         {
-            self.host_write(process.slot, build::response(id, &answer), out);
+            self.processes.write(process.slot, build::response(id, &answer), out);
             return Ok(());
         }
         let (interaction, at) = (InteractionId(self.ids.issue()), self.now);
@@ -385,7 +385,7 @@ impl Hub {
         match &closed.question.asked_by {
             AskedBy::Agent { host, request } => {
                 let line = own.unwrap_or_else(|| build::response(request, answer));
-                self.write_answer(Some(ToAgent { host: *host, line }), out);
+                self.processes.answer(ToAgent { host: *host, line }, out);
                 out.durable = true;
                 self.tell_closed(interaction, &closed, out);
             }
@@ -505,7 +505,7 @@ impl Hub {
         let Some(interaction) = self.questions.asked_as(process.host, request) else { return };
         let Some(closed) = self.questions.close(interaction) else { return };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.host_write(process.slot, build::error(request, &error), out);
+        self.processes.write(process.slot, build::error(request, &error), out);
         self.tell_closed(interaction, &closed, out);
     }
 }

@@ -27,6 +27,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{HostId, NOBODY, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, ReadStyle};
+use crate::mcp::put_names;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::profile::Sharing;
@@ -75,7 +76,7 @@ impl Hub {
         let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
         let host = self.processes[&slot].usable_host().filter(|_| {
-            let can = !self.store_health.is_failing() && !self.is_clogged(slot);
+            let can = !self.store_health.is_failing() && !self.processes.is_clogged(slot);
             // One without an archive has nothing in it.
             can && lists && (archives || archived != ArchiveFilter::Only)
         });
@@ -95,7 +96,7 @@ impl Hub {
         }
         let why = Purpose::List { to: to.clone(), wanted };
         let ask = self.ask(host, why, out);
-        self.host_write(slot, build::request(&Id::issued(ask), "session/list", &asked), out);
+        self.processes.write(slot, build::request(&Id::issued(ask), "session/list", &asked), out);
         self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
         Ok(())
     }
@@ -314,7 +315,7 @@ impl Hub {
         let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::issued(ask), method, &raw(&params));
-        self.host_write_with(slot, line, &servers, out);
+        self.processes.write_named(slot, put_names(&line, &servers), out);
         self.await_adoption(slot, ask);
     }
 

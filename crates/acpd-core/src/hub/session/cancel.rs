@@ -60,7 +60,7 @@ impl Hub {
             build::notification("session/cancel", &params)
         });
         let line = self.sessions.to_agent_id(key, line);
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
         self.cancel_interactions(key, out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         let events = self.services.end_waits(&mut cx!(self, out), key, &error);

@@ -177,7 +177,7 @@ impl Hub {
         let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
         let can = child.cancel && self.sessions.may_control(client, key).is_ok();
-        if !can || self.is_clogged(slot) || self.store_health.is_failing() {
+        if !can || self.processes.is_clogged(slot) || self.store_health.is_failing() {
             return;
         }
         let line = if own == id {
@@ -185,7 +185,7 @@ impl Hub {
         } else {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
         self.cancel_questions(self.questions_of(key, |of| of == id), out);
     }
 

@@ -91,7 +91,7 @@ impl Hub {
                 build::request(&ask, "session/set_config_option", &params)
             }
         };
-        self.host_write(slot, line, out);
+        self.processes.write(slot, line, out);
     }
 
     /// The agent has answered; the prompts that wait go on.

@@ -28,6 +28,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::mcp::put_names;
 use crate::mcp::server_list::undeclared;
 use crate::params::{own_meta, raw, raw_at, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
@@ -211,7 +212,7 @@ impl Hub {
         let params = raw(&set_member(&params, &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Purpose::NewSession(new), out);
         let line = build::request(&Id::issued(ask), "session/fork", &params);
-        self.host_write_with(slot, line, &servers, out);
+        self.processes.write_named(slot, put_names(&line, &servers), out);
     }
 
     /// A fork was refused by a process that is being restarted: it waits until the next one has the

@@ -121,7 +121,7 @@ impl Hub {
             if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
                 let ask = Id::issued(self.ask(host, Purpose::Farewell, out));
                 let params = json!({ "sessionId": row.agent_id });
-                self.host_write(slot, build::request(&ask, "session/delete", &params), out);
+                self.processes.write(slot, build::request(&ask, "session/delete", &params), out);
             }
             self.forget_keys(key);
             forget_journal(key, out);

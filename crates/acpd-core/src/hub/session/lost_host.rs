@@ -70,7 +70,7 @@ impl Hub {
         let by_itself = !running.work.is_cancelled() && !running.continues;
         by_itself
             && session.queue.is_empty()
-            && !self.is_undecided(session.slot, running.chunk)
+            && !self.processes.is_undecided(session.slot, running.chunk)
             && self.restarts_by_itself(session.slot)
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Batch;
-use crate::mcp::{Brought, Chosen};
+use crate::mcp::{Brought, Chosen, put_names};
 use crate::params::raw;
 use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
@@ -86,7 +86,7 @@ impl Hub {
         let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
         let params = raw(params);
         let line = build::request(&Id::issued(ask), name, &params);
-        self.host_write_with(slot, line, servers, out);
+        self.processes.write_named(slot, put_names(&line, servers), out);
         let timeout = self.profile_of(slot).restore_timeout;
         let cap = self.now.after(timeout.saturating_mul(REPLAY_TIMES));
         if let Some(restore) = self.sessions.restore_mut(key) {

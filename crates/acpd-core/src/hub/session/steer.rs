@@ -84,8 +84,8 @@ impl Hub {
         let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
             return Ok(None);
         };
-        if self.is_clogged(slot) {
-            return Err(self.clogged_fault(slot));
+        if self.processes.is_clogged(slot) {
+            return Err(self.processes.clogged_fault(slot));
         }
         Ok(Some(Process { slot, host }))
     }
@@ -128,7 +128,7 @@ impl Hub {
         let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)), out);
         let line = build::request(&Id::issued(ask), method, &raw(&params));
         let line = self.sessions.to_agent_id(key, line);
-        self.host_write(process.slot, line, out);
+        self.processes.write(process.slot, line, out);
         out.durable = true;
     }
 

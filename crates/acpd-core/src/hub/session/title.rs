@@ -77,7 +77,7 @@ impl Hub {
     fn hand_title_over(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
-        let takes = known.capabilities.title && !self.is_clogged(slot);
+        let takes = known.capabilities.title && !self.processes.is_clogged(slot);
         let is_live = matches!(session.state, State::Live);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| takes && is_live) else {
             return;
@@ -87,7 +87,7 @@ impl Hub {
         // The answer does not matter: the title counts here in any case.
         let ask = self.ask(host, Purpose::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
-        self.host_write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
+        self.processes.write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
     }
 }
 

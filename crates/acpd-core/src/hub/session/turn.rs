@@ -59,7 +59,7 @@ impl Hub {
         let sender = prompt.senders.first().map(|sender| sender.client);
         let title = title(&prompt.line);
         let number = self.journal_prompt(key, &said, title, sender, out);
-        let chunk = self.host_write(slot, line, out);
+        let chunk = self.processes.write(slot, line, out);
         let host_of = self.processes[&slot].host();
         let runs_out = host_of.is_some_and(|host| host.stale_from.is_some())
             || self.login_to_repeat(slot).is_some();

@@ -249,7 +249,7 @@ impl Hub {
             AgentState::Stopping { why: StopWhy::Wedged, .. }
         );
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
-        let undecided = self.is_undecided(slot, chunk);
+        let undecided = self.processes.is_undecided(slot, chunk);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let is_cancelled = running.work.canceller() == Some(Canceller::Client);
         let end = running.end(WorkEvent::Lost { undecided, wedged });
