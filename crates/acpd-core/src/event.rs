@@ -1,8 +1,12 @@
 //! Events: what a machine reports. The hub decides who reacts, in the order of the events.
 
+use acp_wire::ErrorObject;
+use acpd_api::AuthSource;
 use bytes::Bytes;
 
-use crate::ids::{ClientId, HostId, Requester, SessionKey};
+use crate::fault::Fault;
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::input::{Effect, StopStep, ToHost};
 
 /// A line for a process, such as the one that has asked.
 #[derive(Debug)]
@@ -13,6 +17,8 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) enum EngineEvent {
+    /// An effect of the machine's own, whose place among the reactions counts.
+    Sent(Effect),
     /// A request of an agent is answered; its process may be gone.
     AgentAnswered(Answer),
     /// A notification for a process, which may be gone.
@@ -29,4 +35,45 @@ pub(crate) enum EngineEvent {
     SessionNoticed { session: SessionKey, severity: &'static str, text: String },
     /// An update of a session is to be journalled and shown.
     SessionUpdated { session: SessionKey, line: Bytes },
+    /// The clients of an agent are notified.
+    AgentNotified { agent: String, line: Bytes },
+    /// An agent has told its name and what it can, which is news.
+    AgentIntroduced(String),
+    /// An agent ended without being asked to, and is started again.
+    AgentRestarted(String),
+    /// A process runs. It is to be asked for its capabilities.
+    ProcessStarted(SlotId),
+    /// A process has answered `initialize`: what waited for it continues.
+    ProcessReady(SlotId),
+    /// A process of the last daemon is spoken with again.
+    ProcessAdopted(SlotId),
+    /// A process does not even answer `initialize` without a login.
+    StartWantsLogin { slot: SlotId, source: AuthSource, error: ErrorObject },
+    /// A process is to end, and its turns before it.
+    TurnsCancelled { slot: SlotId, because: String },
+    /// A process ended by itself.
+    ProcessCrashed { slot: SlotId, reason: String },
+    /// Nothing that is open at a process gets an answer. `ended_late`: it crashed after a good run.
+    ProcessLost { slot: SlotId, host: HostId, fault: Fault, ended_late: bool },
+    /// Processes remain of a run that got SIGKILL.
+    LeftoversFound,
+    /// What waits for a process is refused; it may come later.
+    WaitersRefused { slot: SlotId, fault: Fault },
+    /// Nothing is left of a process.
+    ProcessGone(SlotId),
+    /// A process stays down: the clients that wait for that are answered.
+    ProcessStopped(SlotId),
+    /// There will be no process: what waits for it is refused, and nothing wants it back.
+    ProcessGivenUp { slot: SlotId, fault: Fault },
+}
+
+impl EngineEvent {
+    /// An order to a process or its shim.
+    pub(crate) fn to_host(host: HostId, order: ToHost) -> EngineEvent {
+        EngineEvent::Sent(Effect::Host(host, order))
+    }
+
+    pub(crate) fn stop(host: HostId, step: StopStep) -> EngineEvent {
+        EngineEvent::to_host(host, ToHost::Stop(step))
+    }
 }

@@ -114,3 +114,13 @@ pub(crate) struct Requester {
     pub(crate) client: ClientId,
     pub(crate) id: Id,
 }
+
+/// The party that waits for a process or a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A client waits for an answer.
+    Awaited,
+    /// A client has the session open.
+    Watched,
+    Unattended,
+}

@@ -4,7 +4,13 @@
 /// The surroundings of a machine that handles an input.
 macro_rules! cx {
     ($hub:ident, $out:ident) => {
-        Cx { now: $hub.now, ids: &mut $hub.ids, timers: &mut $hub.timers, out: $out }
+        Cx {
+            now: $hub.now,
+            config: &$hub.config,
+            ids: &mut $hub.ids,
+            timers: &mut $hub.timers,
+            out: $out,
+        }
     };
 }
 
@@ -136,30 +142,31 @@ impl Hub {
     }
 
     fn on_host(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
-        match event {
-            HostEvent::CredentialsGood { left } => self.on_credentials_good(host, left),
-            HostEvent::Started { pid, start } => self.on_host_started(host, pid, start, out),
-            HostEvent::Refused(error) => self.on_host_refused(host, error, out),
+        let (processes, cx) = (&mut self.processes, &mut cx!(self, out));
+        let events = match event {
+            HostEvent::CredentialsGood { left } => return self.on_credentials_good(host, left),
+            HostEvent::Started { pid, start } => processes.on_started(cx, host, pid, start),
+            HostEvent::Refused(error) => processes.on_refused(cx, host, error),
             HostEvent::Adopted { pid, start, end } => {
-                self.on_host_adopted(host, pid, start, end, out);
+                processes.on_adopted(cx, host, (pid, start), end)
             }
-            HostEvent::Lost { reason } => self.on_host_lost(host, &reason, out),
+            HostEvent::Lost { reason } => processes.on_lost(cx, host, &reason),
             HostEvent::Output(frames) => {
                 for frame in frames {
                     self.on_host_line(host, frame, out);
                     self.settle(out);
                 }
+                return;
             }
-            HostEvent::Written { chunk } => self.processes.on_written(host, chunk, out),
+            HostEvent::Written { chunk } => return processes.on_written(host, chunk, out),
             HostEvent::ServersLeftOut { request, servers } => {
-                self.on_servers_left_out(host, &request, servers, out);
+                return self.on_servers_left_out(host, &request, servers, out);
             }
-            HostEvent::Exited { ending, stderr } => {
-                self.on_host_exited(host, &ending, &stderr, out);
-            }
-            HostEvent::Left(left) => self.on_leftovers_found(host, &left, out),
-            HostEvent::Gone => self.on_host_gone(host, out),
-        }
+            HostEvent::Exited { ending, stderr } => processes.on_exited(cx, host, &ending, &stderr),
+            HostEvent::Left(left) => processes.on_leftovers(cx, host, &left),
+            HostEvent::Gone => processes.on_gone(cx, host),
+        };
+        self.route(events, out);
     }
 
     /// Does what the last line, or another event, has made possible.

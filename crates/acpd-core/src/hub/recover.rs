@@ -24,10 +24,10 @@ use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
+use crate::ids::{IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
 use crate::mcp::client_servers::{ClientServers, MESSAGE};
-use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, Host, State as AgentState, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::{Config, Profile};
 use crate::prompt::{continues, has_yes, idempotency_key, once, prompt_text};
@@ -176,7 +176,8 @@ impl Hub {
             return self.sessions.keep_aside(kept);
         }
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
-        let slot = holder.unwrap_or_else(|| self.slot_for(key, &agent));
+        let slot =
+            holder.unwrap_or_else(|| self.processes.slot_for(key, &agent, &self.config, self.now));
         if holder.is_none() {
             row.host = None;
             row.children.clear();
@@ -366,10 +367,10 @@ impl Hub {
             self.processes.shared(&name, self.now);
         }
         let mut slots: Vec<SlotId> = self.processes.keys().copied().collect();
-        slots.sort_by_key(|slot| self.urgency_of(*slot));
+        slots.sort_by_key(|slot| self.processes.urgency(*slot, self.demand(*slot)));
         for slot in slots {
-            let wanted = self.is_needed(slot)
-                || self.sessions.of_slot(slot).iter().any(|key| self.sessions.wants_host(*key));
+            let demand = self.demand(slot);
+            let wanted = demand.urgency.is_some() || self.processes.is_needed(slot, demand);
             if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
                 for key in self.sessions.of_slot(slot) {
                     self.session_mut(key).eager = false;
@@ -377,87 +378,5 @@ impl Hub {
                 }
             }
         }
-    }
-
-    /// A process of the last daemon is there: it goes on, and so does everything that it holds.
-    pub(crate) fn on_host_adopted(
-        &mut self,
-        host: HostId,
-        pid: u32,
-        start: u64,
-        end: u64,
-        out: &mut Batch,
-    ) {
-        let Some(slot) = self.processes.slot_of(host) else { return };
-        let Some(known) = self.slot_mut(slot).host_mut() else { return };
-        let is_new = known.pid.is_none();
-        known.reachable = true;
-        known.overdue = false;
-        known.catch_up = (known.offset < end).then_some(end);
-        if is_new {
-            return self.on_host_started(host, pid, start, out);
-        }
-        if matches!(self.processes[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
-            self.timers.clear(Timer::Slot(slot));
-        }
-        for key in self.sessions.of_slot(slot) {
-            // A summary that is still owed is owed by the level.
-            if self.session(key).row.host == Some(host) && !self.session(key).owes_summary() {
-                self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
-            }
-        }
-        self.caught_up_with_host(slot, out);
-        self.lease(slot, out);
-        if self.processes[&slot].is_up() {
-            self.agent_usable(slot, out);
-        }
-    }
-
-    /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
-    /// told, and can have it ended. It may be found yet.
-    pub(crate) fn on_adoption_timer(&mut self, slot: SlotId, out: &mut Batch) {
-        let Some(host) = self.slot_mut(slot).host_mut().filter(|host| !host.reachable) else {
-            return;
-        };
-        host.overdue = true;
-        let reason = Some("the process that keeps it does not answer".to_owned());
-        let state = self.processes[&slot].state.clone();
-        self.set_agent_state(slot, state, reason, out);
-        self.fail_waiters(slot, Reason::AgentTimeout, out);
-    }
-
-    /// Output of a process from the time without a daemon: shown until all of it is read.
-    pub(crate) fn caught_up_with_host(&mut self, slot: SlotId, out: &mut Batch) {
-        let state = self.processes[&slot].state.clone();
-        if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
-            return;
-        }
-        let behind = self.processes[&slot].host().is_some_and(|host| host.catch_up.is_some());
-        let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
-        self.set_agent_state(slot, state, reason, out);
-    }
-
-    /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
-    /// but not one that counts against the agent.
-    pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
-        let Some(slot) = self.processes.slot_of(host) else { return };
-        let now = self.now;
-        let agent: &mut Slot = self.slot_mut(slot);
-        agent.stderr.clear();
-        if let Some(known) = agent.host_mut() {
-            known.exited.get_or_insert(now);
-            known.lost = true;
-            known.overdue = false;
-        }
-        let why = match &agent.state {
-            AgentState::Stopping { why, .. } => why.clone(),
-            _ => StopWhy::Lost,
-        };
-        // The process is being stopped already; acpd checks regularly for remaining processes.
-        self.timers.set(Timer::Slot(slot), self.now.after(KILL_AGAIN));
-        let state = AgentState::Stopping { why, stage: crate::process::slot::Stage::Kill };
-        self.set_agent_state(slot, state, Some(reason.to_owned()), out);
-        self.save_host(slot, out);
-        self.lose_host(slot, host, out);
     }
 }

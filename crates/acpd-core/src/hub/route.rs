@@ -15,6 +15,7 @@ impl Hub {
         let Some(events) = events.into() else { return false };
         for event in events {
             match event {
+                EngineEvent::Sent(effect) => out.effects.push(effect),
                 EngineEvent::AgentAnswered(answer) => self.processes.answer(answer, out),
                 EngineEvent::ProcessNotified(Answer { host, line }) => {
                     let slot = self
@@ -38,6 +39,31 @@ impl Hub {
                 }
                 EngineEvent::SessionUpdated { session, line } => {
                     self.append(session, EventKind::Update, line, None, out);
+                }
+                EngineEvent::AgentNotified { agent, line } => {
+                    self.notify_profile(&agent, &line, out);
+                }
+                EngineEvent::AgentIntroduced(agent) => self.take_quirks(&agent),
+                EngineEvent::AgentRestarted(agent) => self.tally.restarted(&agent),
+                EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot, out),
+                EngineEvent::ProcessReady(slot) => self.agent_ready(slot, out),
+                EngineEvent::ProcessAdopted(slot) => self.agent_adopted(slot, out),
+                EngineEvent::StartWantsLogin { slot, source, error } => {
+                    self.start_wants_login(slot, source, &error, out);
+                }
+                EngineEvent::TurnsCancelled { slot, because } => {
+                    self.cancel_turns_of(slot, &because, out);
+                }
+                EngineEvent::ProcessCrashed { slot, reason } => self.hook_crash(slot, &reason, out),
+                EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
+                    self.process_lost((slot, host), &fault, ended_late, out);
+                }
+                EngineEvent::LeftoversFound => self.check_stopped(out),
+                EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault, out),
+                EngineEvent::ProcessGone(slot) => self.process_gone(slot, out),
+                EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot, out),
+                EngineEvent::ProcessGivenUp { slot, fault } => {
+                    self.agent_given_up(slot, &fault, out);
                 }
             }
         }

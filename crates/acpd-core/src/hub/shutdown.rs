@@ -57,7 +57,9 @@ impl Hub {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
                 if self.processes[&slot].host().is_none() {
-                    self.give_up(slot, Reason::ShuttingDown, out);
+                    let reason = Reason::ShuttingDown;
+                    let given_up = self.processes.give_up(slot, reason, &self.config);
+                    self.route(vec![given_up], out);
                 }
             }
         }
@@ -77,7 +79,7 @@ impl Hub {
         if !self.shutdown.is_ending() {
             return;
         }
-        let (end, fault) = match self.only_leftovers() {
+        let (end, fault) = match self.processes.only_leftovers() {
             Some(fault) => (Effect::Abort, Some(fault)),
             None if self.processes.with_process().next().is_none() => (Effect::Exit, None),
             None => return,

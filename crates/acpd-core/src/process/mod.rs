@@ -1,7 +1,50 @@
-//! The processes of agents: slots, what runs in them, what waits for them, and in which order they start.
-//! [`table::Processes`] owns them; the hub's `process` files have the sequences.
+//! The processes of agents: slots, what runs in them, what waits for them, the order in which they start, and how
+//! they end. [`table::Processes`] is the machine.
+//!
+//! ```text
+//!            needed                 pid known              initialize answered
+//! Stopped ─(Queued)─▶ Starting ───────────────▶ Initializing ────────────▶ Ready ◀──▶ NeedsAuth
+//!    ▲                    │ cannot be made          │ error, timeout         │            │
+//!    │ not needed         ▼                         ▼                        ▼            ▼
+//!    ├──────────────── (judged) ◀── tree gone ── Stopping{why} ◀─ exit, stop, restart, idle, wedged
+//!    │                    │
+//!    │                    ├─▶ Backoff{until} ── time ─▶ Starting
+//!    └── a person's start └─▶ Failed{reason} ── a person's start, prompt or login ─▶ Starting
+//! ```
+//!
+//! | Input | Handler |
+//! | --- | --- |
+//! | a client, a prompt or acpd needs the process; a place is free | `need`, `start_needed`, `start_queued` |
+//! | it runs, cannot be made, answers `initialize` | `on_started`, `on_refused`, `on_initialized`, `on_echo` |
+//! | it was found again, or is lost after the end of a daemon | `on_adopted`, `on_lost` |
+//! | it wrote a line, it got a line | `on_read`, `on_written` |
+//! | it is to end: a person, a restart, nothing uses it, it hangs | `stop`, `on_turns_ended`, `check_idle` |
+//! | it ended, something remains of it, nothing remains | `on_exited`, `on_leftovers`, `on_gone`, `judge` |
+//! | a deadline | `on_timer` |
+//!
+//! Of the rest of the daemon it needs to know what wants a process ([`Demand`]), and whether turns run in one.
+//!
+//! Architecture invariant: a slot has at most one process, and the old tree is gone (`HostGone`)
+//! before the next process starts. Several agents lock their sessions while any leftover lives; the
+//! others silently fork the history.
 
+mod leftovers;
 pub(crate) mod outbox;
 pub(crate) mod slot;
+mod start;
+mod stop;
 pub(crate) mod table;
 mod writing;
+
+use crate::ids::Urgency;
+
+/// What the sessions of a slot and the daemon want of its process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// The most urgent session that wants the process.
+    pub(crate) urgency: Option<Urgency>,
+    /// The daemon ends, so nothing starts.
+    pub(crate) ending: bool,
+    /// The agent wants a login.
+    pub(crate) wants_login: bool,
+}

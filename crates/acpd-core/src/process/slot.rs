@@ -1,5 +1,5 @@
 //! A process slot and what runs in it: states, why and how far it is being stopped, who waits for it. The
-//! diagram is in `hub/process/slots.rs`.
+//! diagram is in [`crate::process`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,6 +35,8 @@ pub(crate) struct Slot {
     pub(crate) client_meta: Option<String>,
     /// The process was restarted for fresh credentials, and no prompt has succeeded since.
     pub(crate) renewed: bool,
+    /// The purpose of the end of a process that could not be made, until that is judged.
+    pub(super) ended: Option<StopWhy>,
     /// Requests that wait until the process is usable.
     pub(crate) waiting: Vec<Waiting>,
     /// Persons who wait for a start or stop to finish.
@@ -97,7 +99,7 @@ impl Parked {
 pub(crate) enum State {
     #[default]
     Stopped,
-    /// To be started when there is a place; see [`crate::hub::process::start_queue`].
+    /// To be started when there is a place; see [`crate::process::start`].
     Queued,
     Starting,
     Initializing,
@@ -319,6 +321,17 @@ impl Slot {
 
     pub(super) fn take(&mut self) -> Option<Host> {
         self.host.take()
+    }
+
+    /// Returns whether a client waits for the process.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty() || !self.watchers.is_empty()
+    }
+
+    /// Returns how long the start of the process has taken (ms).
+    pub(crate) fn start_took(&self) -> u64 {
+        let times = self.host.as_ref().and_then(|host| host.ready_since.zip(host.made));
+        times.map_or(0, |(ready, made)| ready.since(made))
     }
 
     pub(crate) fn is_initializing(&self) -> bool {

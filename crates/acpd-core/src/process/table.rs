@@ -3,13 +3,25 @@
 //! hold ids that no longer wait: [`Processes::queued`] removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::{discriminant, take};
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use crate::ids::{HostId, SessionKey, SlotId, Time};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{ErrorObject, build, clipped, code};
+use acpd_api::{AgentNotice, AuthSource, Reason, method};
+
+use crate::auth::login_hint;
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::{Fault, about_agent};
+use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, ToHost};
-use crate::process::slot::{AgentInfo, Host, Slot, State};
-use crate::record::{AgentRow, Record};
+use crate::process::Demand;
+use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy, Waiting};
+use crate::profile::{Config, Profile};
+use crate::record::{AgentRow, Desired, HostRow, Record};
+use crate::timers::{Timer, Timers};
 
 /// Every `BY_AGE`-th place goes to the longest waiter.
 const BY_AGE: u32 = 4;
@@ -156,7 +168,7 @@ impl Processes {
 
     /// The profiles of which something may have changed since this was asked last.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<String> {
-        std::mem::take(&mut self.changed)
+        take(&mut self.changed)
     }
 
     /// The profiles of which something is known.
@@ -170,26 +182,41 @@ impl Processes {
         self.values().filter(starts).count()
     }
 
-    pub(crate) fn queue_is_empty(&self) -> bool {
+    /// Number of slots that wait for a place to start.
+    pub(crate) fn waiting_to_start(&self) -> usize {
+        self.values().filter(|slot| slot.state == State::Queued).count()
+    }
+
+    /// Takes the requests that wait until the process is usable.
+    pub(crate) fn take_waiting(&mut self, id: SlotId) -> Vec<Waiting> {
+        take(&mut self.slot_mut(id).waiting)
+    }
+
+    /// Takes the clients that wait for a start or a stop.
+    pub(crate) fn take_watchers(&mut self, id: SlotId) -> Vec<Requester> {
+        take(&mut self.slot_mut(id).watchers)
+    }
+
+    pub(super) fn queue_is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// A slot waits for a place to start.
-    pub(crate) fn enqueue(&mut self, id: SlotId) {
+    pub(super) fn enqueue(&mut self, id: SlotId) {
         if !self.queue.contains(&id) {
             self.queue.push(id);
         }
     }
 
     /// The slots that wait for a place to start, in the order in which they came.
-    pub(crate) fn queued(&mut self) -> Vec<SlotId> {
+    pub(super) fn queued(&mut self) -> Vec<SlotId> {
         let slots = &self.slots;
         self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
         self.queue.clone()
     }
 
     /// Takes out whose turn it is, given the most urgent of [`Processes::queued`].
-    pub(crate) fn take_queued(&mut self, most_urgent: SlotId) -> SlotId {
+    pub(super) fn take_queued(&mut self, most_urgent: SlotId) -> SlotId {
         let by_age = self.given % BY_AGE == BY_AGE - 1;
         self.given = self.given.wrapping_add(1);
         let id = self.queue.first().filter(|_| by_age).map_or(most_urgent, |oldest| *oldest);
@@ -198,13 +225,13 @@ impl Processes {
     }
 
     /// All output up to here is dealt with in this batch.
-    pub(crate) fn note_read(&mut self, host: HostId, end: OutputEnd) {
+    pub(super) fn note_read(&mut self, host: HostId, end: OutputEnd) {
         self.read.insert(host, end);
     }
 
     /// Completes a batch: the output that it commits.
     pub(crate) fn commit_read(&mut self, out: &mut Batch) {
-        for (host, OutputEnd { offset, inside }) in std::mem::take(&mut self.read) {
+        for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
                 out.records.push(Record::HostOffset { host, offset, inside });
                 out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
@@ -213,11 +240,231 @@ impl Processes {
     }
 
     /// A delay ± 20 %, so that agents that fell together do not start together.
-    pub(crate) fn jitter(&mut self, ms: u64) -> u64 {
+    pub(super) fn jitter(&mut self, ms: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         ms * (80 + self.random % 41) / 100
+    }
+}
+
+impl Processes {
+    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+        self.get_mut(id).expect("slots are never removed while something refers to them")
+    }
+
+    pub(crate) fn profile<'c>(&self, id: SlotId, config: &'c Config) -> &'c Profile {
+        config.profile(&self[&id].profile)
+    }
+
+    /// Changes the state of a slot. Returns the notification of that, if it is news.
+    pub(crate) fn set_state(
+        &mut self,
+        cx: &Cx<'_>,
+        id: SlotId,
+        state: State,
+        reason: Option<String>,
+    ) -> Option<EngineEvent> {
+        let reason = reason.map(|reason| clipped(&reason, SENTENCE));
+        let slot = self.slot_mut(id);
+        if slot.state == state && slot.reason == reason {
+            return None;
+        }
+        // With another reason, or at a later stage, the state began before.
+        if discriminant(&slot.state) != discriminant(&state) {
+            slot.since = cx.now;
+        }
+        slot.state = state;
+        slot.reason = reason;
+        Some(self.state_notice(id))
+    }
+
+    pub(super) fn state_notice(&self, id: SlotId) -> EngineEvent {
+        let slot = &self[&id];
+        let notice = AgentNotice {
+            agent: slot.profile.clone().into(),
+            state: slot.api_state(),
+            reason: slot.api_reason().map(Into::into),
+        };
+        let line = build::notification(method::AGENT_STATE, &notice);
+        EngineEvent::AgentNotified { agent: slot.profile.clone(), line }
+    }
+
+    /// Writes the row of a slot's process.
+    pub(super) fn save(&self, id: SlotId, out: &mut Batch) {
+        let slot = &self[&id];
+        let Some(host) = slot.host() else { return };
+        out.records.push(Record::Host(HostRow {
+            host: host.id,
+            agent: slot.profile.clone(),
+            pid: host.pid.unwrap_or(0),
+            start: host.start,
+            session: slot.dedicated,
+            ready: host.ready_since,
+            stopping: matches!(slot.state, State::Stopping { .. }),
+        }));
+    }
+
+    /// Returns the error for what needed an agent that failed.
+    pub(crate) fn fault(&self, id: SlotId, reason: Reason, config: &Config) -> Fault {
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
+        let slot = &self[&id];
+        let what = slot.reason.as_deref().unwrap_or("it failed");
+        if slot.state == State::Failed(Reason::NeedsLogin) {
+            return self.login_fault(id, what);
+        }
+        let fault = Fault::new(reason, about_agent(&slot.profile, what));
+        fault.stderr(&slot.stderr).hint(self.hint(id, config))
+    }
+
+    pub(crate) fn login_hint(&self, id: SlotId) -> String {
+        login_hint(&self[&id].profile)
+    }
+
+    pub(crate) fn login_fault(&self, id: SlotId, message: &str) -> Fault {
+        Fault::new(Reason::NeedsLogin, message.to_owned())
+            .with_code(code::AUTH_REQUIRED)
+            .hint(self.login_hint(id))
+    }
+
+    /// Returns advice for the user about an agent, if it waits for the user.
+    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<String> {
+        let slot = &self[&id];
+        let name = &slot.profile;
+        let is_down = self.known(name).row.desired == Desired::Down;
+        match slot.state {
+            State::Stopping { .. } | State::Ready => self.held_back_hint(id),
+            // The login has its own advice.
+            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => None,
+            State::Failed(_) => Some(self.hint(id, config)),
+            State::Stopped if is_down => Some(format!("`acpctl agent start {name}` starts it")),
+            // These states end by themselves or with a prompt.
+            State::Stopped
+            | State::Queued
+            | State::Starting
+            | State::Initializing
+            | State::Backoff => None,
+        }
+    }
+
+    /// Advice about a failed agent.
+    fn hint(&self, id: SlotId, config: &Config) -> String {
+        let Slot { profile: name, state, start_hint, .. } = &self[&id];
+        let hint = start_hint
+            .clone()
+            .unwrap_or_else(|| format!("its output is in `{}`", self.profile(id, config).log));
+        match state {
+            State::Failed(_) => {
+                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
+            }
+            _ => hint,
+        }
+    }
+
+    /// Returns the meaning of an error for the login, if it wants one.
+    pub(crate) fn login_source(
+        &self,
+        id: SlotId,
+        method: &str,
+        error: &ErrorObject,
+        config: &Config,
+    ) -> Option<AuthSource> {
+        let method = method.into();
+        if error.code == code::AUTH_REQUIRED {
+            return Some(AuthSource::Refused { method });
+        }
+        let is_known = self.profile(id, config).auth_errors.iter().any(|like| error.is_like(like));
+        is_known.then_some(AuthSource::Pattern { method })
+    }
+
+    /// Returns whether this process must run: it is needed, or the user keeps it up.
+    pub(crate) fn is_needed(&self, id: SlotId, demand: Demand) -> bool {
+        self.is_wanted(id, demand) || (self.stays_up(id) && !demand.ending)
+    }
+
+    /// Returns whether a person has said that this process stays up.
+    pub(crate) fn stays_up(&self, id: SlotId) -> bool {
+        let is_shared = self[&id].dedicated.is_none();
+        is_shared && self.known_of(id).row.desired == Desired::Up
+    }
+
+    /// Returns whether clients, prompts or interrupted sessions wait for this process.
+    pub(crate) fn is_wanted(&self, id: SlotId, demand: Demand) -> bool {
+        let wanted = self[&id].is_awaited() || demand.urgency.is_some();
+        wanted && !self.stays_down(id, demand.ending)
+    }
+
+    /// Returns whether there will be no process, because the user stopped it or the daemon ends.
+    pub(crate) fn stays_down(&self, id: SlotId, ending: bool) -> bool {
+        ending || self.known_of(id).row.desired == Desired::Down
+    }
+
+    /// Returns whether a process stops because of a failure.
+    pub(crate) fn has_failed(&self, id: SlotId) -> bool {
+        use StopWhy::{BadStart, Crashed, Lost};
+        let state = &self[&id].state;
+        matches!(state, State::Stopping { why: Crashed | Lost | BadStart { .. }, .. })
+    }
+
+    /// Returns whether a stopped process returns for its sessions.
+    pub(crate) fn restarts_by_itself(&self, id: SlotId, config: &Config) -> bool {
+        let on_failure = self.profile(id, config).restart.on_failure;
+        match &self[&id].state {
+            State::Stopping { why, .. } => match why {
+                StopWhy::Restart | StopWhy::Wedged => true,
+                StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
+                StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Sends how long a process may outlive the daemon, which depends on whether it is busy.
+    pub(crate) fn lease(&mut self, id: SlotId, busy: bool, out: &mut Batch) {
+        let Some(host) = self.get_mut(id).and_then(Slot::host_mut) else { return };
+        if host.reachable && host.leased != Some(busy) {
+            host.leased = Some(busy);
+            out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
+        }
+    }
+
+    /// Arms the idle timer of a process that nothing uses, disarms it otherwise. An orphan ends at once: its
+    /// session was never made or is deleted.
+    pub(crate) fn check_idle(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        is_used: bool,
+        is_orphan: bool,
+    ) -> Vec<EngineEvent> {
+        let timeout = self.profile(id, cx.config).idle_timeout;
+        if !self[&id].is_up() || is_used {
+            cx.timers.clear(Timer::Idle(id));
+        } else if is_orphan {
+            return self.on_unused(cx, id);
+        } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
+            cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
+        }
+        Vec::new()
+    }
+
+    /// Nothing uses a process.
+    pub(crate) fn on_unused(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false)
+    }
+
+    /// A dedicated slot goes with its session and its process. Returns whether it is gone.
+    pub(crate) fn remove_orphan(&mut self, timers: &mut Timers, id: SlotId) -> bool {
+        let is_empty = |slot: &Slot| slot.host().is_none() && slot.waiting.is_empty();
+        if !self.get(&id).is_some_and(is_empty) {
+            return false;
+        }
+        self.remove(id);
+        timers.clear(Timer::Slot(id));
+        timers.clear(Timer::Idle(id));
+        true
     }
 }
 

@@ -12,21 +12,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId, Urgency};
 use crate::input::Batch;
 use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
 use crate::session::restore::{mode_option, option_map};
 use crate::session::{LateReplay, Session, State};
-
-/// The party that waits for a process or a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Urgency {
-    /// A client waits for an answer.
-    Awaited,
-    /// A client has the session open.
-    Watched,
-    Unattended,
-}
 
 /// The part that is on disk as well.
 #[derive(Debug)]
@@ -380,6 +370,12 @@ impl Sessions {
         } else {
             Urgency::Watched
         }
+    }
+
+    /// Returns the urgency of a slot's sessions that want its process, if there are any.
+    pub(crate) fn urgency_of(&self, slot: SlotId) -> Option<Urgency> {
+        let wanting = self.of_slot(slot).into_iter().filter(|key| self.wants_host(*key));
+        wanting.map(|key| self.urgency(key)).min()
     }
 
     /// Returns whether an agent works on the restore of a session.

@@ -15,13 +15,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
+use crate::cx::Cx;
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::hub::session::naming::NameClash;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
-use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Cancel;
@@ -259,7 +260,7 @@ impl Hub {
             .processes
             .of_profile(name)
             .into_iter()
-            .find(|id| self.agent_way_out(*id).is_some());
+            .find(|id| self.processes.way_out(*id, &self.config).is_some());
         // An agent that is only connected to is no process of this machine.
         let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
@@ -270,7 +271,7 @@ impl Hub {
         let (reason, hint) = if self.config.agents.contains_key(name) {
             let reason = shown.and_then(|agent| agent.api_reason());
             let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
-            let hint = waits.and_then(|id| self.agent_way_out(id));
+            let hint = waits.and_then(|id| self.processes.way_out(id, &self.config));
             let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
             (reason, hint.or_else(start))
         } else {
@@ -403,11 +404,12 @@ impl Hub {
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()), out);
             if self.processes[&slot].host().is_none() {
-                self.give_up(slot, Reason::AgentStopped, out);
+                let given_up = self.processes.give_up(slot, Reason::AgentStopped, &self.config);
+                self.route(vec![given_up], out);
             }
         }
         if self.processes[&shared].host().is_some() {
-            self.may_start(shared)?;
+            self.processes.may_start(shared)?;
             self.slot_mut(shared).watchers.push(to.clone());
         } else {
             self.answer_agent(to, shared, out);
@@ -421,7 +423,7 @@ impl Hub {
         let RestartParams { force, .. } = read(params)?;
         for slot in self.processes.of_profile(&agent).into_iter().filter(|_| !force) {
             if self.processes[&slot].leftovers().is_some() {
-                self.may_start(slot)?;
+                self.processes.may_start(slot)?;
             }
         }
         if self.processes.known(&agent).row.desired == Desired::Down {
@@ -442,7 +444,8 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            if self.leave_behind(slot, out) {
+            if let Some(events) = self.processes.leave_behind(&mut cx!(self, out), slot) {
+                self.route(events, out);
                 // Slots of single sessions go with them.
                 if !self.processes.contains_key(&slot) {
                     continue;
@@ -452,7 +455,10 @@ impl Hub {
                 self.begin_stop(slot, StopWhy::Restart, reason, out);
             }
             // A session without a process stays where it would not return by itself.
-            if slot != shared && self.processes[&slot].host().is_none() && self.is_wanted(slot) {
+            if slot != shared
+                && self.processes[&slot].host().is_none()
+                && self.processes.is_wanted(slot, self.demand(slot))
+            {
                 self.need_agent(slot, Asker::Person, out)?;
             }
         }
@@ -618,28 +624,6 @@ impl Hub {
         let ask = self.ask(host, Purpose::Farewell, out);
         let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
         self.processes.write(slot, line, out);
-    }
-
-    /// Returns whether a process stops because of a failure.
-    pub(crate) fn has_failed(&self, slot: SlotId) -> bool {
-        use StopWhy::{BadStart, Crashed, Lost};
-        matches!(
-            self.processes[&slot].state,
-            AgentState::Stopping { why: Crashed | Lost | BadStart { .. }, .. }
-        )
-    }
-
-    /// Returns whether a stopped process returns for its sessions.
-    pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
-        let on_failure = self.profile_of(slot).restart.on_failure;
-        match &self.processes[&slot].state {
-            AgentState::Stopping { why, .. } => match why {
-                StopWhy::Restart | StopWhy::Wedged => true,
-                StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
-                StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin => false,
-            },
-            _ => false,
-        }
     }
 }
 

@@ -16,7 +16,7 @@
 //! that was refused waits with the prompts that were never dispatched; a login, or a person's next
 //! prompt, goes on with it. None of this is a failure of the process: it costs no restart.
 
-use acp_wire::{ErrorObject, Id, build, code, str_at};
+use acp_wire::{ErrorObject, Id, build, str_at};
 use acpd_api::{
     AgentRef, AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod, Reason, method,
 };
@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 
 use crate::auth::{Refusal, forget_credentials, login_hint};
 use crate::clients::{Asked, Served};
-use crate::fault::Fault;
+use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
@@ -35,21 +35,6 @@ use crate::requests::purpose::Purpose;
 use crate::session::State;
 
 impl Hub {
-    /// Returns the meaning of an error for the login, if it wants one.
-    pub(crate) fn wants_login(
-        &self,
-        slot: SlotId,
-        method: &str,
-        error: &ErrorObject,
-    ) -> Option<AuthSource> {
-        let method = method.into();
-        if error.code == code::AUTH_REQUIRED {
-            return Some(AuthSource::Refused { method });
-        }
-        let is_known = self.profile_of(slot).auth_errors.iter().any(|like| error.is_like(like));
-        is_known.then_some(AuthSource::Pattern { method })
-    }
-
     /// A request failed: what that says about the login, which is noted.
     pub(crate) fn note_refusal(
         &mut self,
@@ -58,7 +43,9 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) -> Refusal {
-        let Some(source) = self.wants_login(slot, method, error) else { return Refusal::Other };
+        let Some(source) = self.processes.login_source(slot, method, error, &self.config) else {
+            return Refusal::Other;
+        };
         // A login that fails says only that this login failed.
         if method == "authenticate" {
             return Refusal::NeedsLogin;
@@ -144,9 +131,9 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.need_session(key, Asker::Policy, out);
             }
-            if self.processes[&slot].state == AgentState::Stopped && self.is_needed(slot) {
-                self.start_agent(slot, out);
-            }
+            let demand = self.demand(slot);
+            let events = self.processes.start_needed(&mut cx!(self, out), slot, demand);
+            self.route(events, out);
         }
     }
 
@@ -194,7 +181,7 @@ impl Hub {
         let slot = self.processes.shared(&agent, self.now);
         let there = &self.processes[&slot];
         if there.state == AgentState::Queued || (there.host().is_some() && !there.is_up()) {
-            self.may_start(slot)?;
+            self.processes.may_start(slot)?;
             self.slot_mut(slot).watchers.push(to.clone());
         } else {
             self.answer_agent(to, slot, out);
@@ -321,16 +308,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn login_hint(&self, slot: SlotId) -> String {
-        login_hint(&self.processes[&slot].profile)
-    }
-
-    pub(crate) fn login_fault(&self, slot: SlotId, message: &str) -> Fault {
-        Fault::new(Reason::NeedsLogin, message.to_owned())
-            .with_code(code::AUTH_REQUIRED)
-            .hint(self.login_hint(slot))
-    }
-
     /// A restore was refused: the newest prompt with a waiting sender is answered, so that the user
     /// can log in; the others wait.
     pub(crate) fn session_needs_login(
@@ -342,7 +319,7 @@ impl Hub {
         let slot = self.session(key).slot;
         self.make_dormant(key, Dormant::NeedsLogin, Some(error.message.clone()), out);
         let id = self.session(key).row.public_id.clone();
-        let fault = self.login_fault(slot, &error.message).session(&id);
+        let fault = self.processes.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;
         let newest = queue.iter().rposition(|prompt| !prompt.senders.is_empty());
         let newest = newest.and_then(|at| queue.remove(at));

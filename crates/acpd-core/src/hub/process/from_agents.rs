@@ -18,6 +18,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::auth::Refusal;
+use crate::cx::Cx;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
@@ -27,7 +28,7 @@ use crate::mcp::client_servers::MESSAGE;
 use crate::mcp::server_list::undeclared;
 use crate::own::OWN;
 use crate::params::raw_at;
-use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
+use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::requests::purpose::{NewSession, Purpose};
@@ -57,12 +58,9 @@ impl Hub {
                 inside
             }
         };
-        let offset = frame.end;
-        self.processes.note_read(host, OutputEnd { offset, inside });
-        let Some(host) = self.processes.get_mut(slot).and_then(Slot::host_mut) else { return };
-        if host.catch_up.take_if(|upto| *upto <= offset).is_some() {
-            self.caught_up_with_host(slot, out);
-        }
+        let end = OutputEnd { offset: frame.end, inside };
+        let notice = self.processes.on_read(&mut cx!(self, out), host, end);
+        self.route(notice.into_iter().collect::<Vec<_>>(), out);
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
@@ -156,7 +154,8 @@ impl Hub {
             Message::Request { method, .. }
                 if method == "initialize" && self.processes[&process.slot].is_initializing() =>
             {
-                self.initialize_echoed(process.slot, out);
+                let events = self.processes.on_echo(&mut cx!(self, out), process.slot);
+                self.route(events, out);
             }
             Message::Request { method, .. } if method == MESSAGE => {
                 let (host, line, at) = (process.host, line.clone(), self.now);
@@ -434,7 +433,7 @@ impl Hub {
             }
         };
         match why {
-            Purpose::Initialize => self.on_initialized(process.slot, outcome, out),
+            Purpose::Initialize => self.agent_initialized(process.slot, outcome, out),
             Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
             Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
@@ -656,8 +655,11 @@ impl Hub {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
         let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
-        if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
-            let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
+        if error.is_some_and(|error| {
+            self.processes.login_source(slot, "", &error, &self.config).is_some()
+        }) {
+            let data =
+                ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
             // The agent's text there is not overwritten.
             let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
             if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
@@ -702,7 +704,7 @@ impl Hub {
         match why {
             Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
-                self.on_initialized(slot, Outcome::Error(&error), out);
+                self.agent_initialized(slot, Outcome::Error(&error), out);
             }
             Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);

@@ -37,7 +37,7 @@ impl Hub {
         if is_news {
             self.hook_login(slot, &error.message, out);
         }
-        let fault = self.login_fault(slot, &error.message);
+        let fault = self.processes.login_fault(slot, &error.message);
         self.refuse_waiters(slot, &fault, out);
         for key in self.sessions.of_slot(slot) {
             if self.sessions.wants_host(key) {

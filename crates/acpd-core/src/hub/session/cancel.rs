@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::cx::Cx;
-use crate::fault::{Fault, about_agent};
+use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Batch;
@@ -80,23 +80,11 @@ impl Hub {
         self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
-    /// Cancels the turns of a process that is to go. Returns whether there are any.
-    pub(crate) fn cancel_turns_of(
-        &mut self,
-        slot: SlotId,
-        reason: Option<&str>,
-        out: &mut Batch,
-    ) -> bool {
-        let mut any = false;
-        let agent = &self.processes[&slot].profile;
-        let why = about_agent(agent, reason.unwrap_or("it is being stopped"));
+    /// Cancels the turns of a process that is to go.
+    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, because: &str, out: &mut Batch) {
         for key in self.sessions.of_slot(slot) {
-            if self.session(key).running.is_some() {
-                any = true;
-                self.cancel_running(key, Cancel::because(&why), None, out);
-            }
+            self.cancel_running(key, Cancel::because(because), None, out);
         }
-        any
     }
 
     /// The agent did not end a cancelled turn in time: it is hung.

@@ -67,7 +67,7 @@ impl Hub {
             *directory = Directory::There;
             if self.processes[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
-            } else if let Err(fault) = self.may_start(slot) {
+            } else if let Err(fault) = self.processes.may_start(slot) {
                 self.refuse(&waiting.to, &fault, out);
             } else {
                 // The process has begun to stop since; the next one continues.

@@ -35,7 +35,7 @@ impl Hub {
         if goes_on {
             self.go_on(key, out);
         }
-        let again = self.restarts_by_itself(self.session(key).slot);
+        let again = self.processes.restarts_by_itself(self.session(key).slot, &self.config);
         // Work that waits for fresh credentials continues with them.
         if !self.is_renewed(self.session(key).slot) {
             self.refuse_relayed(key, fault, out);
@@ -55,7 +55,8 @@ impl Hub {
     /// while this one went down in an orderly way is still wanted.
     fn wait_in_vain(&mut self, key: SessionKey) {
         let slot = self.session(key).slot;
-        if self.has_failed(slot) && !self.restarts_by_itself(slot) {
+        if self.processes.has_failed(slot) && !self.processes.restarts_by_itself(slot, &self.config)
+        {
             self.session_mut(key).eager = false;
         }
     }
@@ -71,7 +72,7 @@ impl Hub {
         by_itself
             && session.queue.is_empty()
             && !self.processes.is_undecided(session.slot, running.chunk)
-            && self.restarts_by_itself(session.slot)
+            && self.processes.restarts_by_itself(session.slot, &self.config)
     }
 
     /// Asks the agent to continue a turn that was cut off.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_wire::remove_member;
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
@@ -67,8 +68,7 @@ impl Hub {
         let held_since = self.now;
         let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
         if self.processes[&slot].dedicated.is_some() {
-            self.slot_mut(slot).dedicated = Some(key);
-            self.save_host(slot, out);
+            self.processes.dedicate(&mut cx!(self, out), slot, key);
         }
         self.sessions.insert(session);
         self.sessions.route(key);

@@ -66,7 +66,7 @@ impl Hub {
         let (profile, slot) = (self.profile_of(session.slot), &self.processes[&session.slot]);
         let known = self.processes.known(&session.row.agent);
         let ends = match slot.dedicated {
-            Some(_) => !self.stays_up(session.slot),
+            Some(_) => !self.processes.stays_up(session.slot),
             None => known.capabilities.close,
         };
         let comes_back = known.resumes(profile) || known.loads(profile);

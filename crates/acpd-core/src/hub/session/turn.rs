@@ -154,12 +154,6 @@ impl Hub {
         }
     }
 
-    /// Returns whether a lost process may or may not have got this line.
-    pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
-        let agent = &self.processes[&slot];
-        agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
-    }
-
     /// Drops the answers to a client's prompts.
     pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
         let session = self.session_mut(key);

@@ -64,7 +64,7 @@ impl Hub {
         if let (Some(Refusal::NeedsLogin), Some(failed)) = (refusal, &fault)
             && failed.data.reason == Reason::FailedTurn
         {
-            fault = Some(self.login_fault(slot, &failed.message));
+            fault = Some(self.processes.login_fault(slot, &failed.message));
         }
         // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();

@@ -63,7 +63,7 @@ impl Hub {
         let key = self.sessions.find_aside(&wanted)?;
         let Some(aside) = self.sessions.take_from_aside(key) else { return Ok(()) };
         let agent = aside.row.agent.clone();
-        let mut session = aside.back(self.slot_for(key, &agent));
+        let mut session = aside.back(self.processes.slot_for(key, &agent, &self.config, self.now));
         let row = session.row.edit();
         row.removed = None;
         row.updated = self.now;

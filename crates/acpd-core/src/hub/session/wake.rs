@@ -58,7 +58,7 @@ impl Hub {
         let slot = self.session(key).slot;
         let needed = match self.session(key).state {
             State::Dormant => self.need_agent(slot, asker, out),
-            State::Live | State::Restoring(_) => self.may_start(slot),
+            State::Live | State::Restoring(_) => self.processes.may_start(slot),
         };
         if let Err(fault) = needed {
             self.session_mut(key).eager = false;

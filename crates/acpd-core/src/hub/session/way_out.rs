@@ -14,11 +14,10 @@ use acpd_api::{Reason, ReseedParams, RestoreLevel};
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::params::read;
-use crate::process::slot::{Slot, State as AgentState};
-use crate::record::{Desired, Dormant};
+use crate::record::Dormant;
 use crate::session::State;
 use crate::session::reseed::{Summary, promise};
 use crate::session::turn::wait_or_cancel;
@@ -27,42 +26,6 @@ use crate::session::turn::wait_or_cancel;
 const GIVEN_UP: &str = "a person gave it up";
 
 impl Hub {
-    /// Returns advice for the user about an agent, if it waits for the user.
-    pub(crate) fn agent_way_out(&self, id: SlotId) -> Option<String> {
-        let agent = &self.processes[&id];
-        let name = &agent.profile;
-        let is_down = self.processes.known(name).row.desired == Desired::Down;
-        match agent.state {
-            AgentState::Stopping { .. } | AgentState::Ready => self.held_back_hint(id),
-            // The login has its own advice.
-            AgentState::NeedsAuth | AgentState::Failed(Reason::NeedsLogin) => None,
-            AgentState::Failed(_) => Some(self.agent_hint(id)),
-            AgentState::Stopped if is_down => {
-                Some(format!("`acpctl agent start {name}` starts it"))
-            }
-            // These states end by themselves or with a prompt.
-            AgentState::Stopped
-            | AgentState::Queued
-            | AgentState::Starting
-            | AgentState::Initializing
-            | AgentState::Backoff => None,
-        }
-    }
-
-    /// Advice about a failed agent.
-    pub(crate) fn agent_hint(&self, id: SlotId) -> String {
-        let Slot { profile: name, state, start_hint, .. } = &self.processes[&id];
-        let hint = start_hint
-            .clone()
-            .unwrap_or_else(|| format!("its output is in `{}`", self.profile_of(id).log));
-        match state {
-            AgentState::Failed(_) => {
-                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
-            }
-            _ => hint,
-        }
-    }
-
     /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
     /// with the next prompt, behind a summary, as when the agent has lost it.
     pub(crate) fn session_reseed(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {

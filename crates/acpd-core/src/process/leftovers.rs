@@ -1,5 +1,5 @@
 //! Processes of the last run that survive SIGKILL block the next start until they exit or the user
-//! forces it; so does a process of the last daemon that does not answer (`recover.rs`).
+//! forces it; so does a process of the last daemon that does not answer.
 //!
 //! ```text
 //!  SIGKILL ── again and again ─▶ looked at ── processes remain ─▶ told: a waiting client is refused
@@ -14,75 +14,74 @@
 
 use acpd_api::Reason;
 
+use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::fault::{Fault, about_agent};
-use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
-use crate::input::{Batch, Effect, LeftProcess};
+use crate::input::{Effect, LeftProcess};
 use crate::process::slot::{Host, Slot, Stage, State};
-
-/// Number of SIGKILLs after which acpd looks for the remaining processes.
-const LOOK_EVERY: u32 = 5;
+use crate::process::table::Processes;
 
 const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
                      waited for";
 /// Processes that are named.
 const NAMED: usize = 3;
 
-impl Hub {
-    /// A process was sent SIGKILL once more.
-    pub(crate) fn count_kill(&mut self, id: SlotId, out: &mut Batch) {
-        let Some(host) = self.slot_mut(id).host_mut() else { return };
-        host.kills += 1;
-        if host.kills % LOOK_EVERY == 0 {
-            out.effects.push(Effect::FindLeftovers { host: host.id });
-        }
-    }
-
-    pub(crate) fn on_leftovers_found(
+impl Processes {
+    /// Processes remain of a run that got SIGKILL again and again.
+    pub(crate) fn on_leftovers(
         &mut self,
+        cx: &mut Cx<'_>,
         host: HostId,
         left: &[LeftProcess],
-        out: &mut Batch,
-    ) {
-        let Some(id) = self.processes.slot_of(host) else { return };
-        let agent = &self.processes[&id];
-        let is_killed = matches!(agent.state, State::Stopping { stage: Stage::Kill, .. });
-        let told = told(left);
-        if !is_killed || agent.leftovers() == Some(&told) {
-            return;
+    ) -> Vec<EngineEvent> {
+        let Some(id) = self.slot_of(host) else { return Vec::new() };
+        let slot = &self[&id];
+        let is_killed = matches!(slot.state, State::Stopping { stage: Stage::Kill, .. });
+        let leftovers = described(left);
+        if !is_killed || slot.leftovers() == Some(&leftovers) {
+            return Vec::new();
         }
-        if agent.host().is_some_and(|host| host.exited.is_none()) {
+        let mut events = Vec::new();
+        if slot.host().is_some_and(|host| host.exited.is_none()) {
             // The process got SIGKILL and sends nothing any longer, so no request waits for it.
-            self.on_host_exited(host, "was killed (SIGKILL)", "", out);
+            events = self.on_exited(cx, host, "was killed (SIGKILL)", "");
         }
         if let Some(host) = self.slot_mut(id).host_mut() {
-            host.leftovers = Some(told);
+            host.leftovers = Some(leftovers);
         }
-        self.tell_agent_state(id, out);
-        self.log_failure(id, None, "what is left of its last run does not end", None, out);
+        events.push(self.state_notice(id));
+        events.push(EngineEvent::Sent(Effect::Failure {
+            agent: self[&id].profile.clone(),
+            session: None,
+            what: "what is left of its last run does not end".to_owned(),
+            code: None,
+        }));
         // Prompts need not wait for processes whose end is unknown.
-        self.fail_waiters(id, Reason::AgentLeftovers, out);
-        self.check_stopped(out);
+        let fault = self.fault(id, Reason::AgentLeftovers, cx.config);
+        events.push(EngineEvent::WaitersRefused { slot: id, fault });
+        events.push(EngineEvent::LeftoversFound);
+        events
     }
 
     /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
     /// run, or for one of the last daemon that does not answer.
     pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
-        let agent = &self.processes[&id];
-        let reason = match agent.host() {
+        let slot = &self[&id];
+        let reason = match slot.host() {
             Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
             Some(Host { overdue: true, .. }) => Reason::AgentTimeout,
             _ => return Ok(()),
         };
-        let why = agent.api_reason().unwrap_or_default();
-        let fault = Fault::new(reason, about_agent(&agent.profile, &why));
+        let why = slot.api_reason().unwrap_or_default();
+        let fault = Fault::new(reason, about_agent(&slot.profile, &why));
         Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
     }
 
     /// Advice for the user about such a process.
-    pub(crate) fn held_back_hint(&self, id: SlotId) -> Option<String> {
-        let Slot { profile, .. } = &self.processes[&id];
-        match self.processes[&id].host()? {
+    pub(super) fn held_back_hint(&self, id: SlotId) -> Option<String> {
+        let Slot { profile, .. } = &self[&id];
+        match self[&id].host()? {
             Host { leftovers: Some(_), .. } => Some(format!(
                 "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
             )),
@@ -94,32 +93,28 @@ impl Hub {
     }
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
-    /// gone. Returns whether there was something.
-    pub(crate) fn leave_behind(&mut self, id: SlotId, out: &mut Batch) -> bool {
-        let agent = &self.processes[&id];
-        let Some(host) = agent.host().filter(|host| host.leftovers.is_some()) else {
-            return false;
-        };
-        self.on_host_gone(host.id, out);
-        true
+    /// gone. Returns `None` if nothing is left.
+    pub(crate) fn leave_behind(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<Vec<EngineEvent>> {
+        let host = self[&id].host().filter(|host| host.leftovers.is_some())?.id;
+        Some(self.on_gone(cx, host))
     }
 
-    /// The error for who waits for the end of the daemon, if nothing is left but what does not end.
+    /// The error for clients that wait for the end of the daemon, if nothing is left but what does not end.
     pub(crate) fn only_leftovers(&self) -> Option<Fault> {
-        let mut slots = self.processes.with_process();
-        let agent = slots.next()?;
-        let left = agent.leftovers()?;
+        let mut slots = self.with_process();
+        let slot = slots.next()?;
+        let left = slot.leftovers()?;
         if slots.any(|slot| slot.leftovers().is_none()) {
             return None;
         }
-        let text = format!("agent `{}`: {left}; acpd ends without it", agent.profile);
+        let text = format!("agent `{}`: {left}; acpd ends without it", slot.profile);
         let hint = format!("{HANGS}, also by the next acpd");
         Some(Fault::new(Reason::AgentLeftovers, text).hint(hint))
     }
 }
 
 /// Returns the remaining processes in words. Their names are their own.
-fn told(left: &[LeftProcess]) -> String {
+fn described(left: &[LeftProcess]) -> String {
     let named = left.iter().take(NAMED).map(|process| {
         let name: String = process.name.chars().filter(|c| !c.is_control()).collect();
         if name.is_empty() {

@@ -1,0 +1,352 @@
+//! The machine of agents' processes ([`Processes`]) in the hub: the facts that it gets of sessions and clients, and
+//! their reactions to its events.
+//!
+//! [`Processes`]: crate::process::table::Processes
+
+use acp_wire::acp::{Implementation, InitializeParams};
+use acp_wire::{Id, Outcome, build};
+use acpd_api::Reason;
+
+use crate::cx::Cx;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{HostId, SlotId};
+use crate::input::Batch;
+use crate::mcp::client_servers::CallEnd;
+use crate::process::Demand;
+use crate::process::slot::{Asker, Slot, State, StopWhy, WaitFor, Waiting};
+use crate::profile::Profile;
+use crate::requests::purpose::Purpose;
+use crate::timers::Timer;
+
+impl Hub {
+    pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
+        self.processes.profile(id, &self.config)
+    }
+
+    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+        self.processes.slot_mut(id)
+    }
+
+    pub(crate) fn demand(&self, id: SlotId) -> Demand {
+        Demand {
+            urgency: self.sessions.urgency_of(id),
+            ending: self.shutdown.is_begun(),
+            wants_login: self.logins.state(&self.processes[&id].profile).wants_login(),
+        }
+    }
+
+    pub(crate) fn set_agent_state(
+        &mut self,
+        id: SlotId,
+        state: State,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let notice = self.processes.set_state(&cx!(self, out), id, state, reason);
+        self.route(notice.into_iter().collect::<Vec<_>>(), out);
+    }
+
+    /// The slot of a session that is to be made or taken over, for a client with this offer.
+    pub(crate) fn slot_for_new(
+        &mut self,
+        profile: &str,
+        offer: Option<&str>,
+        out: &mut Batch,
+    ) -> SlotId {
+        let (sessions, requests) = (&self.sessions, &self.requests);
+        let is_free =
+            |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host);
+        self.processes.slot_for_new(&mut cx!(self, out), profile, offer, is_free)
+    }
+
+    /// Makes sure that a process is running or on its way, as far as the asker may.
+    ///
+    /// # Errors
+    /// When there will be no process: stopped by a person, crash loop, shutdown.
+    pub(crate) fn need_agent(
+        &mut self,
+        id: SlotId,
+        asker: Asker,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.check_stays()?;
+        let profile = &self.processes[&id].profile;
+        if !self.config.agents.contains_key(profile) {
+            return Err(self.unknown_agent(profile));
+        }
+        let events = self.processes.need(&mut cx!(self, out), id, asker)?;
+        self.route(events, out);
+        Ok(())
+    }
+
+    pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
+        self.processes.fault(id, reason, &self.config)
+    }
+
+    /// Gives out the places that have become free.
+    pub(crate) fn start_queued(&mut self, out: &mut Batch) {
+        loop {
+            let (sessions, ending) = (&self.sessions, self.shutdown.is_begun());
+            let demand =
+                |id| Demand { urgency: sessions.urgency_of(id), ending, wants_login: false };
+            let started = self.processes.start_queued(&mut cx!(self, out), demand);
+            let Some((id, events)) = started else { return };
+            self.route(events, out);
+            self.remove_unused_slot(id);
+        }
+    }
+
+    /// Processes that are being started, and those that wait for that; for tests.
+    #[doc(hidden)]
+    pub fn cold_starts(&self) -> (usize, usize) {
+        (self.processes.starting(), self.processes.waiting_to_start())
+    }
+
+    /// A process runs, and is asked for its capabilities.
+    pub(crate) fn initialize_agent(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(host) = self.processes[&id].host().map(|host| host.id) else { return };
+        let implementation = Implementation {
+            name: "acpd".to_owned(),
+            title: Some("acpd".to_owned()),
+            version: self.config.daemon.version.clone(),
+        };
+        let Profile { services, subagents, .. } = *self.profile_of(id);
+        let params = InitializeParams::new(implementation, services).with_subagents(subagents);
+        let ask = self.ask(host, Purpose::Initialize, out);
+        let line = build::request(&Id::issued(ask), "initialize", &params);
+        let line = self.with_offer(id, line);
+        self.processes.write(id, line, out);
+    }
+
+    pub(crate) fn agent_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
+        let events = self.processes.on_initialized(&mut cx!(self, out), id, outcome);
+        self.route(events, out);
+    }
+
+    /// A process is usable for the first time.
+    pub(crate) fn agent_ready(&mut self, id: SlotId, out: &mut Batch) {
+        self.tally.agent_start(self.processes[&id].start_took());
+        self.ask_auth_status(id, out);
+        self.agent_usable(id, out);
+    }
+
+    /// All work that waited for this process continues.
+    pub(crate) fn agent_usable(&mut self, id: SlotId, out: &mut Batch) {
+        self.answer_watchers(id, out);
+        for waiting in self.processes.take_waiting(id) {
+            self.serve_waiting(id, waiting, out);
+        }
+        for key in self.sessions.sessions_by_urgency(id) {
+            self.wake_session(key, out);
+        }
+        self.check_idle(id, out);
+    }
+
+    /// Answers the clients that wait for a start or a stop.
+    pub(crate) fn answer_watchers(&mut self, id: SlotId, out: &mut Batch) {
+        for requester in self.processes.take_watchers(id) {
+            self.answer_agent(&requester, id, out);
+        }
+    }
+
+    /// Treats an agent of the user's own like the known program that it is by its `agentInfo.name`.
+    pub(crate) fn take_quirks(&mut self, profile: &str) {
+        let info = self.processes.known(profile).info.as_ref();
+        let quirks = info.and_then(|info| self.config.quirks.get(&info.name));
+        let own = self.config.agents.get_mut(profile).filter(|own| own.takes_quirks);
+        if let (Some(own), Some(quirks)) = (own, quirks) {
+            own.take_quirks(quirks);
+        }
+    }
+
+    /// A process of the last daemon continues, and so does everything that it holds.
+    pub(crate) fn agent_adopted(&mut self, id: SlotId, out: &mut Batch) {
+        let host = self.processes[&id].host().map(|host| host.id);
+        for key in self.sessions.of_slot(id) {
+            // A summary that is still owed is owed by the level.
+            if self.session(key).row.host == host && !self.session(key).owes_summary() {
+                self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
+            }
+        }
+        self.lease(id, out);
+        if self.processes[&id].is_up() {
+            self.agent_usable(id, out);
+        }
+    }
+
+    pub(crate) fn on_slot_timer(&mut self, id: SlotId, out: &mut Batch) {
+        let demand = self.demand(id);
+        let events = self.processes.on_timer(&mut cx!(self, out), id, demand);
+        self.route(events, out);
+    }
+
+    /// Refuses everything that waits for a process that will not come, prompts included.
+    pub(crate) fn fail_waiters(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
+        self.refuse_waiters(id, fault, out);
+        let for_good = self.processes.stays_down(id, self.shutdown.is_begun());
+        for key in self.sessions.of_slot(id) {
+            // Prompts that wait for a login run after it, independent of processes until then.
+            if for_good || !self.sessions.waits_for_login(key) {
+                self.fail_queue(key, fault, out);
+            } else {
+                self.refuse_relayed(key, fault, out);
+            }
+        }
+    }
+
+    /// Refuses the requests that wait for the process itself. Its answer to `initialize` may be known without it.
+    pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
+        let profile = self.processes[&id].profile.clone();
+        let watchers = self.processes.take_watchers(id);
+        let waiting = self.processes.take_waiting(id);
+        for requester in watchers {
+            self.refuse(&requester, fault, out);
+        }
+        for Waiting { to, what } in waiting {
+            let is_first = matches!(what, WaitFor::Initialize);
+            if !(is_first && self.initialize_from_memory(&to, &profile, out)) {
+                self.refuse(&to, fault, out);
+            }
+        }
+    }
+
+    /// There will be no process: nothing wants it back.
+    pub(crate) fn agent_given_up(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
+        self.fail_waiters(id, fault, out);
+        for key in self.sessions.of_slot(id) {
+            self.session_mut(key).eager = false;
+        }
+    }
+
+    pub(crate) fn begin_stop(
+        &mut self,
+        id: SlotId,
+        why: StopWhy,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let has_turns = self.has_turns(id);
+        let events = self.processes.stop(&mut cx!(self, out), id, why, reason, has_turns);
+        self.route(events, out);
+    }
+
+    fn has_turns(&self, id: SlotId) -> bool {
+        self.sessions.of_slot(id).iter().any(|key| self.session(*key).running.is_some())
+    }
+
+    /// A turn has ended, perhaps of an agent that is being stopped.
+    pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId, out: &mut Batch) {
+        if !self.has_turns(id) {
+            let events = self.processes.on_turns_ended(&mut cx!(self, out), id);
+            self.route(events, out);
+        }
+    }
+
+    /// Answers everything that was open at a process that is gone.
+    pub(crate) fn process_lost(
+        &mut self,
+        (id, host): (SlotId, HostId),
+        fault: &Fault,
+        ended_late: bool,
+        out: &mut Batch,
+    ) {
+        for why in self.unanswered(host, out) {
+            match why {
+                Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
+                Purpose::NewSession(new) => self.refuse(&new.to, fault, out),
+                Purpose::Steer(steer) => self.steer_lost(&steer, fault, out),
+                Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault, out),
+                Purpose::List { to, wanted } => self.listed(id, &to, &wanted, None, out),
+                Purpose::Prompt { .. }
+                | Purpose::Abandoned { .. }
+                | Purpose::Restore { .. }
+                | Purpose::Preset { .. }
+                | Purpose::GivenUp { .. }
+                | Purpose::Initialize
+                | Purpose::AuthStatus
+                | Purpose::LoginAgain
+                | Purpose::Title { .. }
+                | Purpose::Farewell => {}
+            }
+        }
+        self.close_about_requests(host, out);
+        self.services.on_process_gone(&mut cx!(self, out), host);
+        self.end_server_calls(&CallEnd::ProcessGone(host), out);
+        let sessions = self.sessions.of_slot(id);
+        let mut cut_off = sessions.clone();
+        cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
+        for key in sessions {
+            self.session_lost_host(key, fault, out);
+        }
+        for key in &cut_off {
+            self.load_cut_off(*key, cut_off.len() == 1, out);
+        }
+    }
+
+    /// A process and its tree are gone: what comes next depends on what still wants one.
+    pub(crate) fn process_gone(&mut self, id: SlotId, out: &mut Batch) {
+        let demand = self.demand(id);
+        let events = self.processes.judge(&mut cx!(self, out), id, demand);
+        self.route(events, out);
+        self.remove_unused_slot(id);
+        self.check_stopped(out);
+    }
+
+    /// Remembers how long a process may outlive the daemon, which depends on whether it works on something.
+    pub(crate) fn lease(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(host) = self.processes.get(&id).and_then(Slot::host) else { return };
+        let busy =
+            self.sessions.is_at_work(id) || self.requests.abandoned(host.id).next().is_some();
+        self.processes.lease(id, busy, out);
+    }
+
+    fn is_used(&self, id: SlotId) -> bool {
+        let slot = &self.processes[&id];
+        !slot.waiting.is_empty()
+            || slot.host().is_some_and(|host| self.requests.is_working(host.id))
+            || self.processes.stays_up(id)
+            || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
+    }
+
+    /// A client has come to a session of the process.
+    pub(crate) fn begin_use(&mut self, id: SlotId) {
+        if self.processes.contains_key(&id) {
+            self.watch_sleep(id);
+            self.timers.clear(Timer::Idle(id));
+        }
+    }
+
+    /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
+    pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(slot) = self.processes.get(&id) else { return };
+        let is_used = !slot.is_up() || self.is_used(id);
+        let is_orphan = self.is_orphan(id);
+        self.watch_sleep(id);
+        let events = self.processes.check_idle(&mut cx!(self, out), id, is_used, is_orphan);
+        self.route(events, out);
+    }
+
+    /// Not every use disarms the timer; the end of every use arms it.
+    pub(crate) fn on_idle(&mut self, id: SlotId, out: &mut Batch) {
+        if self.processes[&id].is_up() && !self.is_used(id) {
+            let events = self.processes.on_unused(&mut cx!(self, out), id);
+            self.route(events, out);
+        }
+    }
+
+    /// Returns whether the session of a dedicated slot was never made or is deleted.
+    fn is_orphan(&self, id: SlotId) -> bool {
+        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
+    }
+
+    /// A dedicated slot goes with its session and its process.
+    pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
+        if self.processes.contains_key(&id)
+            && self.is_orphan(id)
+            && self.processes.remove_orphan(&mut self.timers, id)
+        {
+            self.sessions.unroute_slot(id);
+        }
+    }
+}

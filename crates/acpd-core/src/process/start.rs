@@ -1,0 +1,431 @@
+//! The way of a process up: the slot for a session, the queue of starts, `initialize`.
+//!
+//! An agent costs most while it starts. If all of them die at once, or a daemon finds many sessions
+//! to bring back, starting everything together would make every client wait longest. So a slot that
+//! must start and finds no free place is [`State::Queued`], and gets one when another start is
+//! over, well or not.
+//!
+//! Places are given out after each input, when it is known who waits: first to processes that a
+//! client waits for, then to those with a session that a client has open, then to the rest; within
+//! each of these to the one that came first.
+//!
+//! Architecture invariant: each slot that waits for a place gets one. Each start ends, if only by
+//! its timeout, and every fourth place goes to the slot that has waited longest, for any reason.
+
+use acp_wire::acp::InitializeResult;
+use acp_wire::{ErrorObject, Outcome};
+use acpd_api::Reason;
+use bytes::Bytes;
+
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::{Fault, in_words};
+use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency, duration};
+use crate::input::{Effect, SpawnError, StopStep, ToHost};
+use crate::process::Demand;
+use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy};
+use crate::process::table::{OutputEnd, Processes};
+use crate::profile::{Config, Sharing};
+use crate::record::{AgentRow, Desired, Record};
+use crate::timers::Timer;
+
+impl Processes {
+    /// Returns the slot of a session that is to be made or taken over, for a client with this offer. A process is
+    /// free if no session and no request uses it.
+    pub(crate) fn slot_for_new(
+        &mut self,
+        cx: &mut Cx<'_>,
+        profile: &str,
+        offer: Option<&str>,
+        is_free: impl Fn(SlotId, HostId) -> bool,
+    ) -> SlotId {
+        // A process without a session was started for the answer to `initialize`.
+        let is_unused = |(id, slot): &(&SlotId, &Slot)| {
+            slot.profile == profile
+                && slot.dedicated.is_none()
+                && slot.waiting.is_empty()
+                && slot.client_meta.as_deref() == offer
+                && slot.usable_host().is_some_and(|host| is_free(**id, host))
+        };
+        match cx.config.agents[profile].sharing {
+            Sharing::Agent => self.shared(profile, cx.now),
+            Sharing::Session => match self.iter().find(is_unused).map(|(id, _)| *id) {
+                Some(unused) => {
+                    self.dedicate(cx, unused, SessionKey::UNMADE);
+                    unused
+                }
+                None => self.add(profile, Some(SessionKey::UNMADE), cx.now),
+            },
+        }
+    }
+
+    /// Returns the slot of a session that no process holds.
+    pub(crate) fn slot_for(
+        &mut self,
+        key: SessionKey,
+        profile: &str,
+        config: &Config,
+        now: Time,
+    ) -> SlotId {
+        if let Some((own, _)) = self.iter().find(|(_, slot)| slot.dedicated == Some(key)) {
+            return *own;
+        }
+        // The profile may have been removed from the configuration.
+        let sharing = config.agents.get(profile).map(|profile| profile.sharing);
+        match sharing.unwrap_or_default() {
+            Sharing::Agent => self.shared(profile, now),
+            Sharing::Session => self.add(profile, Some(key), now),
+        }
+    }
+
+    /// The process of a slot is for this session. The next daemon must not take it for the one without a session.
+    pub(crate) fn dedicate(&mut self, cx: &mut Cx<'_>, id: SlotId, key: SessionKey) {
+        self.slot_mut(id).dedicated = Some(key);
+        self.save(id, cx.out);
+    }
+
+    /// Makes sure that a process is running or on its way, as far as the asker may.
+    ///
+    /// # Errors
+    /// When there will be no process: stopped by a person, crash loop.
+    pub(crate) fn need(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        asker: Asker,
+    ) -> Result<Vec<EngineEvent>, Fault> {
+        let profile = &self[&id].profile;
+        if self.known(profile).row.desired == Desired::Down {
+            let text = format!("agent `{profile}` was stopped by a person");
+            return Err(Fault::new(Reason::AgentStopped, text)
+                .hint(format!("`acpctl agent start {profile}` starts it again")));
+        }
+        match (&self[&id].state, asker) {
+            (State::Stopped, _) => Ok(self.start(cx, id)),
+            (State::Backoff | State::Failed(_), Asker::Person) => {
+                self.slot_mut(id).forgive();
+                Ok(self.start(cx, id))
+            }
+            (State::Failed(reason), Asker::Policy) => Err(self.fault(id, *reason, cx.config)),
+            _ => self.may_start(id).map(|()| Vec::new()),
+        }
+    }
+
+    /// Starts a process, or lets it wait for a place.
+    pub(super) fn start(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+        if self.queue_is_empty() && self.has_place(cx) {
+            return self.launch(cx, id);
+        }
+        self.enqueue(id);
+        let reason = match cx.config.cold_starts {
+            1 => "waits for its turn: another agent is being started".to_owned(),
+            most => format!("waits for its turn: {most} agents are being started"),
+        };
+        self.set_state(cx, id, State::Queued, Some(reason)).into_iter().collect()
+    }
+
+    /// Starts a stopped process that must run.
+    pub(crate) fn start_needed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        demand: Demand,
+    ) -> Vec<EngineEvent> {
+        if self[&id].state == State::Stopped && self.is_needed(id, demand) {
+            return self.start(cx, id);
+        }
+        Vec::new()
+    }
+
+    /// Gives the next free place to a slot. Returns the slot, whose process starts if it is still needed.
+    pub(crate) fn start_queued(
+        &mut self,
+        cx: &mut Cx<'_>,
+        demand: impl Fn(SlotId) -> Demand,
+    ) -> Option<(SlotId, Vec<EngineEvent>)> {
+        let queued = self.queued();
+        let most_urgent = queued.iter().min_by_key(|id| self.urgency(**id, demand(**id)));
+        let most_urgent = *most_urgent.filter(|_| self.has_place(cx))?;
+        let id = self.take_queued(most_urgent);
+        let events = if self.is_needed(id, demand(id)) {
+            self.launch(cx, id)
+        } else {
+            self.set_state(cx, id, State::Stopped, None).into_iter().collect()
+        };
+        Some((id, events))
+    }
+
+    fn has_place(&self, cx: &Cx<'_>) -> bool {
+        self.starting() < cx.config.cold_starts as usize
+    }
+
+    pub(crate) fn urgency(&self, id: SlotId, demand: Demand) -> Urgency {
+        if self[&id].is_awaited() {
+            return Urgency::Awaited;
+        }
+        demand.urgency.unwrap_or(Urgency::Unattended)
+    }
+
+    /// Makes a process, now.
+    fn launch(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+        let host = HostId(cx.ids.issue());
+        let slot = self.slot_mut(id);
+        (slot.printed, slot.start_hint) = (None, None);
+        let agent = slot.profile.clone();
+        self.put(id, Host { made: Some(cx.now), ..Host::new(host) });
+        let notice = self.set_state(cx, id, State::Starting, None);
+        cx.timers.clear(Timer::Idle(id));
+        cx.timers.set(Timer::Slot(id), cx.now.after(cx.config.profile(&agent).start_timeout));
+        // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
+        self.save(id, cx.out);
+        let spawn = EngineEvent::Sent(Effect::Spawn { host, agent });
+        notice.into_iter().chain([spawn]).collect()
+    }
+
+    pub(crate) fn on_started(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        pid: u32,
+        start: u64,
+    ) -> Vec<EngineEvent> {
+        let Some(id) = self.slot_of(host) else { return Vec::new() };
+        if let Some(process) = self.slot_mut(id).host_mut() {
+            (process.pid, process.start) = (Some(pid), start);
+        }
+        self.save(id, cx.out);
+        if self[&id].state != State::Starting {
+            // Stopped while it was being made: the ladder begins now that there is a process.
+            return vec![EngineEvent::stop(host, StopStep::CloseStdin)];
+        }
+        let notice = self.set_state(cx, id, State::Initializing, None);
+        notice.into_iter().chain([EngineEvent::ProcessStarted(id)]).collect()
+    }
+
+    /// A process could not be made.
+    pub(crate) fn on_refused(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        error: SpawnError,
+    ) -> Vec<EngineEvent> {
+        let Some((id, _)) = self.take(host) else { return Vec::new() };
+        cx.out.records.push(Record::HostGone { host });
+        cx.timers.clear(Timer::Slot(id));
+        let mut events = vec![EngineEvent::to_host(host, ToHost::Forget)];
+        if let State::Stopping { .. } = self[&id].state {
+            events.extend(self.set_state(cx, id, State::Stopped, None));
+        } else {
+            let reason = Reason::AgentStartFailed;
+            let slot = self.slot_mut(id);
+            slot.reason = Some(error.message);
+            slot.stderr.clear();
+            slot.start_hint = error.hint;
+            slot.ended = Some(StopWhy::BadStart { reason, permanent: error.permanent });
+            let fault = self.fault(id, reason, cx.config);
+            events.push(EngineEvent::WaitersRefused { slot: id, fault });
+        }
+        events.push(EngineEvent::ProcessGone(id));
+        events
+    }
+
+    pub(crate) fn on_initialized(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        outcome: Outcome<'_>,
+    ) -> Vec<EngineEvent> {
+        use StopWhy::BadStart;
+        let is_late = match &self[&id].state {
+            State::Initializing => false,
+            State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
+            _ => return Vec::new(),
+        };
+        let result = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if let Some(source) = self.login_source(id, "initialize", &error, cx.config) {
+                    return vec![EngineEvent::StartWantsLogin { slot: id, source, error }];
+                }
+                if is_late {
+                    return Vec::new();
+                }
+                let reason = format!("`initialize` failed: {}", in_words(&error));
+                return self.bad_start(cx, id, Reason::AgentStartFailed, reason, false);
+            }
+            Outcome::Result(_) if is_late => return Vec::new(),
+            Outcome::Result(result) => result,
+        };
+        let parsed = match InitializeResult::from_raw(result) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                return self.bad_start(cx, id, Reason::AgentProtocol, error.to_string(), true);
+            }
+        };
+        if parsed.protocol_version != 1 {
+            let version = parsed.protocol_version;
+            let reason = format!("it speaks version {version} of the protocol, acpd speaks 1");
+            let hint = "install a version of it that speaks version 1, or set it to that version";
+            self.slot_mut(id).start_hint = Some(hint.to_owned());
+            return self.bad_start(cx, id, Reason::AgentProtocol, reason, true);
+        }
+        let result = Bytes::copy_from_slice(result.get().as_bytes());
+        let mut events = Vec::new();
+        if self.remember_initialize(cx, id, result) {
+            events.push(EngineEvent::AgentIntroduced(self[&id].profile.clone()));
+        }
+        cx.timers.clear(Timer::Slot(id));
+        if let Some(host) = self.slot_mut(id).host_mut() {
+            host.ready_since = Some(cx.now);
+        }
+        events.extend(self.set_state(cx, id, State::Ready, None));
+        self.save(id, cx.out);
+        events.push(EngineEvent::ProcessReady(id));
+        events
+    }
+
+    /// The program sends back its input, as `cat` does.
+    pub(crate) fn on_echo(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+        let reason = "it is no ACP agent: it sends back what acpd sends to it";
+        let hint = format!(
+            "set the `command` of an agent that speaks ACP in `[agents.{}]`: `acpctl config edit`",
+            self[&id].profile
+        );
+        self.slot_mut(id).start_hint = Some(hint);
+        self.bad_start(cx, id, Reason::AgentProtocol, reason.to_owned(), true)
+    }
+
+    /// Returns whether that is news.
+    fn remember_initialize(&mut self, cx: &mut Cx<'_>, id: SlotId, raw: Bytes) -> bool {
+        let fingerprint = self.profile(id, cx.config).fingerprint.clone();
+        let Slot { profile, client_meta, .. } = &self[&id];
+        let (profile, client_meta) = (profile.clone(), client_meta.clone());
+        let known = self.known_mut(&profile);
+        let before = known.row.clone();
+        let row = AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        if row == before {
+            return false;
+        }
+        let (old, list_lies, begins_in) =
+            (known.info.take(), known.list_lies, known.begins_in.take());
+        *known = AgentInfo::new(row.clone());
+        let is_same = match (&old, &known.info) {
+            (Some(old), Some(new)) => old == new,
+            _ => row.client_meta != before.client_meta,
+        };
+        if is_same && row.fingerprint == before.fingerprint {
+            (known.list_lies, known.begins_in) = (list_lies, begins_in);
+        } else {
+            // Another version of the agent may keep what the last one only promised.
+            known.forget_lies();
+        }
+        cx.out.records.push(Record::Agent(known.row.clone()));
+        true
+    }
+
+    /// The process did not become usable: it goes down, and clients that waited for it get the reason.
+    fn bad_start(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        reason: Reason,
+        text: String,
+        permanent: bool,
+    ) -> Vec<EngineEvent> {
+        self.slot_mut(id).reason = Some(text.clone());
+        let fault = self.fault(id, reason, cx.config);
+        let why = StopWhy::BadStart { reason, permanent };
+        let mut events = vec![EngineEvent::WaitersRefused { slot: id, fault }];
+        events.extend(self.stop(cx, id, why, Some(text), false));
+        events
+    }
+
+    /// A process of the last daemon is there.
+    pub(crate) fn on_adopted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        (pid, start): (u32, u64),
+        end: u64,
+    ) -> Vec<EngineEvent> {
+        let Some(id) = self.slot_of(host) else { return Vec::new() };
+        let Some(known) = self.slot_mut(id).host_mut() else { return Vec::new() };
+        let is_new = known.pid.is_none();
+        known.reachable = true;
+        known.overdue = false;
+        known.catch_up = (known.offset < end).then_some(end);
+        if is_new {
+            return self.on_started(cx, host, pid, start);
+        }
+        if matches!(self[&id].state, State::Ready | State::NeedsAuth) {
+            cx.timers.clear(Timer::Slot(id));
+        }
+        let notice = self.show_catching_up(cx, id);
+        notice.into_iter().chain([EngineEvent::ProcessAdopted(id)]).collect()
+    }
+
+    /// A line of a process is dealt with in this batch.
+    pub(crate) fn on_read(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        end: OutputEnd,
+    ) -> Option<EngineEvent> {
+        self.note_read(host, end);
+        let id = self.slot_of(host)?;
+        let process = self.slot_mut(id).host_mut()?;
+        process.catch_up.take_if(|upto| *upto <= end.offset)?;
+        self.show_catching_up(cx, id)
+    }
+
+    /// Output of a process from the time without a daemon: shown until all of it is read.
+    fn show_catching_up(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<EngineEvent> {
+        let state = self[&id].state.clone();
+        if !matches!(state, State::Ready | State::NeedsAuth | State::Initializing) {
+            return None;
+        }
+        let behind = self[&id].host().is_some_and(|host| host.catch_up.is_some());
+        let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
+        self.set_state(cx, id, state, reason)
+    }
+
+    /// The deadline for the next step of a slot.
+    pub(crate) fn on_timer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        demand: Demand,
+    ) -> Vec<EngineEvent> {
+        match self[&id].state.clone() {
+            State::Starting | State::Initializing => {
+                let time = duration(self.profile(id, cx.config).start_timeout);
+                let printed = self[&id].what_it_printed();
+                let reason = format!("no answer to `initialize` within {time}{printed}");
+                // Waiting clients get the error when the process has ended: its last words say
+                // more.
+                let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
+                self.stop(cx, id, why, Some(reason), false)
+            }
+            State::Stopping { .. } => self.next_stage(cx, id),
+            State::Backoff if self.is_needed(id, demand) => self.start(cx, id),
+            State::Backoff => {
+                let reason = self[&id].reason.clone();
+                self.set_state(cx, id, State::Stopped, reason).into_iter().collect()
+            }
+            State::NeedsAuth | State::Ready => self.on_adoption_overdue(cx, id),
+            State::Stopped | State::Queued | State::Failed(_) => Vec::new(),
+        }
+    }
+
+    /// A process of the last daemon has not been found for as long as a start may take: clients that wait for it
+    /// get an error, and can have it ended. It may be found yet.
+    fn on_adoption_overdue(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+        let host = self.slot_mut(id).host_mut().filter(|host| !host.reachable);
+        let Some(host) = host else { return Vec::new() };
+        host.overdue = true;
+        let reason = Some("the process that keeps it does not answer".to_owned());
+        let notice = self.set_state(cx, id, self[&id].state.clone(), reason);
+        let fault = self.fault(id, Reason::AgentTimeout, cx.config);
+        notice.into_iter().chain([EngineEvent::WaitersRefused { slot: id, fault }]).collect()
+    }
+}
