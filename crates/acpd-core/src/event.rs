@@ -1,7 +1,6 @@
 //! Events: what a machine reports. The hub decides who reacts, in the order of the events.
 
 use acp_wire::ErrorObject;
-use acpd_api::AuthSource;
 use bytes::Bytes;
 
 use crate::fault::Fault;
@@ -48,7 +47,15 @@ pub(crate) enum EngineEvent {
     /// A process of the last daemon is spoken with again.
     ProcessAdopted(SlotId),
     /// A process does not even answer `initialize` without a login.
-    StartWantsLogin { slot: SlotId, source: AuthSource, error: ErrorObject },
+    StartWantsLogin { slot: SlotId, error: ErrorObject },
+    /// A person has to log in.
+    LoginWanted { slot: SlotId, reason: String },
+    /// The last login is repeated for another process, by this method.
+    LoginRepeated { slot: SlotId, method: String },
+    /// A process is restarted with fresh credentials.
+    CredentialsRenewed(SlotId),
+    /// An agent has a login, or needs none: what waited for one continues.
+    LoginWorked(String),
     /// A process is to end, and its turns before it.
     TurnsCancelled { slot: SlotId, because: String },
     /// A process ended by itself.

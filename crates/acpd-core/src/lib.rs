@@ -37,6 +37,7 @@ mod hub;
 pub mod ids;
 mod input;
 pub mod mcp;
+mod offer;
 mod own;
 mod params;
 mod process;

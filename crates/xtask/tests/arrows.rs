@@ -99,12 +99,13 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 30] = [
+const CORE: [(&str, &[&str]); 31] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
     ("ids", &[]),
     ("event", &["fault", "ids", "input"]),
+    ("offer", &[]),
     ("own", &[]),
     ("profile", &[]),
     ("tool_calls", &[]),
@@ -125,7 +126,13 @@ const CORE: [(&str, &[&str]); 30] = [
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),
     ("requests", &["ids", "input", "prompt", "record"]),
-    ("process", &["event", "fault", "ids", "input", "own", "profile", "record", "requests"]),
+    (
+        "process",
+        &[
+            "auth", "cx", "event", "fault", "ids", "input", "offer", "own", "profile", "record",
+            "requests", "timers",
+        ],
+    ),
     ("questions", &["gist", "ids", "input", "record", "tool_calls"]),
     ("services", &["cx", "event", "ids", "input", "record", "timers", "views"]),
     ("clients", &["fault", "ids", "input", "params", "record"]),

@@ -2,7 +2,6 @@
 
 pub(crate) mod admission;
 pub(crate) mod name;
-pub(crate) mod offer;
 pub(crate) mod resumable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +95,7 @@ pub(crate) struct Client {
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) name: ClientName,
-    /// Extensions for agents, see [`crate::hub::process::client_meta`].
+    /// Extensions for agents, see [`crate::offer`].
     pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.

@@ -34,7 +34,6 @@ use std::collections::BTreeMap;
 
 use acpd_api::TurnState;
 
-use crate::auth::Logins;
 use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::cx::Cx;
@@ -63,7 +62,6 @@ pub struct Hub {
     now: Time,
     config: Config,
     ids: IdSource,
-    logins: Logins,
     processes: Processes,
     sessions: Sessions,
     clients: Clients,
@@ -97,7 +95,7 @@ impl Hub {
         match input {
             Input::Client(client, event) => self.on_client(client, event, out),
             Input::Host(host, event) => self.on_host(host, event, out),
-            Input::Slept { time } => self.on_slept(time),
+            Input::Slept { time } => self.processes.on_slept(time),
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { request, result } => self.on_served(request, result, out),
             Input::DirectoryFound { question, exists } => {
@@ -144,7 +142,9 @@ impl Hub {
     fn on_host(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
         let (processes, cx) = (&mut self.processes, &mut cx!(self, out));
         let events = match event {
-            HostEvent::CredentialsGood { left } => return self.on_credentials_good(host, left),
+            HostEvent::CredentialsGood { left } => {
+                return processes.on_credentials_good(host, cx.now.after(left));
+            }
             HostEvent::Started { pid, start } => processes.on_started(cx, host, pid, start),
             HostEvent::Refused(error) => processes.on_refused(cx, host, error),
             HostEvent::Adopted { pid, start, end } => {

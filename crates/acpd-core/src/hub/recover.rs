@@ -19,7 +19,6 @@ use std::mem::take;
 use acp_wire::{Id, build};
 use acpd_api::{Reason, Tokens};
 
-use crate::auth::Logins;
 use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::fault::Fault;
@@ -92,9 +91,7 @@ impl Hub {
         }
         hub.watch_lives(hub.now);
         hub.watch_retention();
-        for agent in hub.logins.profiles() {
-            hub.watch_login(agent, out);
-        }
+        hub.processes.watch_logins(&hub.config, out);
         hub
     }
 
@@ -104,8 +101,7 @@ impl Hub {
             now,
             config,
             ids: IdSource::new(boot),
-            logins: Logins::new(take(&mut snapshot.auth)),
-            processes: Processes::new(take(&mut snapshot.agents), boot),
+            processes: Processes::new(take(&mut snapshot.agents), take(&mut snapshot.auth), boot),
             sessions: Sessions::new(SessionKey(snapshot.last_session)),
             clients: Clients::recovered(
                 take(&mut snapshot.generation),

@@ -48,9 +48,15 @@ impl Hub {
                 EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot, out),
                 EngineEvent::ProcessReady(slot) => self.agent_ready(slot, out),
                 EngineEvent::ProcessAdopted(slot) => self.agent_adopted(slot, out),
-                EngineEvent::StartWantsLogin { slot, source, error } => {
-                    self.start_wants_login(slot, source, &error, out);
+                EngineEvent::StartWantsLogin { slot, error } => {
+                    self.start_wants_login(slot, &error, out);
                 }
+                EngineEvent::LoginWanted { slot, reason } => self.hook_login(slot, &reason, out),
+                EngineEvent::LoginRepeated { slot, method } => {
+                    self.log_in_again(slot, &method, out);
+                }
+                EngineEvent::CredentialsRenewed(slot) => self.unblock_for_next(slot, out),
+                EngineEvent::LoginWorked(agent) => self.login_worked(&agent, out),
                 EngineEvent::TurnsCancelled { slot, because } => {
                     self.cancel_turns_of(slot, &because, out);
                 }

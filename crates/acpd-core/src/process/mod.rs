@@ -21,14 +21,18 @@
 //! | it is to end: a person, a restart, nothing uses it, it hangs | `stop`, `on_turns_ended`, `check_idle` |
 //! | it ended, something remains of it, nothing remains | `on_exited`, `on_leftovers`, `on_gone`, `judge` |
 //! | a deadline | `on_timer` |
+//! | a request was refused or worked, a login or logout worked, one was found | `on_refusal`, `on_success`, `on_login`, `on_logout`, `on_login_found` |
+//! | the agent reports its login | `on_auth_status`, `on_account` |
 //!
-//! Of the rest of the daemon it needs to know what wants a process ([`Demand`]), and whether turns run in one.
+//! Of the rest of the daemon it needs to know what wants a process ([`Demand`]), whether turns run in one, and what a
+//! login must not disturb ([`logins::Activity`]). Requests and lines of sessions are not read here.
 //!
 //! Architecture invariant: a slot has at most one process, and the old tree is gone (`HostGone`)
 //! before the next process starts. Several agents lock their sessions while any leftover lives; the
 //! others silently fork the history.
 
 mod leftovers;
+pub(crate) mod logins;
 pub(crate) mod outbox;
 pub(crate) mod slot;
 mod start;
@@ -45,6 +49,4 @@ pub(crate) struct Demand {
     pub(crate) urgency: Option<Urgency>,
     /// The daemon ends, so nothing starts.
     pub(crate) ending: bool,
-    /// The agent wants a login.
-    pub(crate) wants_login: bool,
 }

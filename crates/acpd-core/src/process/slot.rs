@@ -31,7 +31,7 @@ pub(crate) struct Slot {
     /// The way out of its last refused start.
     pub(crate) start_hint: Option<String>,
     failures: Failures,
-    /// Client extensions in the process's `initialize`, see [`crate::hub::process::client_meta`].
+    /// Client extensions in the process's `initialize`, see [`crate::offer`].
     pub(crate) client_meta: Option<String>,
     /// The process was restarted for fresh credentials, and no prompt has succeeded since.
     pub(crate) renewed: bool,
@@ -326,6 +326,16 @@ impl Slot {
     /// Returns whether a client waits for the process.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty() || !self.watchers.is_empty()
+    }
+
+    /// Returns whether it stops to be restarted with fresh credentials.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.renewed && matches!(self.state, State::Stopping { why: StopWhy::Restart, .. })
+    }
+
+    /// Returns whether acpd logs this process in again, so that what needs that has to wait.
+    pub(crate) fn is_logged_in_again(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| host.login == LoginRepeat::Asked)
     }
 
     /// Returns how long the start of the process has taken (ms).

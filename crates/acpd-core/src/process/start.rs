@@ -12,8 +12,8 @@
 //! Architecture invariant: each slot that waits for a place gets one. Each start ends, if only by
 //! its timeout, and every fourth place goes to the slot that has waited longest, for any reason.
 
-use acp_wire::acp::InitializeResult;
-use acp_wire::{ErrorObject, Outcome};
+use acp_wire::acp::{Implementation, InitializeParams, InitializeResult};
+use acp_wire::{ErrorObject, Id, Outcome, build};
 use acpd_api::Reason;
 use bytes::Bytes;
 
@@ -22,10 +22,11 @@ use crate::event::EngineEvent;
 use crate::fault::{Fault, in_words};
 use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency, duration};
 use crate::input::{Effect, SpawnError, StopStep, ToHost};
+use crate::offer::copy;
 use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
-use crate::profile::{Config, Sharing};
+use crate::profile::{Config, Profile, Sharing};
 use crate::record::{AgentRow, Desired, Record};
 use crate::timers::Timer;
 
@@ -56,6 +57,25 @@ impl Processes {
                 }
                 None => self.add(profile, Some(SessionKey::UNMADE), cx.now),
             },
+        }
+    }
+
+    /// Returns the slot that is asked for a client's `initialize`. Where each session has its own process, so
+    /// has a client whose offer the shared one has not heard: it ends when it has answered.
+    pub(crate) fn slot_for_offer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        profile: &str,
+        offer: Option<&str>,
+        is_free: impl Fn(SlotId, HostId) -> bool,
+    ) -> SlotId {
+        let shared = self.shared(profile, cx.now);
+        let slot = &self[&shared];
+        let hears_other =
+            slot.host().is_some() && offer.is_some() && slot.client_meta.as_deref() != offer;
+        match cx.config.agents[profile].sharing {
+            Sharing::Session if hears_other => self.slot_for_new(cx, profile, offer, is_free),
+            _ => shared,
         }
     }
 
@@ -202,6 +222,34 @@ impl Processes {
         notice.into_iter().chain([EngineEvent::ProcessStarted(id)]).collect()
     }
 
+    /// Asks a process for its capabilities. It hears this offer of a client.
+    pub(crate) fn initialize(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: SlotId,
+        ask: u64,
+        offer: Option<String>,
+    ) {
+        let Profile { services, subagents, client_meta: names, .. } = self.profile(id, cx.config);
+        let implementation = Implementation {
+            name: "acpd".to_owned(),
+            title: Some("acpd".to_owned()),
+            version: cx.config.daemon.version.clone(),
+        };
+        let params = InitializeParams::new(implementation, *services).with_subagents(*subagents);
+        let line = build::request(&Id::issued(ask), "initialize", &params);
+        // The names may have changed since the offer was stored.
+        let meta = offer.map(|offer| copy(names, offer.as_bytes(), &[], Bytes::from_static(b"{}")));
+        let meta = meta.filter(|meta| *meta != "{}");
+        let line = match &meta {
+            Some(meta) => copy(names, meta, &["params", "clientCapabilities"], line),
+            None => line,
+        };
+        let meta = meta.map(|meta| String::from_utf8_lossy(&meta).into_owned());
+        self.slot_mut(id).client_meta = meta;
+        self.write(id, line, cx.out);
+    }
+
     /// A process could not be made.
     pub(crate) fn on_refused(
         &mut self,
@@ -245,7 +293,7 @@ impl Processes {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 if let Some(source) = self.login_source(id, "initialize", &error, cx.config) {
-                    return vec![EngineEvent::StartWantsLogin { slot: id, source, error }];
+                    return self.on_start_refused(cx, id, source, error);
                 }
                 if is_late {
                     return Vec::new();

@@ -282,7 +282,9 @@ impl Processes {
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(cx, id),
-            Some(StopWhy::NoLogin) if demand.wants_login => Verdict::Fail(Reason::NeedsLogin),
+            Some(StopWhy::NoLogin) if self.auth_state(&profile).wants_login() => {
+                Verdict::Fail(Reason::NeedsLogin)
+            }
             _ => Verdict::Start { delay: 0 },
         };
         let mut events = Vec::new();

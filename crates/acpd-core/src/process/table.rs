@@ -8,10 +8,10 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 use acp_wire::bound::SENTENCE;
-use acp_wire::{ErrorObject, build, clipped, code};
-use acpd_api::{AgentNotice, AuthSource, Reason, method};
+use acp_wire::{build, clipped, code};
+use acpd_api::{AgentNotice, Reason, method};
 
-use crate::auth::login_hint;
+use crate::auth::{Logins, login_hint};
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::{Fault, about_agent};
@@ -20,7 +20,7 @@ use crate::input::{Batch, Effect, ToHost};
 use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy, Waiting};
 use crate::profile::{Config, Profile};
-use crate::record::{AgentRow, Desired, HostRow, Record};
+use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
 use crate::timers::{Timer, Timers};
 
 /// Every `BY_AGE`-th place goes to the longest waiter.
@@ -50,12 +50,17 @@ pub(crate) struct Processes {
     read: BTreeMap<HostId, OutputEnd>,
     /// State of the random numbers that spread restarts.
     random: u64,
+    pub(super) logins: Logins,
     /// The profiles of which something may have changed.
-    changed: BTreeSet<String>,
+    pub(super) changed: BTreeSet<String>,
 }
 
 impl Processes {
-    pub(crate) fn new(known: BTreeMap<String, AgentRow>, seed: u64) -> Processes {
+    pub(crate) fn new(
+        known: BTreeMap<String, AgentRow>,
+        logins: BTreeMap<String, AuthRow>,
+        seed: u64,
+    ) -> Processes {
         Processes {
             slots: BTreeMap::new(),
             next_slot: 0,
@@ -65,6 +70,7 @@ impl Processes {
             given: 0,
             read: BTreeMap::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            logins: Logins::new(logins),
             changed: BTreeSet::new(),
         }
     }
@@ -258,7 +264,7 @@ impl Processes {
     }
 
     /// Changes the state of a slot. Returns the notification of that, if it is news.
-    pub(crate) fn set_state(
+    pub(super) fn set_state(
         &mut self,
         cx: &Cx<'_>,
         id: SlotId,
@@ -363,22 +369,6 @@ impl Processes {
         }
     }
 
-    /// Returns the meaning of an error for the login, if it wants one.
-    pub(crate) fn login_source(
-        &self,
-        id: SlotId,
-        method: &str,
-        error: &ErrorObject,
-        config: &Config,
-    ) -> Option<AuthSource> {
-        let method = method.into();
-        if error.code == code::AUTH_REQUIRED {
-            return Some(AuthSource::Refused { method });
-        }
-        let is_known = self.profile(id, config).auth_errors.iter().any(|like| error.is_like(like));
-        is_known.then_some(AuthSource::Pattern { method })
-    }
-
     /// Returns whether this process must run: it is needed, or the user keeps it up.
     pub(crate) fn is_needed(&self, id: SlotId, demand: Demand) -> bool {
         self.is_wanted(id, demand) || (self.stays_up(id) && !demand.ending)
@@ -468,7 +458,7 @@ impl Processes {
     }
 }
 
-fn mark(changed: &mut BTreeSet<String>, profile: &str) {
+pub(super) fn mark(changed: &mut BTreeSet<String>, profile: &str) {
     if !changed.contains(profile) {
         changed.insert(profile.to_owned());
     }

@@ -295,7 +295,7 @@ impl Hub {
             tried: profile.tried,
             hint: hint.map(Into::into),
             mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
-            auth: self.auth_info(name),
+            auth: self.processes.auth_info(name, &self.config),
             installed: None,
             install: None,
             packages: Vec::new(),
@@ -441,9 +441,7 @@ impl Hub {
                     self.session_mut(key).row.edit().rest = Dormant::Failed;
                 }
             }
-            for key in self.unblock(slot, out) {
-                self.session_mut(key).eager = true;
-            }
+            self.unblock_for_next(slot, out);
             if let Some(events) = self.processes.leave_behind(&mut cx!(self, out), slot) {
                 self.route(events, out);
                 // Slots of single sessions go with them.

@@ -1,9 +1,7 @@
 //! The hub and its agents: starting and stopping processes, what they say, their logins.
 
 pub(crate) mod abandoned;
-pub(crate) mod auth;
-pub(crate) mod client_meta;
 pub(crate) mod from_agents;
-pub(crate) mod login;
+pub(crate) mod logins;
 pub(crate) mod processes;
 pub(crate) mod unanswered;

@@ -3,18 +3,21 @@
 //!
 //! [`Processes`]: crate::process::table::Processes
 
-use acp_wire::acp::{Implementation, InitializeParams};
-use acp_wire::{Id, Outcome, build};
+use acp_wire::{Outcome, locate, str_at};
 use acpd_api::Reason;
+use bytes::Bytes;
 
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, SlotId};
+use crate::ids::{ClientId, HostId, SlotId};
 use crate::input::Batch;
 use crate::mcp::client_servers::CallEnd;
+use crate::offer::is_offered;
+use crate::params::with_logins;
 use crate::process::Demand;
-use crate::process::slot::{Asker, Slot, State, StopWhy, WaitFor, Waiting};
+use crate::process::logins::logins_of_others;
+use crate::process::slot::{Asker, Slot, StopWhy, WaitFor, Waiting};
 use crate::profile::Profile;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -29,22 +32,7 @@ impl Hub {
     }
 
     pub(crate) fn demand(&self, id: SlotId) -> Demand {
-        Demand {
-            urgency: self.sessions.urgency_of(id),
-            ending: self.shutdown.is_begun(),
-            wants_login: self.logins.state(&self.processes[&id].profile).wants_login(),
-        }
-    }
-
-    pub(crate) fn set_agent_state(
-        &mut self,
-        id: SlotId,
-        state: State,
-        reason: Option<String>,
-        out: &mut Batch,
-    ) {
-        let notice = self.processes.set_state(&cx!(self, out), id, state, reason);
-        self.route(notice.into_iter().collect::<Vec<_>>(), out);
+        Demand { urgency: self.sessions.urgency_of(id), ending: self.shutdown.is_begun() }
     }
 
     /// The slot of a session that is to be made or taken over, for a client with this offer.
@@ -88,8 +76,7 @@ impl Hub {
     pub(crate) fn start_queued(&mut self, out: &mut Batch) {
         loop {
             let (sessions, ending) = (&self.sessions, self.shutdown.is_begun());
-            let demand =
-                |id| Demand { urgency: sessions.urgency_of(id), ending, wants_login: false };
+            let demand = |id| Demand { urgency: sessions.urgency_of(id), ending };
             let started = self.processes.start_queued(&mut cx!(self, out), demand);
             let Some((id, events)) = started else { return };
             self.route(events, out);
@@ -103,20 +90,63 @@ impl Hub {
         (self.processes.starting(), self.processes.waiting_to_start())
     }
 
+    /// The slot that is asked for a client's `initialize`.
+    pub(crate) fn slot_for_offer(
+        &mut self,
+        profile: &str,
+        offer: Option<&str>,
+        out: &mut Batch,
+    ) -> SlotId {
+        let (sessions, requests) = (&self.sessions, &self.requests);
+        let is_free =
+            |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host);
+        self.processes.slot_for_offer(&mut cx!(self, out), profile, offer, is_free)
+    }
+
+    /// The offer of the client that a process is started for.
+    fn offer_for(&self, id: SlotId) -> Option<String> {
+        let slot = &self.processes[&id];
+        if let Some(session) = slot.dedicated.and_then(|key| self.sessions.get(&key)) {
+            return session.row.client_meta.clone();
+        }
+        let mut waiting = slot.waiting.iter();
+        if let Some(client) = waiting.find_map(|waiting| self.clients.get(&waiting.to.client)) {
+            return client.offer.clone();
+        }
+        let mut by_urgency = self.sessions.sessions_by_urgency(id).into_iter();
+        match by_urgency.find(|key| self.sessions.wants_host(*key)) {
+            Some(key) => self.session(key).row.client_meta.clone(),
+            None => self.processes.known_of(id).row.client_meta.clone(),
+        }
+    }
+
+    /// Returns the stored offer of the client that makes a session.
+    pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
+        match self.clients.get(&client) {
+            Some(client) => client.offer.clone(),
+            None => self.processes[&slot].client_meta.clone(),
+        }
+    }
+
+    /// An agent's `initialize` result with the ways to log in that this client can take.
+    pub(crate) fn with_own_logins(&self, client: ClientId, profile: &str, result: &Bytes) -> Bytes {
+        let client = &self.clients[&client];
+        let (offer, has_terminal) = (client.offer.as_deref(), client.capabilities.auth_terminal);
+        let others = logins_of_others(profile, offer, &self.config);
+        with_logins(result, |method| {
+            let says = |member: &str| locate(method, &["_meta", member]).is_some();
+            let is_terminal = str_at(method, &["type"]).as_deref() == Some("terminal");
+            let can = has_terminal || (is_offered(offer, "terminal-auth") && says("terminal-auth"));
+            (!is_terminal || can) && !others.iter().any(|member| says(member))
+        })
+    }
+
     /// A process runs, and is asked for its capabilities.
     pub(crate) fn initialize_agent(&mut self, id: SlotId, out: &mut Batch) {
         let Some(host) = self.processes[&id].host().map(|host| host.id) else { return };
-        let implementation = Implementation {
-            name: "acpd".to_owned(),
-            title: Some("acpd".to_owned()),
-            version: self.config.daemon.version.clone(),
-        };
-        let Profile { services, subagents, .. } = *self.profile_of(id);
-        let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Purpose::Initialize, out);
-        let line = build::request(&Id::issued(ask), "initialize", &params);
-        let line = self.with_offer(id, line);
-        self.processes.write(id, line, out);
+        let offer = self.offer_for(id);
+        self.processes.initialize(&mut cx!(self, out), id, ask, offer);
     }
 
     pub(crate) fn agent_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {

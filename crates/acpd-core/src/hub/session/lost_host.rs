@@ -37,7 +37,7 @@ impl Hub {
         }
         let again = self.processes.restarts_by_itself(self.session(key).slot, &self.config);
         // Work that waits for fresh credentials continues with them.
-        if !self.is_renewed(self.session(key).slot) {
+        if !self.processes[&self.session(key).slot].is_renewed() {
             self.refuse_relayed(key, fault, out);
         }
         let session = self.session_mut(key);

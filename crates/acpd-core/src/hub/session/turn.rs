@@ -41,7 +41,7 @@ impl Hub {
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
             && !self.sessions.waits_for_login(key)
-            && !self.is_logged_in_again(slot)
+            && !self.processes[&slot].is_logged_in_again()
             && self.is_preset(key);
         let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
         if self.waits_for_budget(key, out)
@@ -61,8 +61,8 @@ impl Hub {
         let number = self.journal_prompt(key, &said, title, sender, out);
         let chunk = self.processes.write(slot, line, out);
         let host_of = self.processes[&slot].host();
-        let runs_out = host_of.is_some_and(|host| host.stale_from.is_some())
-            || self.login_to_repeat(slot).is_some();
+        let runs_out =
+            host_of.is_some_and(|host| host.stale_from.is_some()) || self.may_log_in_again(slot);
         out.durable = true;
         let now = self.now;
         let session = self.session_mut(key);

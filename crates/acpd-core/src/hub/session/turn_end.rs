@@ -157,7 +157,7 @@ impl Hub {
             return PromptEnd { outcome, fault: Some(fault), refused };
         }
         let slot = self.session(key).slot;
-        self.slot_mut(slot).renewed = false;
+        self.processes.on_prompt_succeeded(slot);
         self.note_success(slot, "session/prompt", out);
         let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
         PromptEnd { outcome, fault: None, refused: None }

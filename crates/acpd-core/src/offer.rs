@@ -1,4 +1,17 @@
-//! Client capabilities that agents may get.
+//! Client extensions beyond the schema, and the agents that get them.
+//!
+//! Clients declare extensions in members `_meta` of their capabilities, and agents go by them. An agent
+//! hears acpd's capabilities, not those of a client; of a client it hears the members that its profile
+//! names ([`crate::profile::Profile::client_meta`]). These are the client's *offer*.
+//!
+//! A process hears an offer when it starts, and none after that:
+//! - one that runs for a single session: that of the client that has made the session, even if another
+//!   client makes it start later;
+//! - one that runs for all sessions: that of the client that it is started for, which is the first that
+//!   waits for it, else the maker of the session that is most urgent. If that cannot be told, it hears
+//!   what the last one did.
+//!
+//! What a process answers to `initialize` depends on the offer, so it is remembered with it.
 
 use acp_wire::{locate, set_member};
 use bytes::Bytes;
@@ -25,9 +38,15 @@ pub(crate) fn copy(names: &[String], from: &[u8], at: &[&str], mut into: Bytes) 
     into
 }
 
+/// Returns whether an offer has what a name stands for.
+pub(crate) fn is_offered(offer: Option<&str>, name: &str) -> bool {
+    let offer = offer.unwrap_or_default().as_bytes();
+    paths(name).iter().any(|path| locate(offer, path).is_some())
+}
+
 /// Where a name may be: `a.b` is the member `b` of `a`, either in the `_meta` of all capabilities or in
 /// that of the capability `a`.
-pub(crate) fn paths(name: &str) -> Vec<Vec<&str>> {
+fn paths(name: &str) -> Vec<Vec<&str>> {
     let of_all = std::iter::once("_meta").chain(name.split('.')).collect();
     match name.split_once('.') {
         None => vec![of_all],

@@ -1,0 +1,273 @@
+//! Logins in the hub: what [`crate::process::logins`] has to know of sessions and requests, and what they do when a
+//! login is missing or works.
+
+use acp_wire::{ErrorObject, Id, build};
+use acpd_api::{AgentRef, AuthSource};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::auth::{Refusal, changes_login};
+use crate::clients::{Asked, Served};
+use crate::cx::Cx;
+use crate::hub::Hub;
+use crate::ids::{Requester, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::params::read;
+use crate::process::logins::Activity;
+use crate::process::slot::{Asker, State as AgentState, StopWhy};
+use crate::record::Dormant;
+use crate::requests::purpose::Purpose;
+use crate::session::State;
+use crate::session::turn::Queued;
+
+impl Hub {
+    fn activity(&self, slot: SlotId) -> Activity {
+        Activity {
+            is_at_work: self.sessions.is_at_work(slot),
+            is_logging_in: self.is_logging_in(slot),
+        }
+    }
+
+    /// A request failed: what that says about the login, which is noted.
+    pub(crate) fn note_refusal(
+        &mut self,
+        slot: SlotId,
+        method: &str,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) -> Refusal {
+        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
+        let (refusal, events) = self.processes.on_refusal(cx, slot, method, error, activity);
+        self.route(events, out);
+        refusal
+    }
+
+    pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
+        let events = self.processes.on_success(&mut cx!(self, out), slot, method);
+        self.route(events, out);
+    }
+
+    /// A login worked: every session that waited for it comes back.
+    pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>, out: &mut Batch) {
+        let events = self.processes.on_login(&mut cx!(self, out), slot, method);
+        self.route(events, out);
+        self.ask_auth_status(slot, out);
+    }
+
+    pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
+        let events = self.processes.on_logout(&mut cx!(self, out), slot);
+        self.route(events, out);
+    }
+
+    /// Continues what waited for a login, in the processes that there are.
+    pub(crate) fn login_worked(&mut self, profile: &str, out: &mut Batch) {
+        for slot in self.processes.of_profile(profile) {
+            let notice = self.processes.on_login_worked(&mut cx!(self, out), slot);
+            self.route(notice.map(|notice| vec![notice]), out);
+            for key in self.unblock(slot, out) {
+                self.need_session(key, Asker::Policy, out);
+            }
+            let demand = self.demand(slot);
+            let events = self.processes.start_needed(&mut cx!(self, out), slot, demand);
+            self.route(events, out);
+        }
+    }
+
+    /// Takes the mark off the sessions that wait for a login.
+    pub(crate) fn unblock(&mut self, slot: SlotId, out: &mut Batch) -> Vec<SessionKey> {
+        let mut keys = self.sessions.of_slot(slot);
+        keys.retain(|key| self.sessions.waits_for_login(*key));
+        for key in &keys {
+            self.try_without_login(*key, out);
+            let session = self.session_mut(*key);
+            session.eager = matches!(session.state, State::Dormant);
+        }
+        keys
+    }
+
+    /// The sessions that wait for a login come back with the next process.
+    pub(crate) fn unblock_for_next(&mut self, slot: SlotId, out: &mut Batch) {
+        for key in self.unblock(slot, out) {
+            self.session_mut(key).eager = true;
+        }
+    }
+
+    /// The agent wants a login before it continues a session that it holds: what was not given to
+    /// it waits.
+    pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+        let row = self.session_mut(key).row.edit();
+        row.rest = Dormant::NeedsLogin;
+        row.reason = Some(reason.to_owned());
+        self.tell_state(key, out);
+    }
+
+    /// The user tries again despite a missing login.
+    pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.sessions.waits_for_login(key) {
+            let row = self.session_mut(key).row.edit();
+            row.rest = Dormant::Parked;
+            row.reason = None;
+            self.tell_state(key, out);
+        }
+    }
+
+    pub(crate) fn auth_done(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
+        let AgentRef { agent } = read(params)?;
+        if !self.config.agents.contains_key(&agent) {
+            return Err(self.unknown_agent(&agent));
+        }
+        self.login_found(&agent, AuthSource::Login, out);
+        let slot = self.processes.shared(&agent, self.now);
+        let there = &self.processes[&slot];
+        if there.state == AgentState::Queued || (there.host().is_some() && !there.is_up()) {
+            self.processes.may_start(slot)?;
+            self.slot_mut(slot).watchers.push(to.clone());
+        } else {
+            self.answer_agent(to, slot, out);
+        }
+        Ok(())
+    }
+
+    /// The file changed in which an agent keeps its login.
+    pub(crate) fn on_login_seen(&mut self, agent: &str, out: &mut Batch) {
+        if self.processes.auth_state(agent).wants_login() {
+            self.login_found(agent, AuthSource::LoginFile, out);
+        }
+    }
+
+    fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
+        let (sessions, cx) = (&self.sessions, &mut cx!(self, out));
+        let is_at_work = |slot| sessions.is_at_work(slot);
+        let events = self.processes.on_login_found(cx, profile, source, is_at_work);
+        self.route(events, out);
+    }
+
+    /// Asks an agent that can tell whether it is logged in.
+    pub(crate) fn ask_auth_status(&mut self, slot: SlotId, out: &mut Batch) {
+        let Some(host) = self.processes[&slot].usable_host() else { return };
+        if self.processes.known_of(slot).capabilities.auth_status {
+            let ask = self.ask(host, Purpose::AuthStatus, out);
+            let line = build::request(&Id::issued(ask), "auth/status", &acpd_api::Empty {});
+            self.processes.write(slot, line, out);
+        }
+    }
+
+    /// The result of `auth/status`, or the params of its notification.
+    pub(crate) fn auth_status_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
+        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
+        let events = self.processes.on_auth_status(cx, slot, told, activity);
+        self.route(events, out);
+    }
+
+    pub(crate) fn account_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
+        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
+        let events = self.processes.on_account(cx, slot, told, activity);
+        self.route(events, out);
+    }
+
+    /// A process does not start without a login: what waits for it fails, or waits for the login.
+    pub(crate) fn start_wants_login(&mut self, slot: SlotId, error: &ErrorObject, out: &mut Batch) {
+        let fault = self.processes.login_fault(slot, &error.message);
+        self.refuse_waiters(slot, &fault, out);
+        for key in self.sessions.of_slot(slot) {
+            if self.sessions.wants_host(key) {
+                self.session_needs_login(key, error, out);
+            }
+        }
+        self.begin_stop(slot, StopWhy::NoLogin, Some(error.message.clone()), out);
+    }
+
+    /// A restore was refused: the newest prompt with a waiting sender is answered, so that the user
+    /// can log in; the others wait.
+    pub(crate) fn session_needs_login(
+        &mut self,
+        key: SessionKey,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) {
+        let slot = self.session(key).slot;
+        self.make_dormant(key, Dormant::NeedsLogin, Some(error.message.clone()), out);
+        let id = self.session(key).row.public_id.clone();
+        let fault = self.processes.login_fault(slot, &error.message).session(&id);
+        let queue = &mut self.session_mut(key).queue;
+        let newest = queue.iter().rposition(|prompt| !prompt.senders.is_empty());
+        let newest = newest.and_then(|at| queue.remove(at));
+        let kept = std::mem::take(queue);
+        self.session_mut(key).queue.extend(newest);
+        self.fail_queue(key, &fault, out);
+        self.session_mut(key).queue = kept;
+    }
+
+    /// Returns whether acpd may repeat the last login for a process, which it does when the agent wants one.
+    pub(crate) fn may_log_in_again(&self, slot: SlotId) -> bool {
+        let is_logging_in = || self.is_logging_in(slot);
+        self.processes.login_to_repeat(slot, &self.config, is_logging_in).is_some()
+    }
+
+    /// Repeats the last login for a process.
+    pub(crate) fn log_in_again(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
+        let Some(host) = self.processes[&slot].usable_host() else { return };
+        let ask = self.ask(host, Purpose::LoginAgain, out);
+        let params = json!({ "methodId": method });
+        let line = build::request(&Id::issued(ask), "authenticate", &params);
+        self.processes.write(slot, line, out);
+    }
+
+    /// A repeated login has ended. What waits for it continues: if it did not work, the agent refuses it again.
+    pub(crate) fn logged_in_again(&mut self, slot: SlotId, worked: bool, out: &mut Batch) {
+        let events = self.processes.on_login_repeated(&mut cx!(self, out), slot, worked);
+        self.route(events, out);
+        if !self.processes[&slot].is_up() {
+            return;
+        }
+        for key in self.sessions.of_slot(slot) {
+            self.ask_step_again(key, out);
+        }
+        self.agent_usable(slot, out);
+    }
+
+    pub(crate) fn on_login_timer(&mut self, ask: u64, out: &mut Batch) {
+        let host = self.requests.get(ask).map(|asked| asked.host);
+        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+        self.give_up_ask(ask, None, out);
+        self.logged_in_again(slot, false, out);
+    }
+
+    /// A prompt was refused for want of a login that is being renewed. The agent has said nothing but that,
+    /// so it gets the prompt again.
+    pub(crate) fn prompt_again(&mut self, key: SessionKey, prompt: Queued, out: &mut Batch) {
+        let text = if self.processes[&self.session(key).slot].is_logged_in_again() {
+            "the agent's new process wants a login: acpd repeats the last one, and gives it the prompt again"
+        } else {
+            "the agent's login has run out: it is started anew with fresh credentials, and gets the prompt again"
+        };
+        self.notice(key, "warning", text, out);
+        self.save_queued(key, &prompt, out);
+        self.session_mut(key).queue.push_front(prompt);
+    }
+
+    /// Logins that waited for another one continue, one in each process.
+    pub(crate) fn next_logins(&mut self, out: &mut Batch) {
+        for slot in self.processes.with_waiting_login() {
+            if !self.is_logging_in(slot)
+                && let Some(next) = self.processes.take_waiting_login(slot)
+            {
+                self.serve_waiting(slot, next, out);
+            }
+        }
+    }
+
+    /// Returns whether a login or logout of a connected client is under way in this process. One of
+    /// a gone client may never end, and blocks no other.
+    pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
+        let is_there = |to: &Requester| {
+            self.clients.contains_key(&to.client) || self.clients.token_of(to.client).is_some()
+        };
+        let Some(host) = self.processes[&slot].usable_host() else { return false };
+        self.requests.of_host(host).any(|why| match why {
+            Purpose::Relay { to, method, .. } => changes_login(method) && is_there(to),
+            _ => false,
+        })
+    }
+}
