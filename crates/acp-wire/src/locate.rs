@@ -19,19 +19,28 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, at)
 }
 
-/// The strings that the object at `path` has under these names, decoded, each as [`lossy_at`] has it. The
-/// object is gone through once for all of them.
-pub fn strs_lossy_at<'a, const N: usize>(
-    json: &'a [u8],
+/// The byte ranges of the values that the object at `path` has under these names. The object is gone through
+/// once for all of them.
+pub fn locate_each<const N: usize>(
+    json: &[u8],
     path: &[&str],
     names: [&str; N],
-) -> [Option<Cow<'a, str>>; N] {
+) -> [Option<Range<usize>>; N] {
     let mut at = Some(json::skip_space(json, 0));
     for key in path {
         at = at.and_then(|at| json::enter(json, at, key));
     }
     let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
-    starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
+    starts.map(|start| json::value(json, start?))
+}
+
+/// The strings of [`locate_each`], decoded, each as [`lossy_at`] has it.
+pub fn strs_lossy_at<'a, const N: usize>(
+    json: &'a [u8],
+    path: &[&str],
+    names: [&str; N],
+) -> [Option<Cow<'a, str>>; N] {
+    locate_each(json, path, names).map(|at| decode_lossy(text(&json[at?])?))
 }
 
 /// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone

@@ -44,6 +44,7 @@ mod process;
 pub mod profile;
 mod prompt;
 mod questions;
+mod read_line;
 pub mod record;
 mod requests;
 mod retention;

@@ -99,7 +99,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 31] = [
+const CORE: [(&str, &[&str]); 32] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -108,6 +108,7 @@ const CORE: [(&str, &[&str]); 31] = [
     ("offer", &[]),
     ("own", &[]),
     ("profile", &[]),
+    ("read_line", &[]),
     ("tool_calls", &[]),
     ("params", &["fault"]),
     ("prompt", &["fault", "params"]),

@@ -34,6 +34,7 @@
 mod leftovers;
 pub(crate) mod logins;
 pub(crate) mod outbox;
+mod parked;
 pub(crate) mod slot;
 mod start;
 mod stop;

@@ -30,6 +30,9 @@ use crate::profile::{Config, Profile, Sharing};
 use crate::record::{AgentRow, Desired, Record};
 use crate::timers::Timer;
 
+/// Characters that are shown of a line of a program that is no agent.
+const PRINTED: usize = 200;
+
 impl Processes {
     /// Returns the slot of a session that is to be made or taken over, for a client with this offer. A process is
     /// free if no session and no request uses it.
@@ -341,6 +344,17 @@ impl Processes {
         );
         self.slot_mut(id).start_hint = Some(hint);
         self.bad_start(cx, id, Reason::AgentProtocol, reason.to_owned(), true)
+    }
+
+    /// A line of a process is no message. What begins like that may be no agent, and the line shows what it is.
+    pub(crate) fn on_no_message(&mut self, id: SlotId, line: &[u8]) {
+        let slot = self.slot_mut(id);
+        if slot.printed.is_some() || slot.is_up() {
+            return;
+        }
+        let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        let shown = line.chars().take(PRINTED).map(|c| if c.is_control() { ' ' } else { c });
+        slot.printed = Some(shown.collect()).filter(|shown: &String| !shown.trim().is_empty());
     }
 
     /// Returns whether that is news.

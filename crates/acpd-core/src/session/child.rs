@@ -139,13 +139,24 @@ impl Sessions {
 
     /// A line from the agent, with the ids that clients use.
     pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let kind = member(&line, "sessionUpdate").map(Cow::into_owned);
+        self.update_to_public_id(key, line, kind.as_deref())
+    }
+
+    /// Like [`Sessions::to_public_id`], of a line whose kind of update is known.
+    pub(crate) fn update_to_public_id(
+        &self,
+        key: SessionKey,
+        line: Bytes,
+        kind: Option<&str>,
+    ) -> Bytes {
         let row = &self.session(key).row;
         let line = if row.agent_id == row.public_id && row.children.is_empty() {
             line
         } else {
             self.translated(key, line, SESSION)
         };
-        match member(&line, "sessionUpdate").as_deref() {
+        match kind {
             Some("subagent_update") => {
                 self.translated(key, line, &["params", "update", "sessionId"])
             }

@@ -1,6 +1,7 @@
 //! The hub and its agents: starting and stopping processes, what they say, their logins.
 
 pub(crate) mod abandoned;
+pub(crate) mod answers;
 pub(crate) mod from_agents;
 pub(crate) mod logins;
 pub(crate) mod processes;

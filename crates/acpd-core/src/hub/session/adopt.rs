@@ -307,9 +307,7 @@ impl Hub {
             return self.refuse_adoption(&adoption, &fault, out);
         };
         // Lines before the request are no part of its history.
-        if self.slot_mut(slot).parked.remove(&adoption.id).is_some() {
-            out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
-        }
+        self.processes.take_parked(Process { slot, host }, &adoption.id, out);
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
@@ -329,7 +327,7 @@ impl Hub {
     pub(crate) fn adoption_goes_on(&mut self, process: Process, session: &str) -> Option<usize> {
         let ask = self.requests.adoption_ask(process.host, session)?;
         self.await_adoption(process.slot, ask);
-        Some(self.processes[&process.slot].parked.get(session).map_or(0, Parked::bytes))
+        Some(self.processes.parked(process.slot, session).map_or(0, Parked::bytes))
     }
 
     /// The agent neither answers nor goes on with the history.
@@ -363,9 +361,7 @@ impl Hub {
             return;
         };
         self.refuse_adoption(&adoption, fault, out);
-        if self.slot_mut(slot).parked.remove(&adoption.id).is_some() {
-            out.records.push(Record::Unparked { host, session: Some(adoption.id) });
-        }
+        self.processes.take_parked(Process { slot, host }, &adoption.id, out);
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
@@ -433,7 +429,7 @@ impl Hub {
         let key = self.adopt_new(process.slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(process.slot).late_replay;
-        let parked = self.processes[&process.slot].parked.get(&adoption.id).filter(|_| !late);
+        let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
         let row = self.session_mut(key).row.edit();
         // An adopted session is never created again: the agent may have more of it than it has
@@ -444,7 +440,7 @@ impl Hub {
         row.usage = Used::default();
         let (modes, options) = values_of(result);
         self.sessions.take_values(key, modes, options, true, out);
-        self.deliver_parked(process, adoption.id.clone(), out);
+        self.deliver_parked(process, &adoption.id, out);
         let session = self.session_mut(key);
         // All turns are over, with all open calls.
         session.calls.clear();

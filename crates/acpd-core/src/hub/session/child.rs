@@ -11,7 +11,7 @@
 //! routes. Its lines are in the session's journal, in order with the others, and are shown to the clients
 //! that show subagents. What it asks is asked of the others as well, under the id that they know.
 
-use acp_wire::{UpdateClass, build, classify_update, locate, set_member, str_at};
+use acp_wire::{UpdateClass, build, locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -75,14 +75,19 @@ impl Hub {
     }
 
     /// A notification with a child's id, with the ids that clients use.
-    pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
+    pub(crate) fn child_told(
+        &mut self,
+        key: SessionKey,
+        class: Option<UpdateClass>,
+        line: Bytes,
+        out: &mut Batch,
+    ) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
         if !self.hears_children(key) {
             self.replay_goes_on(key);
             return self.sessions.remember_announcement(key, &line);
         }
         let now = self.now;
-        let class = member(&line, "sessionUpdate").map(|update| classify_update(&update));
         if class == Some(UpdateClass::ToolCall)
             && let Some(call) = member(&line, "toolCallId")
         {

@@ -305,7 +305,7 @@ impl Hub {
         let session = self.session(key);
         let (slot, last_prompt) = (session.slot, session.row.last_prompt);
         let id = session.row.agent_id.clone();
-        if let Some(parked) = self.slot_mut(slot).parked.get_mut(&id) {
+        if let Some(parked) = self.processes.parked_mut(slot, &id) {
             let (lines, is_cut) = parked.take();
             let (lines, last_prompt) = without_replay(lines, last_prompt, is_cut);
             for line in lines {

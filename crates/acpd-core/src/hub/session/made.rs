@@ -2,18 +2,120 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::remove_member;
+use acp_wire::acp::NewSessionResult;
+use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
+use acpd_api::Reason;
 use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
 
+use crate::auth::Refusal;
 use crate::cx::Cx;
+use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
-use crate::input::Batch;
+use crate::ids::{Process, SessionKey, SlotId};
+use crate::input::{Batch, ReadStyle};
+use crate::mcp::server_list::undeclared;
+use crate::process::slot::{WaitFor, Waiting};
 use crate::record::{Counter, Dormant, Record, Replayable, SessionRow, Used};
 use crate::requests::purpose::NewSession;
 use crate::session::{Session, State, numbered};
 
 impl Hub {
+    /// The answer to a client's `session/new` or `session/fork`.
+    pub(crate) fn session_made(
+        &mut self,
+        process: Process,
+        new: NewSession,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let unusable = |text| Fault::new(Reason::AgentProtocol, text);
+        let result = match outcome {
+            Outcome::Error(error) => {
+                return self.new_session_refused(process.slot, new, line, error, out);
+            }
+            Outcome::Result(result) => result,
+        };
+        match NewSessionResult::from_raw(result) {
+            Err(error) => {
+                let method = new.method();
+                let text = format!("the agent's answer to `{method}` cannot be used: {error}");
+                self.refuse(&new.to, &unusable(text), out);
+            }
+            Ok(made) if !self.claim_id(process.slot, &made.session_id, out) => {
+                let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+                self.refuse(&new.to, &unusable(text), out);
+            }
+            Ok(made) => self.open_made_session(process, new, &made, line, out),
+        }
+    }
+
+    /// The agent makes no session: the next process is asked the same, or the client gets the error.
+    pub(crate) fn new_session_refused(
+        &mut self,
+        slot: SlotId,
+        new: NewSession,
+        line: &Bytes,
+        error: &RawValue,
+        out: &mut Batch,
+    ) {
+        let error = ErrorObject::from_raw(error);
+        if self.note_refusal(slot, new.method(), &error, out) != Refusal::Renewed {
+            let line = self.for_client(slot, &new.to, line);
+            return self.respond(&new.to, None, line, out);
+        }
+        if new.fork.is_some() {
+            return self.fork_again(new, out);
+        }
+        let new = NewSession { params: undeclared(&new.params), ..new };
+        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+        self.slot_mut(slot).waiting.push(waiting);
+    }
+
+    /// A session that the agent has made belongs to acpd and to its client.
+    pub(crate) fn open_made_session(
+        &mut self,
+        process: Process,
+        new: NewSession,
+        made: &NewSessionResult<'_>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        self.note_success(process.slot, new.method(), out);
+        let key = self.adopt_new(process.slot, &new, &made.session_id, out);
+        if let Some(point) = &new.fork {
+            self.begin_forked(key, point, out);
+        }
+        self.sessions.take_values(key, made.modes, made.config_options, true, out);
+        let mut line = self.for_client(process.slot, &new.to, line);
+        let row = &self.session(key).row;
+        if row.public_id != row.agent_id {
+            let id = json!(row.public_id).to_string();
+            line = set_member(&line, &["result", "sessionId"], id.as_bytes());
+        }
+        let to = new.to;
+        if new.fork.is_some() {
+            // Where it begins to follow, for a client that comes back before it has the answer.
+            self.tell_cursor(to.client, key, out);
+        }
+        self.respond(&to, Some(key), line, out);
+        self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        for text in new.notices {
+            self.notice(key, "warning", &text, out);
+        }
+        if new.fork.is_none() {
+            self.note_default_mode(key);
+            self.preset(key, made.modes, made.config_options, out);
+        }
+        if let Some(point) = &new.fork {
+            self.drop_replay_of_fork(key, point.session);
+        }
+        let id = self.session(key).row.agent_id.clone();
+        self.deliver_parked(process, &id, out);
+    }
+
     /// Takes over a session that the agent has just made for a client.
     pub(crate) fn adopt_new(
         &mut self,

@@ -240,7 +240,7 @@ impl Hub {
         self.sessions.route(key);
         out.durable = true;
         if let Some(host) = self.processes[&slot].usable_host() {
-            self.deliver_parked(Process { slot, host }, agent_id, out);
+            self.deliver_parked(Process { slot, host }, &agent_id, out);
         }
         true
     }

@@ -1,0 +1,207 @@
+//! Answers of agents, given to what has asked: sessions, logins, clients.
+
+use std::borrow::Cow;
+
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome, build, locate, set_id, set_member, str_at, with_one_outcome,
+};
+use acpd_api::{ErrorData, NAMESPACE, Reason};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hub::Hub;
+use crate::ids::{Process, Requester, SessionKey, SlotId};
+use crate::input::{Batch, Effect};
+use crate::params::raw_at;
+use crate::requests::purpose::Purpose;
+use crate::views::without_boolean_options;
+
+impl Hub {
+    pub(crate) fn agent_answered(
+        &mut self,
+        process: Process,
+        why: Purpose,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let result = match outcome {
+            Outcome::Result(result) => Some(result),
+            Outcome::Error(error) => {
+                let code = Some(ErrorObject::from_raw(error).code);
+                self.log_failure(process.slot, why.session(), why.what(), code, out);
+                None
+            }
+        };
+        match why {
+            Purpose::Initialize => self.agent_initialized(process.slot, outcome, out),
+            Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
+            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
+            Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
+            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
+            Purpose::AuthStatus => {
+                // One that fails says nothing.
+                if let Some(result) = result {
+                    self.auth_status_told(process.slot, result, out);
+                }
+            }
+            Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some(), out),
+            Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
+            Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
+            Purpose::Preset { session, preset } => {
+                self.preset_answered(session, &preset, &outcome, out);
+            }
+            Purpose::Relay { to, session, method, params } => {
+                self.relay_answered(process.slot, to, session, &method, params, line, outcome, out);
+            }
+            Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
+        }
+    }
+
+    /// The answer to a request has come and cannot be had: who waits for it must not hang.
+    pub(crate) fn answer_lost(
+        &mut self,
+        slot: SlotId,
+        why: Purpose,
+        fault: &Fault,
+        out: &mut Batch,
+    ) {
+        self.log_failure(slot, why.session(), why.what(), None, out);
+        let error = fault.object();
+        match why {
+            Purpose::Initialize => {
+                let error = to_raw_value(&error).unwrap_or_default();
+                self.agent_initialized(slot, Outcome::Error(&error), out);
+            }
+            Purpose::Prompt { session } => {
+                let line = build::error(&Id::from(0), &error);
+                if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
+                    self.prompt_answered(session, &line, outcome, out);
+                }
+            }
+            Purpose::NewSession(new) => self.refuse(&new.to, fault, out),
+            Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
+            Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
+            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault, out),
+            Purpose::Restore { session, .. } => {
+                self.timers.clear(crate::timers::Timer::Restore(session));
+                self.restore_failed(session, fault.data.reason, &fault.message, out);
+            }
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::Preset { session, .. } => self.wake_session(session, out),
+            Purpose::LoginAgain => self.logged_in_again(slot, false, out),
+            Purpose::GivenUp { .. }
+            | Purpose::AuthStatus
+            | Purpose::Title { .. }
+            | Purpose::Farewell => {}
+        }
+    }
+
+    /// The answer to a client's relayed request.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
+    pub(crate) fn relay_answered(
+        &mut self,
+        slot: SlotId,
+        to: Requester,
+        session: Option<SessionKey>,
+        method: &str,
+        params: Option<Bytes>,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
+                    return self.refuse(&to, &renewed_fault(), out);
+                }
+            }
+            Outcome::Result(result) => {
+                match method {
+                    "authenticate" => {
+                        let params = params.as_deref().unwrap_or_default();
+                        let with = str_at(params, &["methodId"]).map(Cow::into_owned);
+                        self.authenticated(slot, with, out);
+                    }
+                    "logout" => self.logged_out(slot, out),
+                    "auth/status" => self.auth_status_told(slot, result, out),
+                    _ => {}
+                }
+                if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+                    self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+                }
+            }
+        }
+        let line = self.for_client(slot, &to, line);
+        let line = match session.filter(|key| self.sessions.contains_key(key)) {
+            Some(key) => self.sessions.to_public_id_in_error(key, line),
+            None => line,
+        };
+        self.respond(&to, session, line, out);
+    }
+
+    /// An agent's response as this client gets it: its own id, no options that it did not say it can
+    /// show, and the way to log in when that is what the agent wants. What a client that is away can
+    /// show is known when it comes back.
+    pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
+        let mut line = with_one_outcome(&set_id(line, &to.id));
+        let here = self.clients.get(&to.client);
+        if here.is_some_and(|client| !client.view.boolean_options) {
+            line = without_boolean_options(&line, &["result", "configOptions"]);
+        }
+        let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
+        if error.is_some_and(|error| {
+            self.processes.login_source(slot, "", &error, &self.config).is_some()
+        }) {
+            let data =
+                ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
+            // The agent's text there is not overwritten.
+            let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
+            if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
+                let data = json!(data).to_string();
+                line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
+            }
+        }
+        line
+    }
+
+    pub(crate) fn log_failure(
+        &self,
+        slot: SlotId,
+        session: Option<SessionKey>,
+        what: &str,
+        code: Option<i64>,
+        out: &mut Batch,
+    ) {
+        let session = session.and_then(|key| self.sessions.get(&key));
+        out.effects.push(Effect::Failure {
+            agent: self.processes[&slot].profile.clone(),
+            session: session.map(|session| session.row.public_id.clone()),
+            what: what.to_owned(),
+            code,
+        });
+    }
+
+    /// Consequences of the end of any request; `had_parked`: lines may have been parked for it.
+    pub(crate) fn request_ended(
+        &mut self,
+        process: Process,
+        id: &Id,
+        had_parked: bool,
+        out: &mut Batch,
+    ) {
+        if had_parked && !self.requests.may_name_session(process.host) {
+            self.processes.drop_parked(process, out);
+        }
+        if self.processes.contains_key(&process.slot) {
+            self.check_idle(process.slot, out);
+        }
+        self.forget_questions_about(id, out);
+    }
+}

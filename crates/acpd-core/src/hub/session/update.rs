@@ -1,0 +1,203 @@
+//! Updates of an agent about a session: which are skipped, which are journalled, and what of them counts later.
+
+use acp_wire::acp::UpdateHead;
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::{StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at};
+use acpd_api::DoingKind;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::hash::hash;
+use crate::hub::Hub;
+use crate::ids::{Process, SessionKey};
+use crate::input::Batch;
+use crate::params::raw_at;
+use crate::read_line::ReadLine;
+use crate::record::EventKind;
+use crate::session::State;
+use crate::session::turn::is_work;
+use crate::tool_calls::call::update_in;
+
+impl Hub {
+    /// A notification about a session, or about a subagent in it.
+    pub(crate) fn session_notified(
+        &mut self,
+        process: Process,
+        key: SessionKey,
+        read: &ReadLine<'_>,
+        out: &mut Batch,
+    ) {
+        let kind = read.kind.as_deref();
+        if read.is_update() && read.class() == UpdateClass::NotAsked {
+            let kind = kind.unwrap_or_default();
+            return out.note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
+        }
+        let child = match kind.filter(|_| read.is_update()) {
+            Some("subagent_update") => {
+                match self.announce_child(process.slot, key, read.line, out) {
+                    Ok(child) => child,
+                    Err(reason) => {
+                        let text = format!("skipped a `subagent_update`: {reason}");
+                        return out.note(process.host, &text);
+                    }
+                }
+            }
+            _ => None,
+        };
+        let line = self.sessions.update_to_public_id(key, read.line.clone(), kind);
+        let is_list = read.is_update() && kind.is_none();
+        if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
+            for line in &lines {
+                if let Some(one) = ReadLine::new(read.method, line) {
+                    let session = read.session.clone();
+                    self.session_notified(process, key, &ReadLine { session, ..one }, out);
+                }
+            }
+            return;
+        }
+        if self.session(key).row.children.contains_key(&*read.session) {
+            self.child_told(key, read.kind.as_ref().map(|_| read.class()), line, out);
+        } else if read.is_update() {
+            self.on_update(key, kind, read.class(), line, out);
+        } else {
+            self.append(key, EventKind::Extension, line, None, out);
+        }
+        if let Some(child) = child {
+            self.deliver_parked(process, &child, out);
+        }
+    }
+
+    /// A `session/update` of a session, with its public id.
+    fn on_update(
+        &mut self,
+        key: SessionKey,
+        update: Option<&str>,
+        class: UpdateClass,
+        line: Bytes,
+        out: &mut Batch,
+    ) {
+        let is_user = update == Some("user_message_chunk");
+        if matches!(self.session(key).state, State::Restoring(_)) {
+            return self.update_while_restoring(key, line, class, is_user, out);
+        }
+        let now = self.now;
+        let session = self.session_mut(key);
+        session.activity.heard(now);
+        if let Some(running) = session.running.as_mut() {
+            running.last_line = now;
+            let mut said = running.echo.iter().chain(&running.added);
+            // For a turn that an earlier daemon began, acpd knows only the hash of the last text sent.
+            let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
+            if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
+                return;
+            }
+            let first = is_work(class).then(|| running.touch(now)).flatten();
+            if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
+                running.echo = None;
+                self.sessions.note_spoken(key);
+            }
+            self.tally.first_update(first);
+            self.note_said(key, update, &line);
+            self.note_failure(key, &line);
+        } else if self.sessions.is_late_replay(key, class, is_user) {
+            return;
+        }
+        self.journal_update(key, line, class, out);
+    }
+
+    /// Appends an update of the agent and remembers what of it counts later.
+    pub(crate) fn journal_update(
+        &mut self,
+        key: SessionKey,
+        mut line: Bytes,
+        class: UpdateClass,
+        out: &mut Batch,
+    ) {
+        let kind = match class {
+            UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
+            UpdateClass::ToolCall => {
+                self.note_tool(key, &line);
+                EventKind::Update
+            }
+            UpdateClass::Live | UpdateClass::NotAsked => EventKind::Live,
+            UpdateClass::State(state_key) => {
+                self.note_state(key, state_key, &line, out);
+                if state_key == StateKey::Info {
+                    line = self.sessions.with_title_that_counts(key, line);
+                    line = self.sessions.merge_info(key, line);
+                }
+                EventKind::State(state_key)
+            }
+        };
+        self.append(key, kind, line.clone(), None, out);
+        if class == UpdateClass::ToolCall {
+            self.mirror_terminals(key, &line, out);
+            self.call_told(key, &line, out);
+        }
+    }
+
+    /// Updates the current work of the turn from the agent's texts and thoughts.
+    fn note_said(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) {
+        let kind = match update {
+            Some("agent_message_chunk") => DoingKind::Writing,
+            Some("agent_thought_chunk") => DoingKind::Thinking,
+            _ => return,
+        };
+        let now = self.now;
+        self.session_mut(key).activity.says(kind, now, line);
+    }
+
+    fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
+        let Some(params) = raw_at(line, &["params"]) else { return };
+        let Ok(head) = UpdateHead::from_raw(params) else { return };
+        let Some(id) = &head.tool_call_id else { return };
+        let is_told = self.sessions.note_call(key, id, update_in(line));
+        let now = self.now;
+        self.session_mut(key).follow_tool(id, &head, is_told, now);
+    }
+
+    fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes, out: &mut Batch) {
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        match state_key {
+            StateKey::Mode if !restoring => {
+                let mode = str_at(line, &["params", "update", "currentModeId"])
+                    .or_else(|| str_at(line, &["params", "update", "modeId"]));
+                if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
+                    self.session_mut(key).note_mode(mode.into_owned());
+                }
+            }
+            StateKey::Options => {
+                let options = raw_at(line, &["params", "update", "configOptions"]);
+                self.sessions.take_values(key, None, options, !restoring, out);
+            }
+            StateKey::Info => self.sessions.note_title(key, line),
+            StateKey::Usage => self.note_usage(key, line, out),
+            StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
+        }
+    }
+}
+
+/// The lines of an older form of updates, `updates` with a list, each with its one `update`.
+fn each_update(line: &Bytes) -> Option<Vec<Bytes>> {
+    let list = raw_at(line, &["params", "updates"])?;
+    if locate(line, &["params", "update"]).is_some() {
+        return None;
+    }
+    let updates: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let line = remove_member(line, &["params", "updates"]);
+    let one = |update: &RawValue| set_member(&line, &["params", "update"], update.get().as_bytes());
+    Some(updates.into_iter().map(one).collect())
+}
+
+/// Returns whether the text of a line, which may be empty, is a part of `said`: some agents echo the prompt
+/// in pieces, and acpd has journalled it already.
+fn is_echo(line: &[u8], said: &str) -> bool {
+    let text = lossy_at(line, &["params", "update", "content", "text"]);
+    text.is_some_and(|text| said.contains(text.trim()))
+}
+
+/// Returns whether a line repeats the message with this hash.
+fn is_said(line: &[u8], said: u64) -> bool {
+    let text = lossy_at(line, &["params", "update", "content", "text"]);
+    text.is_some_and(|text| hash(&text) == said)
+}

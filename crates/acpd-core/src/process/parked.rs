@@ -1,0 +1,77 @@
+//! Lines about sessions that acpd cannot name yet: a `session/new`, an adoption or a restore by `session/new` is
+//! open.
+
+use bytes::Bytes;
+
+use crate::ids::{Process, SlotId};
+use crate::input::Batch;
+use crate::process::slot::Parked;
+use crate::process::table::Processes;
+use crate::record::Record;
+
+/// Most bytes parked for new sessions of one process; an adoption has a limit of its own.
+const PARKED_BYTES: usize = 4 << 20;
+
+impl Processes {
+    /// Keeps a line about an unknown session.
+    pub(crate) fn park(&mut self, process: Process, session: &str, line: &Bytes, out: &mut Batch) {
+        let parked = &mut self.slot_mut(process.slot).parked;
+        parked.entry(session.to_owned()).or_default().push(line.clone());
+        let (host, session, line) = (process.host, session.to_owned(), line.clone());
+        out.records.push(Record::Parked { host, session, line });
+    }
+
+    /// Skips a line about an unknown session.
+    pub(crate) fn skip(&mut self, process: Process, session: &str, out: &mut Batch) {
+        if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(session) {
+            parked.cut();
+        }
+        out.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
+    }
+
+    /// Returns whether a line of this length about a new session can be kept.
+    pub(crate) fn has_room_for(
+        &self,
+        id: SlotId,
+        len: usize,
+        is_new: impl Fn(&str) -> bool,
+    ) -> bool {
+        let parked = self[&id].parked.iter().filter(|(session, _)| is_new(session));
+        parked.map(|(_, parked)| parked.bytes()).sum::<usize>() + len <= PARKED_BYTES
+    }
+
+    pub(crate) fn parked(&self, id: SlotId, session: &str) -> Option<&Parked> {
+        self[&id].parked.get(session)
+    }
+
+    pub(crate) fn parked_mut(&mut self, id: SlotId, session: &str) -> Option<&mut Parked> {
+        self.slot_mut(id).parked.get_mut(session)
+    }
+
+    /// Takes the lines about a session.
+    pub(crate) fn take_parked(
+        &mut self,
+        process: Process,
+        session: &str,
+        out: &mut Batch,
+    ) -> Vec<Bytes> {
+        let parked = self.slot_mut(process.slot).parked.remove(session);
+        let Some(mut parked) = parked else { return Vec::new() };
+        out.records
+            .push(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
+        parked.take().0
+    }
+
+    /// Drops all lines, because no open request can name a session any more.
+    pub(crate) fn drop_parked(&mut self, process: Process, out: &mut Batch) {
+        let parked = std::mem::take(&mut self.slot_mut(process.slot).parked);
+        if !parked.is_empty() {
+            out.records.push(Record::Unparked { host: process.host, session: None });
+        }
+        for (session, parked) in parked {
+            let count = parked.lines().len();
+            let text = format!("skipped {count} lines for the unknown session `{session}`");
+            out.note(process.host, &text);
+        }
+    }
+}

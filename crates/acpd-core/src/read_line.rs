@@ -1,0 +1,34 @@
+//! A notification of an agent about a session, and what was found in it when it was read.
+
+use std::borrow::Cow;
+
+use acp_wire::{UpdateClass, classify_update, locate_each, str_at};
+use bytes::Bytes;
+
+#[derive(Debug)]
+pub(crate) struct ReadLine<'l> {
+    pub(crate) method: &'l str,
+    /// The session, or a subagent in it, by the agent's id.
+    pub(crate) session: Cow<'l, str>,
+    /// Kind of the update in it.
+    pub(crate) kind: Option<Cow<'l, str>>,
+    pub(crate) line: &'l Bytes,
+}
+
+impl<'l> ReadLine<'l> {
+    /// Reads a notification. Returns `None` if it is about no session.
+    pub(crate) fn new(method: &'l str, line: &'l Bytes) -> Option<ReadLine<'l>> {
+        let [session, update] = locate_each(line, &["params"], ["sessionId", "update"]);
+        let session = str_at(&line[session?], &[])?;
+        let kind = update.and_then(|at| str_at(&line[at], &["sessionUpdate"]));
+        Some(ReadLine { method, session, kind, line })
+    }
+
+    pub(crate) fn is_update(&self) -> bool {
+        self.method == "session/update"
+    }
+
+    pub(crate) fn class(&self) -> UpdateClass {
+        self.kind.as_deref().map_or(UpdateClass::Other, classify_update)
+    }
+}
