@@ -105,10 +105,10 @@ impl Hub {
 
     fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
         let agent = &self.processes[&id];
-        let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
+        let session = agent.dedicated().and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
         AgentTroubleInfo {
-            agent: agent.profile.clone().into(),
+            agent: agent.profile().into(),
             session_id: row.map(|row| row.public_id.clone().into()),
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),

@@ -7,7 +7,7 @@ use acpd_api::{JournalMetrics, Metrics, QueueMetrics, StoreState, TurnMetrics};
 use crate::hub::Hub;
 use crate::ids::Requester;
 use crate::input::{Batch, StatusPart};
-use crate::process::slot::State;
+use crate::process::slot::Slot;
 
 impl Hub {
     pub(crate) fn send_metrics(&mut self, to: &Requester, out: &mut Batch) {
@@ -17,9 +17,9 @@ impl Hub {
 
     /// The agents of which there is something to count.
     pub(crate) fn counted_agents(&self) -> BTreeSet<String> {
-        let with_slots = self.processes.values().map(|slot| &slot.profile);
+        let with_slots = self.processes.values().map(Slot::profile);
         let others = self.sessions.agents().chain(self.tally.restarted_agents());
-        with_slots.chain(others).cloned().collect()
+        with_slots.map(str::to_owned).chain(others.cloned()).collect()
     }
 
     fn metrics(&self) -> Metrics {
@@ -35,7 +35,6 @@ impl Hub {
             lines += host.outbox.len() as u64;
             bytes += host.outbox.bytes as u64;
         }
-        let starts = self.processes.values().filter(|slot| slot.state == State::Queued);
         Metrics {
             version: facts.version.clone().into(),
             since: facts.since,
@@ -51,7 +50,7 @@ impl Hub {
             },
             queues: QueueMetrics {
                 prompts: self.sessions.values().map(|session| session.queue.len() as u64).sum(),
-                starts: starts.count() as u64,
+                starts: self.processes.waiting_to_start() as u64,
                 outbox_lines: lines,
                 outbox_bytes: bytes,
                 transactions: 0,

@@ -40,6 +40,7 @@ use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
 use crate::mcp::client_servers::{CallEnd, ClientServers};
+use crate::process::slot::Slot;
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::questions::Questions;
@@ -261,9 +262,7 @@ impl Hub {
     /// slot; for tests.
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
-        let failed = crate::process::slot::State::Failed(acpd_api::Reason::AgentCrashLoop);
-        let looping = self.processes.values().filter(move |slot| slot.state == failed);
-        looping.map(|slot| slot.profile.as_str())
+        self.processes.values().filter(|slot| slot.is_crash_loop()).map(Slot::profile)
     }
 
     /// Sessions that have not settled: being restored, with work but not live, or wanted back but parked; for

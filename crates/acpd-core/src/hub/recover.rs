@@ -21,19 +21,20 @@ use acpd_api::{Reason, Tokens};
 
 use crate::budget::Budget;
 use crate::clients::Clients;
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
-use crate::input::{Adopt, Batch, Effect};
+use crate::input::Batch;
 use crate::mcp::client_servers::{ClientServers, MESSAGE};
-use crate::process::slot::{Asker, Host, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, StopWhy};
 use crate::process::table::Processes;
-use crate::profile::{Config, Profile};
+use crate::profile::Config;
 use crate::prompt::{continues, has_yes, idempotency_key, once, prompt_text};
 use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
 use crate::questions::{Interaction, Questions};
-use crate::record::snapshot::{HostState, SessionState, Snapshot};
+use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
@@ -48,7 +49,7 @@ use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::tally::Tally;
-use crate::timers::{Timer, Timers};
+use crate::timers::Timers;
 use crate::tool_calls::frozen::Frozen;
 use crate::watch::Watch;
 
@@ -67,7 +68,7 @@ impl Hub {
         hub.wait_for_clients();
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
-            slots.push((hub.recover_host(&state, out), state.row.stopping));
+            slots.push((hub.processes.recover(&mut cx!(hub, out), &state), state.row.stopping));
         }
         for (key, state) in snapshot.sessions {
             hub.recover_session(key, state);
@@ -122,45 +123,6 @@ impl Hub {
             watch: Watch::default(),
             tally: Tally::default(),
         }
-    }
-
-    fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> SlotId {
-        let row = &state.row;
-        let slot = match row.session {
-            Some(session) => self.processes.add(&row.agent, Some(session), self.now),
-            None => self.processes.shared(&row.agent, self.now),
-        };
-        let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
-        let now = self.now;
-        // Processes with an unknown answer to `initialize` count as having heard the same.
-        let client_meta = self.processes.known(&row.agent).row.client_meta.clone();
-        let agent = self.slot_mut(slot);
-        agent.client_meta = client_meta;
-        agent.state = match (row.pid, row.ready) {
-            (_, Some(_)) => AgentState::Ready,
-            (0, None) => AgentState::Starting,
-            (_, None) => AgentState::Initializing,
-        };
-        agent.since = row.ready.unwrap_or(now);
-        agent.reason = Some("being taken over from the last daemon".to_owned());
-        let mut host = Host::recovered(state);
-        // The credentials are at least as old as the process.
-        host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
-        for (session, line) in &state.parked {
-            agent.parked.entry(session.clone()).or_default().push(line.clone());
-        }
-        self.processes.put(slot, host);
-        self.timers.set(Timer::Slot(slot), now.after(timeout));
-        out.effects.push(Effect::Adopt(Adopt {
-            host: row.host,
-            agent: row.agent.clone(),
-            pid: row.pid,
-            start: row.start,
-            offset: state.offset,
-            inside: state.inside,
-            chunks: state.outbox.iter().map(|(chunk, line)| (*chunk, line.clone())).collect(),
-        }));
-        slot
     }
 
     fn recover_session(&mut self, key: SessionKey, state: SessionState) {
@@ -332,7 +294,7 @@ impl Hub {
 
     /// A process that was to stop is still to stop, and so is one of a removed profile.
     fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&slot].profile().to_owned();
         if !self.config.agents.contains_key(&profile) {
             let reason = Some("it is not configured any more".to_owned());
             self.begin_stop(slot, StopWhy::ByPerson, reason, out);

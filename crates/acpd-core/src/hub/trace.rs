@@ -33,7 +33,7 @@ impl Hub {
 
     /// The agent of a process.
     pub fn agent_of(&self, host: HostId) -> Option<&str> {
-        Some(&self.processes[&self.processes.slot_of(host)?].profile)
+        Some(self.processes[&self.processes.slot_of(host)?].profile())
     }
 
     /// Returns whether a line of a process with this session id (the agent's), or none, concerns a
@@ -43,7 +43,7 @@ impl Hub {
         let Some(session) = self.sessions.get(&key).filter(|session| session.slot == slot) else {
             return false;
         };
-        self.processes[&slot].dedicated == Some(key)
+        self.processes[&slot].dedicated() == Some(key)
             || id.is_some_and(|id| {
                 id == session.row.agent_id || self.sessions.routed(slot, id) == Some(key)
             })

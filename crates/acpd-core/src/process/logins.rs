@@ -364,7 +364,7 @@ impl Processes {
 
     /// Credentials aged while the machine was asleep.
     pub(crate) fn on_slept(&mut self, time: u64) {
-        for host in self.values_mut().filter_map(Slot::host_mut) {
+        for host in self.iter_mut().filter_map(|(_, slot)| slot.host_mut()) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
     }

@@ -39,6 +39,7 @@ pub(crate) mod slot;
 mod start;
 mod stop;
 pub(crate) mod table;
+mod waiters;
 mod writing;
 
 use crate::ids::Urgency;

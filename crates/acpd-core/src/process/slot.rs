@@ -16,34 +16,34 @@ use crate::requests::purpose::Directory;
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    pub(crate) profile: String,
+    pub(super) profile: String,
     /// The only session of this slot, for profiles that do not share a process.
-    pub(crate) dedicated: Option<SessionKey>,
-    pub(crate) state: State,
-    pub(crate) since: Time,
-    pub(crate) reason: Option<String>,
+    pub(super) dedicated: Option<SessionKey>,
+    pub(super) state: State,
+    pub(super) since: Time,
+    pub(super) reason: Option<String>,
     /// Last lines of stderr of the last run that failed.
-    pub(crate) stderr: String,
+    pub(super) stderr: String,
     /// First output of a starting process that was no message.
-    pub(crate) printed: Option<String>,
+    pub(super) printed: Option<String>,
     /// Only [`crate::process::table::Processes`] sets it, which has an index of it.
     host: Option<Host>,
     /// The way out of its last refused start.
-    pub(crate) start_hint: Option<String>,
+    pub(super) start_hint: Option<String>,
     failures: Failures,
     /// Client extensions in the process's `initialize`, see [`crate::offer`].
-    pub(crate) client_meta: Option<String>,
+    pub(super) client_meta: Option<String>,
     /// The process was restarted for fresh credentials, and no prompt has succeeded since.
-    pub(crate) renewed: bool,
+    pub(super) renewed: bool,
     /// The purpose of the end of a process that could not be made, until that is judged.
     pub(super) ended: Option<StopWhy>,
     /// Requests that wait until the process is usable.
-    pub(crate) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<Waiting>,
     /// Persons who wait for a start or stop to finish.
-    pub(crate) watchers: Vec<Requester>,
+    pub(super) watchers: Vec<Requester>,
     /// Lines about sessions that acpd cannot name yet: a `session/new`, an adoption or a restore by
     /// `session/new` is open.
-    pub(crate) parked: BTreeMap<String, Parked>,
+    pub(super) parked: BTreeMap<String, Parked>,
 }
 
 /// How often it has failed.
@@ -149,32 +149,32 @@ pub(crate) enum Stage {
 pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) pid: Option<u32>,
-    pub(crate) start: u64,
+    pub(super) start: u64,
     /// acpd can talk to it; false for a process of the last daemon until acpd has taken it over.
-    pub(crate) reachable: bool,
+    pub(super) reachable: bool,
     /// Taking it over takes longer than a start may.
-    pub(crate) overdue: bool,
+    pub(super) overdue: bool,
     /// Committed output when it was taken over.
-    pub(crate) offset: u64,
+    pub(super) offset: u64,
     /// End of what it wrote while no daemon was there; `None` once acpd has read up to there.
-    pub(crate) catch_up: Option<u64>,
+    pub(super) catch_up: Option<u64>,
     /// [`crate::input::HostEvent::Lost`] came: acpd could not take it over.
-    pub(crate) lost: bool,
+    pub(super) lost: bool,
     /// The last [`crate::input::ToHost::Lease`] that was sent: whether it is busy.
-    pub(crate) leased: Option<bool>,
+    pub(super) leased: Option<bool>,
     /// When this daemon began to make it.
-    pub(crate) made: Option<Time>,
-    pub(crate) ready_since: Option<Time>,
+    pub(super) made: Option<Time>,
+    pub(super) ready_since: Option<Time>,
     /// From when on its credentials are too old.
     pub(crate) stale_from: Option<Time>,
     /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
-    pub(crate) exited: Option<Time>,
+    pub(super) exited: Option<Time>,
     /// Repetition of the last login for this process.
-    pub(crate) login: LoginRepeat,
+    pub(super) login: LoginRepeat,
     /// How often it was sent SIGKILL.
-    pub(crate) kills: u32,
+    pub(super) kills: u32,
     /// Remaining processes, as clients were told.
-    pub(crate) leftovers: Option<String>,
+    pub(super) leftovers: Option<String>,
     pub(crate) outbox: Outbox,
 }
 
@@ -202,7 +202,7 @@ impl Host {
     }
 
     /// A process of the last daemon, not spoken with yet.
-    pub(crate) fn recovered(state: &HostState) -> Host {
+    pub(super) fn recovered(state: &HostState) -> Host {
         let row = &state.row;
         Host {
             pid: (row.pid != 0).then_some(row.pid),
@@ -301,8 +301,48 @@ impl Slot {
         Slot { profile, dedicated, since: now, ..Slot::default() }
     }
 
+    pub(crate) fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    /// The only session of this slot, for profiles that do not share a process.
+    pub(crate) fn dedicated(&self) -> Option<SessionKey> {
+        self.dedicated
+    }
+
+    pub(crate) fn since(&self) -> Time {
+        self.since
+    }
+
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Client extensions that the process has heard of.
+    pub(crate) fn offer(&self) -> Option<&str> {
+        self.client_meta.as_deref()
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        self.state == State::Queued
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self.state, State::Stopping { .. })
+    }
+
+    /// Returns whether it stops because it ignored a cancel.
+    pub(crate) fn is_wedged(&self) -> bool {
+        matches!(self.state, State::Stopping { why: StopWhy::Wedged, .. })
+    }
+
+    /// Returns whether it was given up because it failed again and again.
+    pub(crate) fn is_crash_loop(&self) -> bool {
+        self.state == State::Failed(Reason::AgentCrashLoop)
+    }
+
     /// The end of a sentence that tells why the last start failed.
-    pub(crate) fn what_it_printed(&self) -> String {
+    pub(super) fn what_it_printed(&self) -> String {
         let printed = self.printed.as_ref();
         printed.map(|line| format!("; it printed `{line}`")).unwrap_or_default()
     }
@@ -311,7 +351,7 @@ impl Slot {
         self.host.as_ref()
     }
 
-    pub(crate) fn host_mut(&mut self) -> Option<&mut Host> {
+    pub(super) fn host_mut(&mut self) -> Option<&mut Host> {
         self.host.as_mut()
     }
 
@@ -321,11 +361,6 @@ impl Slot {
 
     pub(super) fn take(&mut self) -> Option<Host> {
         self.host.take()
-    }
-
-    /// Returns whether a client waits for the process.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.waiting.is_empty() || !self.watchers.is_empty()
     }
 
     /// Returns whether it stops to be restarted with fresh credentials.
@@ -364,17 +399,17 @@ impl Slot {
         self.host.as_ref()?.leftovers.as_deref()
     }
 
-    pub(crate) fn forgive(&mut self) {
+    pub(super) fn forgive(&mut self) {
         self.failures = Failures::default();
     }
 
     /// A run that was good for long enough has crashed: that is all that counts.
-    pub(crate) fn crashed_after_a_good_run(&mut self, now: Time) {
+    pub(super) fn crashed_after_a_good_run(&mut self, now: Time) {
         self.failures = Failures { at: VecDeque::from([now]), in_a_row: 0 };
     }
 
     /// Counts a crash or a failed start.
-    pub(crate) fn failed(&mut self, now: Time, window: u64) -> Failed {
+    pub(super) fn failed(&mut self, now: Time, window: u64) -> Failed {
         let Failures { at, in_a_row } = &mut self.failures;
         at.push_back(now);
         while at.front().is_some_and(|at| now.since(*at) > window) {
@@ -385,7 +420,7 @@ impl Slot {
     }
 
     /// How often it has failed since the last run that was good for long enough.
-    pub(crate) fn failures(&self) -> u32 {
+    pub(super) fn failures(&self) -> u32 {
         self.failures.in_a_row
     }
 

@@ -21,12 +21,13 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::{Fault, in_words};
 use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency, duration};
-use crate::input::{Effect, SpawnError, StopStep, ToHost};
+use crate::input::{Adopt, Effect, SpawnError, StopStep, ToHost};
 use crate::offer::copy;
 use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
 use crate::profile::{Config, Profile, Sharing};
+use crate::record::snapshot::HostState;
 use crate::record::{AgentRow, Desired, Record};
 use crate::timers::Timer;
 
@@ -105,6 +106,45 @@ impl Processes {
     pub(crate) fn dedicate(&mut self, cx: &mut Cx<'_>, id: SlotId, key: SessionKey) {
         self.slot_mut(id).dedicated = Some(key);
         self.save(id, cx.out);
+    }
+
+    /// Makes the slot of a process of the last daemon, which is to be taken over.
+    pub(crate) fn recover(&mut self, cx: &mut Cx<'_>, state: &HostState) -> SlotId {
+        let row = &state.row;
+        let id = match row.session {
+            Some(session) => self.add(&row.agent, Some(session), cx.now),
+            None => self.shared(&row.agent, cx.now),
+        };
+        let Profile { start_timeout, credentials_ttl: ttl, .. } = *self.profile(id, cx.config);
+        // Processes with an unknown answer to `initialize` count as having heard the same.
+        let client_meta = self.known(&row.agent).row.client_meta.clone();
+        let slot = self.slot_mut(id);
+        slot.client_meta = client_meta;
+        slot.state = match (row.pid, row.ready) {
+            (_, Some(_)) => State::Ready,
+            (0, None) => State::Starting,
+            (_, None) => State::Initializing,
+        };
+        slot.since = row.ready.unwrap_or(cx.now);
+        slot.reason = Some("being taken over from the last daemon".to_owned());
+        for (session, line) in &state.parked {
+            slot.parked.entry(session.clone()).or_default().push(line.clone());
+        }
+        let mut host = Host::recovered(state);
+        // The credentials are at least as old as the process.
+        host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
+        self.put(id, host);
+        cx.timers.set(Timer::Slot(id), cx.now.after(start_timeout));
+        cx.out.effects.push(Effect::Adopt(Adopt {
+            host: row.host,
+            agent: row.agent.clone(),
+            pid: row.pid,
+            start: row.start,
+            offset: state.offset,
+            inside: state.inside,
+            chunks: state.outbox.iter().map(|(chunk, line)| (*chunk, line.clone())).collect(),
+        }));
+        id
     }
 
     /// Makes sure that a process is running or on its way, as far as the asker may.

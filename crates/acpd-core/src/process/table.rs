@@ -15,10 +15,10 @@ use crate::auth::{Logins, login_hint};
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::{Fault, about_agent};
-use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
+use crate::ids::{HostId, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::process::Demand;
-use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy, Waiting};
+use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy};
 use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
 use crate::timers::{Timer, Timers};
@@ -75,19 +75,15 @@ impl Processes {
         }
     }
 
-    pub(crate) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
+    pub(super) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(&id)?;
         mark(&mut self.changed, &slot.profile);
         Some(slot)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SlotId, &mut Slot)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SlotId, &mut Slot)> {
         self.slots.values().for_each(|slot| mark(&mut self.changed, &slot.profile));
         self.slots.iter_mut().map(|(id, slot)| (*id, slot))
-    }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.iter_mut().map(|(_, slot)| slot)
     }
 
     pub(crate) fn of_profile(&self, profile: &str) -> Vec<SlotId> {
@@ -102,7 +98,7 @@ impl Processes {
         shared.unwrap_or_else(|| self.add(profile, None, now))
     }
 
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         profile: &str,
         dedicated: Option<SessionKey>,
@@ -116,7 +112,7 @@ impl Processes {
     }
 
     /// A slot without a process is not needed any more.
-    pub(crate) fn remove(&mut self, id: SlotId) {
+    fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.slots.remove(&id) {
             mark(&mut self.changed, &slot.profile);
         }
@@ -131,7 +127,7 @@ impl Processes {
         self.by_host.values().map(|id| &self[id])
     }
 
-    pub(crate) fn put(&mut self, id: SlotId, host: Host) {
+    pub(super) fn put(&mut self, id: SlotId, host: Host) {
         self.by_host.insert(host.id, id);
         if let Some(slot) = self.get_mut(id) {
             slot.put(host);
@@ -139,7 +135,7 @@ impl Processes {
     }
 
     /// A process is gone; what was known of it, and of which slot it was.
-    pub(crate) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
+    pub(super) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
         let id = self.by_host.remove(&host)?;
         self.get_mut(id)?.take().map(|host| (id, host))
     }
@@ -172,6 +168,21 @@ impl Processes {
         out.records.push(Record::Agent(row.clone()));
     }
 
+    /// Remembers whether a person wants an agent to run.
+    pub(crate) fn set_desired(&mut self, profile: &str, desired: Desired, out: &mut Batch) {
+        if self.known(profile).row.desired != desired {
+            self.edit_known(profile, |row| row.desired = desired, out);
+        }
+    }
+
+    /// An agent gets another chance to do what it promised.
+    pub(crate) fn forget_lies(&mut self, profile: &str, out: &mut Batch) {
+        if !self.known(profile).lies().is_empty() {
+            self.known_mut(profile).forget_lies();
+            self.edit_known(profile, |_| {}, out);
+        }
+    }
+
     /// The profiles of which something may have changed since this was asked last.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<String> {
         take(&mut self.changed)
@@ -191,16 +202,6 @@ impl Processes {
     /// Number of slots that wait for a place to start.
     pub(crate) fn waiting_to_start(&self) -> usize {
         self.values().filter(|slot| slot.state == State::Queued).count()
-    }
-
-    /// Takes the requests that wait until the process is usable.
-    pub(crate) fn take_waiting(&mut self, id: SlotId) -> Vec<Waiting> {
-        take(&mut self.slot_mut(id).waiting)
-    }
-
-    /// Takes the clients that wait for a start or a stop.
-    pub(crate) fn take_watchers(&mut self, id: SlotId) -> Vec<Requester> {
-        take(&mut self.slot_mut(id).watchers)
     }
 
     pub(super) fn queue_is_empty(&self) -> bool {
@@ -255,7 +256,7 @@ impl Processes {
 }
 
 impl Processes {
-    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+    pub(super) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
         self.get_mut(id).expect("slots are never removed while something refers to them")
     }
 

@@ -252,7 +252,7 @@ impl Hub {
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
     pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.config.profile(name);
-        let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile == name).collect();
+        let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile() == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host().is_some()));
         let shown = shown.or_else(|| slots.first());
@@ -281,7 +281,7 @@ impl Hub {
             name: name.into(),
             title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
-            since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
+            since: shown.map_or(self.config.daemon.since, |agent| agent.since().0),
             reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
@@ -368,27 +368,21 @@ impl Hub {
     }
 
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&slot].profile().to_owned();
         self.send_status(to, StatusPart::Agent(profile), None, out);
-    }
-
-    fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {
-        if self.processes.known(agent).row.desired != desired {
-            self.processes.edit_known(agent, |row| row.desired = desired, out);
-        }
     }
 
     fn agent_start(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
-        self.set_desired(&agent, Desired::Up, out);
+        self.processes.set_desired(&agent, Desired::Up, out);
         let slot = self.processes.shared(&agent, self.now);
         self.need_agent(slot, Asker::Person, out)?;
         self.check_idle(slot, out);
         if self.processes[&slot].is_up() {
             self.answer_agent(to, slot, out);
         } else {
-            self.slot_mut(slot).watchers.push(to.clone());
+            self.processes.watch(slot, to.clone());
         }
         Ok(())
     }
@@ -396,7 +390,7 @@ impl Hub {
     fn agent_stop(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
-        self.set_desired(&agent, Desired::Down, out);
+        self.processes.set_desired(&agent, Desired::Down, out);
         let shared = self.processes.shared(&agent, self.now);
         for slot in self.processes.of_profile(&agent) {
             for key in self.sessions.of_slot(slot) {
@@ -410,7 +404,7 @@ impl Hub {
         }
         if self.processes[&shared].host().is_some() {
             self.processes.may_start(shared)?;
-            self.slot_mut(shared).watchers.push(to.clone());
+            self.processes.watch(shared, to.clone());
         } else {
             self.answer_agent(to, shared, out);
         }
@@ -427,14 +421,11 @@ impl Hub {
             }
         }
         if self.processes.known(&agent).row.desired == Desired::Down {
-            self.set_desired(&agent, Desired::OnDemand, out);
+            self.processes.set_desired(&agent, Desired::OnDemand, out);
         }
         let shared = self.processes.shared(&agent, self.now);
         // The user wants another try, and the agent may have the session again.
-        if !self.processes.known(&agent).lies().is_empty() {
-            self.processes.known_mut(&agent).forget_lies();
-            self.processes.edit_known(&agent, |_| {}, out);
-        }
+        self.processes.forget_lies(&agent, out);
         for slot in self.processes.of_profile(&agent) {
             for key in self.sessions.of_slot(slot) {
                 if self.session(key).row.rest == Dormant::Lost {
@@ -463,7 +454,7 @@ impl Hub {
         if self.processes[&shared].host().is_none() {
             self.need_agent(shared, Asker::Person, out)?;
         }
-        self.slot_mut(shared).watchers.push(to.clone());
+        self.processes.watch(shared, to.clone());
         Ok(())
     }
 

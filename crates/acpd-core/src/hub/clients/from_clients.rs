@@ -32,7 +32,7 @@ use crate::mcp::client_servers::{CallEnd, MESSAGE};
 use crate::mcp::put_names;
 use crate::offer::offer;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
-use crate::process::slot::{Asker, WaitFor, Waiting};
+use crate::process::slot::{Asker, Slot, WaitFor, Waiting};
 use crate::profile::Profile;
 use crate::record::Dormant;
 use crate::requests::purpose::{Directory, NewSession, Purpose};
@@ -406,9 +406,7 @@ impl Hub {
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
-        let agents = self.processes.values_mut();
-        let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
-        if for_agent.count() > 0 || self.clients.forget_naming(to) {
+        if self.processes.forget_waiting(to) || self.clients.forget_naming(to) {
             return true;
         }
         let sessions = self.sessions.values_mut();
@@ -503,11 +501,8 @@ impl Hub {
     /// Returns whether its `initialize` was answered, or waits for the agent. A failed one may be
     /// repeated.
     fn is_initialized(&self, client: ClientId) -> bool {
-        let waits = |waiting: &Waiting| {
-            waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
-        };
         self.clients.get(&client).is_some_and(|client| client.initialized)
-            || self.processes.values().any(|agent| agent.waiting.iter().any(waits))
+            || self.processes.is_initializing(client)
     }
 
     /// The agent's own result, with what acpd adds to every agent.
@@ -562,7 +557,7 @@ impl Hub {
         if self.processes[&slot].is_up() {
             self.serve_waiting(slot, waiting, out);
         } else {
-            self.slot_mut(slot).waiting.push(waiting);
+            self.processes.wait(slot, waiting);
         }
         Ok(())
     }
@@ -581,7 +576,7 @@ impl Hub {
         }
         match what {
             WaitFor::Initialize => {
-                let profile = self.processes[&slot].profile.clone();
+                let profile = self.processes[&slot].profile().to_owned();
                 self.send_initialized(&to, &profile, out);
             }
             WaitFor::New(ref new) if new.directory != Directory::There => {
@@ -600,7 +595,7 @@ impl Hub {
             WaitFor::Relay { ref method, .. }
                 if changes_login(method) && self.is_logging_in(slot) =>
             {
-                self.slot_mut(slot).waiting.push(Waiting { to, what });
+                self.processes.wait(slot, Waiting { to, what });
             }
             WaitFor::Relay { method, line } => {
                 let params = locate(&line, &["params"]).filter(|_| method == "authenticate");
@@ -702,15 +697,15 @@ impl Hub {
     /// Returns whether a session that is being made will have this name.
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
         let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
-        let slots = self.processes.values().filter(|slot| slot.profile == agent);
-        let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
+        let slots = self.processes.values().filter(|slot| slot.profile() == agent);
+        let waits = slots.flat_map(Slot::waiting).any(|waiting| match &waiting.what {
             WaitFor::New(new) => takes(new),
             WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
         });
         waits
             || self.requests.new_sessions().any(|(host, new)| {
                 let slot = self.processes.slot_of(host).filter(|_| takes(new));
-                slot.is_some_and(|id| self.processes[&id].profile == agent)
+                slot.is_some_and(|id| self.processes[&id].profile() == agent)
             })
     }
 }

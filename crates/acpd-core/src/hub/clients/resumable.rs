@@ -211,9 +211,7 @@ impl Hub {
         for session in self.sessions.values_mut() {
             session.waiting.retain(|relayed| relayed.to.client != client);
         }
-        for agent in self.processes.values_mut() {
-            agent.waiting.retain(|waiting| waiting.to.client != client);
-        }
+        self.processes.forget_client(client);
         if !self.timers.is_set(Timer::Resumable) {
             self.wait_for_clients();
         }

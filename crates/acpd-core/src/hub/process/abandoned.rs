@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId, duration};
 use crate::input::Batch;
-use crate::process::slot::{State as AgentState, StopWhy};
+use crate::process::slot::StopWhy;
 use crate::timers::Timer;
 
 impl Hub {
@@ -51,7 +51,7 @@ impl Hub {
     pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
         let host = self.requests.get(ask).map(|asked| asked.host);
         let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
-        if matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
+        if self.processes[&slot].is_stopping() {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);

@@ -181,7 +181,7 @@ impl Hub {
     ) {
         let session = session.and_then(|key| self.sessions.get(&key));
         out.effects.push(Effect::Failure {
-            agent: self.processes[&slot].profile.clone(),
+            agent: self.processes[&slot].profile().to_owned(),
             session: session.map(|session| session.row.public_id.clone()),
             what: what.to_owned(),
             code,

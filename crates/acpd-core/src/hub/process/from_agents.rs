@@ -231,7 +231,7 @@ impl Hub {
             ("_auth/status_update", Some(told)) => self.account_told(process.slot, told, out),
             _ => {}
         }
-        let profile = self.processes[&process.slot].profile.clone();
+        let profile = self.processes[&process.slot].profile().to_owned();
         self.forward_to_profile(&profile, line, out);
     }
 

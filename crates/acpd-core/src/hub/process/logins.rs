@@ -14,7 +14,7 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::params::read;
 use crate::process::logins::Activity;
-use crate::process::slot::{Asker, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, StopWhy};
 use crate::record::Dormant;
 use crate::requests::purpose::Purpose;
 use crate::session::State;
@@ -120,9 +120,9 @@ impl Hub {
         self.login_found(&agent, AuthSource::Login, out);
         let slot = self.processes.shared(&agent, self.now);
         let there = &self.processes[&slot];
-        if there.state == AgentState::Queued || (there.host().is_some() && !there.is_up()) {
+        if there.is_queued() || (there.host().is_some() && !there.is_up()) {
             self.processes.may_start(slot)?;
-            self.slot_mut(slot).watchers.push(to.clone());
+            self.processes.watch(slot, to.clone());
         } else {
             self.answer_agent(to, slot, out);
         }

@@ -27,10 +27,6 @@ impl Hub {
         self.processes.profile(id, &self.config)
     }
 
-    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
-        self.processes.slot_mut(id)
-    }
-
     pub(crate) fn demand(&self, id: SlotId) -> Demand {
         Demand { urgency: self.sessions.urgency_of(id), ending: self.shutdown.is_begun() }
     }
@@ -59,7 +55,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         self.check_stays()?;
-        let profile = &self.processes[&id].profile;
+        let profile = self.processes[&id].profile();
         if !self.config.agents.contains_key(profile) {
             return Err(self.unknown_agent(profile));
         }
@@ -106,10 +102,10 @@ impl Hub {
     /// The offer of the client that a process is started for.
     fn offer_for(&self, id: SlotId) -> Option<String> {
         let slot = &self.processes[&id];
-        if let Some(session) = slot.dedicated.and_then(|key| self.sessions.get(&key)) {
+        if let Some(session) = slot.dedicated().and_then(|key| self.sessions.get(&key)) {
             return session.row.client_meta.clone();
         }
-        let mut waiting = slot.waiting.iter();
+        let mut waiting = slot.waiting().iter();
         if let Some(client) = waiting.find_map(|waiting| self.clients.get(&waiting.to.client)) {
             return client.offer.clone();
         }
@@ -124,7 +120,7 @@ impl Hub {
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
-            None => self.processes[&slot].client_meta.clone(),
+            None => self.processes[&slot].offer().map(str::to_owned),
         }
     }
 
@@ -227,7 +223,7 @@ impl Hub {
 
     /// Refuses the requests that wait for the process itself. Its answer to `initialize` may be known without it.
     pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
-        let profile = self.processes[&id].profile.clone();
+        let profile = self.processes[&id].profile().to_owned();
         let watchers = self.processes.take_watchers(id);
         let waiting = self.processes.take_waiting(id);
         for requester in watchers {
@@ -333,7 +329,7 @@ impl Hub {
 
     fn is_used(&self, id: SlotId) -> bool {
         let slot = &self.processes[&id];
-        !slot.waiting.is_empty()
+        !slot.waiting().is_empty()
             || slot.host().is_some_and(|host| self.requests.is_working(host.id))
             || self.processes.stays_up(id)
             || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
@@ -367,7 +363,7 @@ impl Hub {
 
     /// Returns whether the session of a dedicated slot was never made or is deleted.
     fn is_orphan(&self, id: SlotId) -> bool {
-        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
+        self.processes[&id].dedicated().is_some_and(|key| !self.sessions.contains_key(&key))
     }
 
     /// A dedicated slot goes with its session and its process.

@@ -69,7 +69,7 @@ impl Hub {
         if cancelled {
             return self.free_asker(ask, slot, out);
         }
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&slot].profile().to_owned();
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
@@ -114,7 +114,7 @@ impl Hub {
         let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
-        let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile);
+        let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile());
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
         self.forget_questions_about(&Id::issued(ask), out);

@@ -54,7 +54,7 @@ impl Hub {
         let row = open.session.map(|key| &self.session(key).row);
         let profile = || {
             let slot = self.processes.slot_of(open.host()?)?;
-            Some(self.processes[&slot].profile.clone())
+            Some(self.processes[&slot].profile().to_owned())
         };
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
         Some(InteractionInfo {

@@ -64,7 +64,7 @@ impl Hub {
         let session = row.session.and_then(|key| self.sessions.get(&key));
         let session = session.filter(|session| session.row.host == Some(row.host));
         let place = session.map(|session| {
-            let agent = &self.processes[&session.slot].profile;
+            let agent = self.processes[&session.slot].profile();
             workplace(session, &self.clients, self.config.profile(agent).services)
         });
         let events = self.services.recover(&mut cx!(self, out), place.as_ref(), row);

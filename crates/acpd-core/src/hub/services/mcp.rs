@@ -78,7 +78,7 @@ impl Hub {
         params: &mut Bytes,
         left_out: &mut Vec<String>,
     ) -> (Brought, Bytes) {
-        let profile = &self.processes[&slot].profile;
+        let profile = self.processes[&slot].profile();
         let agent = mcp_agent(&self.processes, &self.config, profile);
         left_out.clear();
         if let Some(given) = list(params) {
@@ -122,7 +122,7 @@ impl Hub {
         let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
         let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
         let session = &self.sessions[&key];
-        let profile = &self.processes[&session.slot].profile;
+        let profile = self.processes[&session.slot].profile();
         let opened = OpenedSession {
             key,
             agent: mcp_agent(&self.processes, &self.config, profile),

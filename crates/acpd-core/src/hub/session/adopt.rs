@@ -31,7 +31,7 @@ use crate::mcp::put_names;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::{Record, Replayable, SessionRow, Used};
+use crate::record::{Replayable, SessionRow, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
@@ -110,7 +110,7 @@ impl Hub {
         result: Option<&RawValue>,
         out: &mut Batch,
     ) {
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&slot].profile().to_owned();
         self.answer_list(to, &profile, wanted, result, out);
     }
 
@@ -243,9 +243,9 @@ impl Hub {
     /// Returns whether a process of a deleted session still exists.
     fn winds_up(&self, profile: &str) -> bool {
         self.processes.values().any(|agent| {
-            let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
+            let of = agent.dedicated().filter(|key| *key != SessionKey::UNMADE);
             let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
-            agent.profile == profile && agent.host().is_some() && gone
+            agent.profile() == profile && agent.host().is_some() && gone
         })
     }
 
@@ -262,7 +262,7 @@ impl Hub {
 
     /// Asks the agent for a session, now that it runs.
     pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption, out: &mut Batch) {
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&slot].profile().to_owned();
         // Open requests for the session may have become acpd's while this waited.
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key, out);
@@ -277,7 +277,7 @@ impl Hub {
         if self.works_on(slot, &adoption.id) {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
-            return self.slot_mut(slot).waiting.push(waiting);
+            return self.processes.wait(slot, waiting);
         }
         if adoption.directory != Directory::There {
             let to = adoption.openers[0].to.clone();
@@ -424,7 +424,7 @@ impl Hub {
             directory: Directory::There,
             fork: None,
         };
-        let profile = self.processes[&process.slot].profile.clone();
+        let profile = self.processes[&process.slot].profile().to_owned();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();
         let key = self.adopt_new(process.slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.

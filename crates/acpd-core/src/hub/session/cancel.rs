@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Batch;
-use crate::process::slot::{State as AgentState, StopWhy};
+use crate::process::slot::StopWhy;
 use crate::session::turn::Cancel;
 use crate::session::work::{WorkEffect, WorkEvent};
 use crate::timers::Timer;
@@ -93,7 +93,7 @@ impl Hub {
         if self.processes[&slot].host().is_none() {
             return;
         }
-        let stops = matches!(self.processes[&slot].state, AgentState::Stopping { .. });
+        let stops = self.processes[&slot].is_stopping();
         let running = self.session_mut(key).running.as_mut();
         let effect = running.and_then(|running| running.step(WorkEvent::Overdue { stops }));
         if effect == Some(WorkEffect::StopProcess) {

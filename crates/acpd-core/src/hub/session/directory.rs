@@ -33,8 +33,8 @@ impl Hub {
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         let question = self.ids.issue();
         *directory = Directory::Asked(question);
-        let (agent, cwd) = (self.processes[&slot].profile.clone(), cwd.to_owned());
-        self.slot_mut(slot).waiting.push(waiting);
+        let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
+        self.processes.wait(slot, waiting);
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
@@ -53,14 +53,7 @@ impl Hub {
             }
             return;
         }
-        let asked = |waiting: &mut Waiting| {
-            let directory = waiting.what.directory();
-            directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
-        };
-        let found = self
-            .processes
-            .iter_mut()
-            .find_map(|(slot, agent)| Some((slot, agent.waiting.extract_if(.., asked).next()?)));
+        let found = self.processes.take_waiting_for(question);
         let Some((slot, mut waiting)) = found else { return };
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         if exists {
@@ -71,7 +64,7 @@ impl Hub {
                 self.refuse(&waiting.to, &fault, out);
             } else {
                 // The process has begun to stop since; the next one continues.
-                self.slot_mut(slot).waiting.push(waiting);
+                self.processes.wait(slot, waiting);
             }
         } else {
             let fault = missing(cwd).hint("make it, or choose another directory");

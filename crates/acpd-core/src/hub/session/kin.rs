@@ -5,7 +5,7 @@ use acpd_api::{Parent, Reason};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::process::slot::WaitFor;
+use crate::process::slot::{Slot, WaitFor};
 use crate::requests::purpose::NewSession;
 use crate::session::kin::Kin;
 
@@ -47,7 +47,7 @@ impl Hub {
     /// Sessions that are being made for this one.
     fn being_made_for(&self, parent: &Parent) -> usize {
         let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
-        let waiting = self.processes.values().flat_map(|slot| &slot.waiting);
+        let waiting = self.processes.values().flat_map(Slot::waiting);
         let waiting = waiting.filter(|waiting| match &waiting.what {
             WaitFor::New(new) => is_its(new),
             WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,

@@ -71,7 +71,7 @@ impl Hub {
         }
         let new = NewSession { params: undeclared(&new.params), ..new };
         let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-        self.slot_mut(slot).waiting.push(waiting);
+        self.processes.wait(slot, waiting);
     }
 
     /// A session that the agent has made belongs to acpd and to its client.
@@ -124,7 +124,7 @@ impl Hub {
         agent_id: &str,
         out: &mut Batch,
     ) -> SessionKey {
-        let agent = self.processes[&slot].profile.clone();
+        let agent = self.processes[&slot].profile().to_owned();
         let key = self.sessions.next_key();
         // Some agents count from 0 after each start: the second "0" gets another public id.
         let taken = self.sessions.is_taken(&agent, agent_id);
@@ -169,7 +169,7 @@ impl Hub {
         out.durable = true;
         let held_since = self.now;
         let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
-        if self.processes[&slot].dedicated.is_some() {
+        if self.processes[&slot].dedicated().is_some() {
             self.processes.dedicate(&mut cx!(self, out), slot, key);
         }
         self.sessions.insert(session);

@@ -17,7 +17,7 @@ use crate::hub::session::cancel::{by_user, cancelled};
 use crate::hub::session::usage::tokens_of;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::process::slot::{State as AgentState, StopWhy};
+use crate::process::slot::StopWhy;
 use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnStage};
 use crate::session::Session;
 use crate::session::limit::over;
@@ -108,7 +108,7 @@ impl Hub {
     ) -> PromptEnd {
         let answered = self.read_prompt_answer(key, answer, out);
         let slot = self.session(key).slot;
-        let stops = matches!(self.processes[&slot].state, AgentState::Stopping { .. });
+        let stops = self.processes[&slot].is_stopping();
         let running = self.session_mut(key).running.as_mut();
         match running.map(|running| running.end(WorkEvent::Ended { stops })) {
             Some(TurnEnd::Cancelled) => {
@@ -168,8 +168,8 @@ impl Hub {
     fn cut_off_fault(&self, key: SessionKey) -> Fault {
         let Session { slot, row, .. } = self.session(key);
         let agent = &self.processes[slot];
-        let why = agent.reason.as_deref().unwrap_or("it is being stopped");
-        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
+        let why = agent.reason().unwrap_or("it is being stopped");
+        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
         Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }
 
@@ -244,10 +244,7 @@ impl Hub {
             fault.data.reason = Reason::Interrupted;
         }
         let slot = self.session(key).slot;
-        let wedged = matches!(
-            self.processes[&slot].state,
-            AgentState::Stopping { why: StopWhy::Wedged, .. }
-        );
+        let wedged = self.processes[&slot].is_wedged();
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
         let undecided = self.processes.is_undecided(slot, chunk);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
