@@ -1,7 +1,8 @@
 //! Surroundings of a machine while it handles an input.
 
-use crate::ids::{IdSource, Time};
-use crate::input::Batch;
+use crate::event::EngineEvent;
+use crate::ids::{HostId, IdSource, Time};
+use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::timers::Timers;
 
@@ -13,4 +14,22 @@ pub(crate) struct Cx<'a> {
     pub(crate) ids: &'a mut IdSource,
     pub(crate) timers: &'a mut Timers,
     pub(crate) out: &'a mut Batch,
+    /// Reports to others, in order.
+    pub(crate) events: Vec<EngineEvent>,
+}
+
+impl Cx<'_> {
+    pub(crate) fn report(&mut self, event: EngineEvent) {
+        self.events.push(event);
+    }
+
+    /// Adds an effect, after the reactions to all events so far.
+    pub(crate) fn send(&mut self, effect: Effect) {
+        self.report(EngineEvent::Sent(effect));
+    }
+
+    /// Adds an order to a process, as [`Cx::send`] does.
+    pub(crate) fn order(&mut self, host: HostId, order: ToHost) {
+        self.send(Effect::Host(host, order));
+    }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
-use crate::input::{Effect, StopStep, ToHost};
+use crate::input::Effect;
 
 /// A line for a process, such as the one that has asked.
 #[derive(Debug)]
@@ -72,15 +72,4 @@ pub(crate) enum EngineEvent {
     ProcessStopped(SlotId),
     /// There will be no process: what waits for it is refused, and nothing wants it back.
     ProcessGivenUp { slot: SlotId, fault: Fault },
-}
-
-impl EngineEvent {
-    /// An order to a process or its shim.
-    pub(crate) fn to_host(host: HostId, order: ToHost) -> EngineEvent {
-        EngineEvent::Sent(Effect::Host(host, order))
-    }
-
-    pub(crate) fn stop(host: HostId, step: StopStep) -> EngineEvent {
-        EngineEvent::to_host(host, ToHost::Stop(step))
-    }
 }

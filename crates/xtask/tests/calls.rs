@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Expr, FnArg, ImplItemFn, ItemFn, ItemImpl, ItemStruct, Pat, ReturnType, Type};
+use syn::{Expr, FnArg, ImplItemFn, ItemFn, ItemImpl, ItemStruct, Pat, ReturnType, Token, Type};
 use xtask::workspace;
 
 /// Largest number of files of acpd-core that call each other in a circle. It may only fall.
@@ -271,6 +272,19 @@ impl Visit<'_> for Caller<'_> {
         if let Some(file) = file {
             self.call(&file);
         }
+    }
+
+    /// `step!(hub.machine.method(..), out)` calls the method, and the hub's reactions.
+    fn visit_macro(&mut self, called: &syn::Macro) {
+        if !called.path.is_ident("step") {
+            return;
+        }
+        let arguments = called.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+        for argument in arguments.expect("expressions") {
+            self.visit_expr(&argument);
+        }
+        let reactions = self.method("Hub", "route").map(|method| method.file.clone());
+        self.call(&reactions.expect("the reactions to events"));
     }
 
     fn visit_use_tree(&mut self, tree: &syn::UseTree) {

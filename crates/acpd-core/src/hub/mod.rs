@@ -10,8 +10,20 @@ macro_rules! cx {
             ids: &mut $hub.ids,
             timers: &mut $hub.timers,
             out: $out,
+            events: Vec::new(),
         }
     };
+}
+
+/// Lets a machine handle an input, and the others react to its events. Returns what its method returns.
+macro_rules! step {
+    ($hub:ident.$machine:ident.$method:ident($($argument:expr),* $(,)?), $out:ident) => {{
+        let mut cx = cx!($hub, $out);
+        let result = $hub.$machine.$method(&mut cx, $($argument),*);
+        let events = cx.events;
+        $hub.route(events, $out);
+        result
+    }};
 }
 
 mod clients;
@@ -141,33 +153,34 @@ impl Hub {
     }
 
     fn on_host(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
-        let (processes, cx) = (&mut self.processes, &mut cx!(self, out));
-        let events = match event {
+        match event {
             HostEvent::CredentialsGood { left } => {
-                return processes.on_credentials_good(host, cx.now.after(left));
+                self.processes.on_credentials_good(host, self.now.after(left));
             }
-            HostEvent::Started { pid, start } => processes.on_started(cx, host, pid, start),
-            HostEvent::Refused(error) => processes.on_refused(cx, host, error),
+            HostEvent::Started { pid, start } => {
+                step!(self.processes.on_started(host, pid, start), out);
+            }
+            HostEvent::Refused(error) => step!(self.processes.on_refused(host, error), out),
             HostEvent::Adopted { pid, start, end } => {
-                processes.on_adopted(cx, host, (pid, start), end)
+                step!(self.processes.on_adopted(host, (pid, start), end), out);
             }
-            HostEvent::Lost { reason } => processes.on_lost(cx, host, &reason),
+            HostEvent::Lost { reason } => step!(self.processes.on_lost(host, &reason), out),
             HostEvent::Output(frames) => {
                 for frame in frames {
                     self.on_host_line(host, frame, out);
                     self.settle(out);
                 }
-                return;
             }
-            HostEvent::Written { chunk } => return processes.on_written(host, chunk, out),
+            HostEvent::Written { chunk } => self.processes.on_written(host, chunk, out),
             HostEvent::ServersLeftOut { request, servers } => {
-                return self.on_servers_left_out(host, &request, servers, out);
+                self.on_servers_left_out(host, &request, servers, out);
             }
-            HostEvent::Exited { ending, stderr } => processes.on_exited(cx, host, &ending, &stderr),
-            HostEvent::Left(left) => processes.on_leftovers(cx, host, &left),
-            HostEvent::Gone => processes.on_gone(cx, host),
-        };
-        self.route(events, out);
+            HostEvent::Exited { ending, stderr } => {
+                step!(self.processes.on_exited(host, &ending, &stderr), out);
+            }
+            HostEvent::Left(left) => step!(self.processes.on_leftovers(host, &left), out),
+            HostEvent::Gone => step!(self.processes.on_gone(host), out),
+        }
     }
 
     /// Does what the last line, or another event, has made possible.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use acp_wire::{ErrorObject, build};
 use acpd_api::{Empty, Environment, Reason, method};
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::Requester;
@@ -57,9 +58,7 @@ impl Hub {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
                 if self.processes[&slot].host().is_none() {
-                    let reason = Reason::ShuttingDown;
-                    let given_up = self.processes.give_up(slot, reason, &self.config);
-                    self.route(vec![given_up], out);
+                    step!(self.processes.give_up(slot, Reason::ShuttingDown), out);
                 }
             }
         }

@@ -29,39 +29,32 @@ const NAMED: usize = 3;
 
 impl Processes {
     /// Processes remain of a run that got SIGKILL again and again.
-    pub(crate) fn on_leftovers(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        left: &[LeftProcess],
-    ) -> Vec<EngineEvent> {
-        let Some(id) = self.slot_of(host) else { return Vec::new() };
+    pub(crate) fn on_leftovers(&mut self, cx: &mut Cx<'_>, host: HostId, left: &[LeftProcess]) {
+        let Some(id) = self.slot_of(host) else { return };
         let slot = &self[&id];
         let is_killed = matches!(slot.state, State::Stopping { stage: Stage::Kill, .. });
         let leftovers = described(left);
         if !is_killed || slot.leftovers() == Some(&leftovers) {
-            return Vec::new();
+            return;
         }
-        let mut events = Vec::new();
         if slot.host().is_some_and(|host| host.exited.is_none()) {
             // The process got SIGKILL and sends nothing any longer, so no request waits for it.
-            events = self.on_exited(cx, host, "was killed (SIGKILL)", "");
+            self.on_exited(cx, host, "was killed (SIGKILL)", "");
         }
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.leftovers = Some(leftovers);
         }
-        events.push(self.state_notice(id));
-        events.push(EngineEvent::Sent(Effect::Failure {
+        self.notify_state(cx, id);
+        cx.send(Effect::Failure {
             agent: self[&id].profile.clone(),
             session: None,
             what: "what is left of its last run does not end".to_owned(),
             code: None,
-        }));
+        });
         // Prompts need not wait for processes whose end is unknown.
         let fault = self.fault(id, Reason::AgentLeftovers, cx.config);
-        events.push(EngineEvent::WaitersRefused { slot: id, fault });
-        events.push(EngineEvent::LeftoversFound);
-        events
+        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+        cx.report(EngineEvent::LeftoversFound);
     }
 
     /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
@@ -93,10 +86,12 @@ impl Processes {
     }
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
-    /// gone. Returns `None` if nothing is left.
-    pub(crate) fn leave_behind(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<Vec<EngineEvent>> {
-        let host = self[&id].host().filter(|host| host.leftovers.is_some())?.id;
-        Some(self.on_gone(cx, host))
+    /// gone. Returns whether there was something.
+    pub(crate) fn leave_behind(&mut self, cx: &mut Cx<'_>, id: SlotId) -> bool {
+        let host = self[&id].host().filter(|host| host.leftovers.is_some()).map(|host| host.id);
+        let Some(host) = host else { return false };
+        self.on_gone(cx, host);
+        true
     }
 
     /// The error for clients that wait for the end of the daemon, if nothing is left but what does not end.

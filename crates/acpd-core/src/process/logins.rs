@@ -21,7 +21,7 @@
 
 use acp_wire::acp::AuthMethod;
 use acp_wire::{ErrorObject, build, code, str_at};
-use acpd_api::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod, method};
+use acpd_api::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod, Reason, method};
 use serde_json::value::RawValue;
 
 use crate::auth::{Refusal, changes_login, forget_credentials, login_hint};
@@ -55,23 +55,17 @@ impl Processes {
         self.logins.state(profile)
     }
 
-    /// Changes the login of an agent. Returns the notification of that, if it is news.
-    fn set_auth(
-        &mut self,
-        cx: &mut Cx<'_>,
-        profile: &str,
-        state: AuthState,
-        source: AuthSource,
-    ) -> Option<EngineEvent> {
+    /// Changes the login of an agent, and notifies its clients if that is news.
+    fn set_auth(&mut self, cx: &mut Cx<'_>, profile: &str, state: AuthState, source: AuthSource) {
         if !self.logins.set(profile, state, source, cx.now, cx.out) {
-            return None;
+            return;
         }
         mark(&mut self.changed, profile);
         self.watch_login(profile, cx.config, cx.out);
         let notice =
             AuthChanged { agent: profile.into(), auth: self.auth_info(profile, cx.config) };
         let line = build::notification(method::AUTH_CHANGED, &notice);
-        Some(EngineEvent::AgentNotified { agent: profile.to_owned(), line })
+        cx.report(EngineEvent::AgentNotified { agent: profile.to_owned(), line });
     }
 
     /// Watches the files in which agents keep their logins.
@@ -138,11 +132,11 @@ impl Processes {
         method: &str,
         error: &ErrorObject,
         activity: Activity,
-    ) -> (Refusal, Vec<EngineEvent>) {
+    ) -> Refusal {
         match self.login_source(id, method, error, cx.config) {
-            None => (Refusal::Other, Vec::new()),
+            None => Refusal::Other,
             // A login that fails says only that this login failed.
-            Some(_) if method == "authenticate" => (Refusal::NeedsLogin, Vec::new()),
+            Some(_) if method == "authenticate" => Refusal::NeedsLogin,
             Some(source) => self.want_login(cx, id, source, &error.message, activity),
         }
     }
@@ -154,33 +148,29 @@ impl Processes {
         source: AuthSource,
         reason: &str,
         activity: Activity,
-    ) -> (Refusal, Vec<EngineEvent>) {
+    ) -> Refusal {
         let profile = self[&id].profile.clone();
         forget_credentials(&profile, cx.out);
-        let renewed = self.renew_credentials(cx, id, activity.is_at_work);
-        let renewed = renewed.or_else(|| self.repeat_login(id, activity.is_logging_in, cx.config));
-        if let Some(events) = renewed {
-            return (Refusal::Renewed, events);
+        if self.renew_credentials(cx, id, activity.is_at_work)
+            || self.repeat_login(cx, id, activity.is_logging_in)
+        {
+            return Refusal::Renewed;
         }
-        let mut events: Vec<_> = self.miss_login(cx, &profile, source).into_iter().collect();
+        self.miss_login(cx, &profile, source);
         if self[&id].is_up() {
             let is_news = self[&id].state != State::NeedsAuth;
-            events.extend(self.set_state(cx, id, State::NeedsAuth, Some(reason.to_owned())));
+            self.set_state(cx, id, State::NeedsAuth, Some(reason.to_owned()));
             if is_news {
-                events.push(EngineEvent::LoginWanted { slot: id, reason: reason.to_owned() });
+                cx.report(EngineEvent::LoginWanted { slot: id, reason: reason.to_owned() });
             }
         }
-        (Refusal::NeedsLogin, events)
+        Refusal::NeedsLogin
     }
 
-    fn miss_login(
-        &mut self,
-        cx: &mut Cx<'_>,
-        profile: &str,
-        source: AuthSource,
-    ) -> Option<EngineEvent> {
-        let state = self.logins.after_refusal(profile)?;
-        self.set_auth(cx, profile, state, source)
+    fn miss_login(&mut self, cx: &mut Cx<'_>, profile: &str, source: AuthSource) {
+        if let Some(state) = self.logins.after_refusal(profile) {
+            self.set_auth(cx, profile, state, source);
+        }
     }
 
     /// A process does not even answer `initialize` without a login. The next one comes with a login or the user's
@@ -191,84 +181,59 @@ impl Processes {
         id: SlotId,
         source: AuthSource,
         error: ErrorObject,
-    ) -> Vec<EngineEvent> {
+    ) {
         let profile = self[&id].profile.clone();
         let is_news = !self.logins.state(&profile).wants_login();
         forget_credentials(&profile, cx.out);
-        let mut events: Vec<_> = self.miss_login(cx, &profile, source).into_iter().collect();
+        self.miss_login(cx, &profile, source);
         if is_news {
             let reason = error.message.clone();
-            events.push(EngineEvent::LoginWanted { slot: id, reason });
+            cx.report(EngineEvent::LoginWanted { slot: id, reason });
         }
-        events.push(EngineEvent::StartWantsLogin { slot: id, error });
-        events
+        cx.report(EngineEvent::StartWantsLogin { slot: id, error });
     }
 
     /// A request worked, which may prove a login.
-    pub(crate) fn on_success(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        method: &str,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_success(&mut self, cx: &mut Cx<'_>, id: SlotId, method: &str) {
         let profile = self[&id].profile.clone();
         let offers_login = !self.logins_of(&profile, cx.config).is_empty();
-        match self.logins.after_success(&profile, method, offers_login) {
-            Some(state) => {
-                self.log_in(cx, &profile, state, AuthSource::Worked { method: method.into() })
-            }
-            None => Vec::new(),
+        if let Some(state) = self.logins.after_success(&profile, method, offers_login) {
+            self.log_in(cx, &profile, state, AuthSource::Worked { method: method.into() });
         }
     }
 
     /// An agent has a login, or needs none: what waited for one continues.
-    fn log_in(
-        &mut self,
-        cx: &mut Cx<'_>,
-        profile: &str,
-        state: AuthState,
-        source: AuthSource,
-    ) -> Vec<EngineEvent> {
-        let notice = self.set_auth(cx, profile, state, source);
-        notice.into_iter().chain([EngineEvent::LoginWorked(profile.to_owned())]).collect()
+    fn log_in(&mut self, cx: &mut Cx<'_>, profile: &str, state: AuthState, source: AuthSource) {
+        self.set_auth(cx, profile, state, source);
+        cx.report(EngineEvent::LoginWorked(profile.to_owned()));
     }
 
     /// A client's login worked, by this method.
-    pub(crate) fn on_login(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        method: Option<String>,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_login(&mut self, cx: &mut Cx<'_>, id: SlotId, method: Option<String>) {
         let profile = self[&id].profile.clone();
         forget_credentials(&profile, cx.out);
-        let events = self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
+        self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
         self.logins.set_method(&profile, method, cx.out);
         self.end_login_repeat(id);
-        events
     }
 
     /// A client's logout worked, for all who use the agent.
-    pub(crate) fn on_logout(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    pub(crate) fn on_logout(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let profile = self[&id].profile.clone();
-        let notice = self.set_auth(cx, &profile, AuthState::NeedsLogin, AuthSource::Logout);
+        self.set_auth(cx, &profile, AuthState::NeedsLogin, AuthSource::Logout);
         self.logins.set_method(&profile, None, cx.out);
-        let mut events: Vec<_> = notice.into_iter().collect();
         if self[&id].is_up() {
-            let reason = Some("logged out".to_owned());
-            events.extend(self.set_state(cx, id, State::NeedsAuth, reason));
+            self.set_state(cx, id, State::NeedsAuth, Some("logged out".to_owned()));
         }
-        events
     }
 
     /// A login of the agent works: its slot needs none any more.
-    pub(crate) fn on_login_worked(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<EngineEvent> {
-        let state = match self[&id].state {
-            State::NeedsAuth => State::Ready,
-            State::Failed(acpd_api::Reason::NeedsLogin) => State::Stopped,
-            _ => return None,
-        };
-        self.set_state(cx, id, state, None)
+    pub(crate) fn on_login_worked(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+        match self[&id].state {
+            State::NeedsAuth => self.set_state(cx, id, State::Ready, None),
+            State::Failed(Reason::NeedsLogin) => self.set_state(cx, id, State::Stopped, None),
+            _ => {}
+        }
     }
 
     /// A login was made that the processes do not know: those that do not work are restarted. A failed
@@ -279,27 +244,23 @@ impl Processes {
         profile: &str,
         source: AuthSource,
         is_at_work: impl Fn(SlotId) -> bool,
-    ) -> Vec<EngineEvent> {
+    ) {
         forget_credentials(profile, cx.out);
-        let notice = self.set_auth(cx, profile, AuthState::Authenticated, source);
-        let mut events: Vec<_> = notice.into_iter().collect();
+        self.set_auth(cx, profile, AuthState::Authenticated, source);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for id in self.of_profile(profile) {
             if may_run && !is_at_work(id) {
                 let runs = self[&id].host().is_some();
-                let reason = runs.then(|| "restarted after a login".to_owned());
-                events.extend(self.renew(cx, id, reason));
+                self.renew(cx, id, runs.then(|| "restarted after a login".to_owned()));
             }
         }
-        events.push(EngineEvent::LoginWorked(profile.to_owned()));
-        events
+        cx.report(EngineEvent::LoginWorked(profile.to_owned()));
     }
 
     /// The sessions of a slot come back with its next process; what waits is not given to the old one.
-    fn renew(&mut self, cx: &mut Cx<'_>, id: SlotId, reason: Option<String>) -> Vec<EngineEvent> {
-        let mut events = vec![EngineEvent::CredentialsRenewed(id)];
-        events.extend(self.stop(cx, id, StopWhy::Restart, reason, false));
-        events
+    fn renew(&mut self, cx: &mut Cx<'_>, id: SlotId, reason: Option<String>) {
+        cx.report(EngineEvent::CredentialsRenewed(id));
+        self.stop(cx, id, StopWhy::Restart, reason, false);
     }
 
     /// The result of `auth/status`, or the params of its notification.
@@ -309,14 +270,14 @@ impl Processes {
         id: SlotId,
         status: &RawValue,
         activity: Activity,
-    ) -> Vec<EngineEvent> {
+    ) {
         let state = match str_at(status.get().as_bytes(), &["state"]).as_deref() {
             Some("authenticated") => AuthState::Authenticated,
             Some("not_required") => AuthState::NotRequired,
             Some("unauthenticated") => AuthState::NeedsLogin,
-            _ => return Vec::new(),
+            _ => return,
         };
-        self.on_reported_state(cx, id, state, activity)
+        self.on_reported_state(cx, id, state, activity);
     }
 
     /// The params of `_auth/status_update`, which is older than the protocol's own notification: the
@@ -327,13 +288,13 @@ impl Processes {
         id: SlotId,
         status: &RawValue,
         activity: Activity,
-    ) -> Vec<EngineEvent> {
+    ) {
         let state = match str_at(status.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
             Some("none") => AuthState::NeedsLogin,
             Some(_) => AuthState::Authenticated,
             None => return self.on_auth_status(cx, id, status, activity),
         };
-        self.on_reported_state(cx, id, state, activity)
+        self.on_reported_state(cx, id, state, activity);
     }
 
     fn on_reported_state(
@@ -342,16 +303,16 @@ impl Processes {
         id: SlotId,
         state: AuthState,
         activity: Activity,
-    ) -> Vec<EngineEvent> {
+    ) {
         if state.wants_login() {
             let reason = "the agent says that it is not logged in";
-            return self.want_login(cx, id, AuthSource::Status, reason, activity).1;
+            self.want_login(cx, id, AuthSource::Status, reason, activity);
+            return;
         }
         let profile = self[&id].profile.clone();
-        if self.logins.state(&profile) == state {
-            return Vec::new();
+        if self.logins.state(&profile) != state {
+            self.log_in(cx, &profile, state, AuthSource::Status);
         }
-        self.log_in(cx, &profile, state, AuthSource::Status)
     }
 
     /// Sets the lifetime of a process's credentials.
@@ -369,25 +330,21 @@ impl Processes {
         }
     }
 
-    /// Restarts a process with expired credentials, once until a prompt succeeds, unless it works. Returns `None` if
-    /// it is not restarted.
-    fn renew_credentials(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        is_at_work: bool,
-    ) -> Option<Vec<EngineEvent>> {
+    /// Restarts a process with expired credentials, once until a prompt succeeds, unless it works. Returns whether it
+    /// is restarted; then no login is missing.
+    fn renew_credentials(&mut self, cx: &mut Cx<'_>, id: SlotId, is_at_work: bool) -> bool {
         let slot = &self[&id];
         if slot.renewed {
-            return slot.is_renewed().then(Vec::new);
+            return slot.is_renewed();
         }
         let stale_from = slot.host().and_then(|host| host.stale_from);
         let is_stale = stale_from.is_some_and(|from| from <= cx.now);
         if !slot.is_up() || !is_stale || is_at_work {
-            return None;
+            return false;
         }
         self.slot_mut(id).renewed = true;
-        Some(self.renew(cx, id, Some("restarted with fresh credentials".to_owned())))
+        self.renew(cx, id, Some("restarted with fresh credentials".to_owned()));
+        true
     }
 
     /// A prompt has succeeded with the credentials of the process.
@@ -413,36 +370,29 @@ impl Processes {
         known.iter().any(|one| one.id == method && one.terminal.is_none()).then_some(method)
     }
 
-    /// Some agents want a login in each process, although they keep it: the last one is repeated. Returns `None` if
-    /// what was refused is not to be asked again.
-    fn repeat_login(
-        &mut self,
-        id: SlotId,
-        is_logging_in: bool,
-        config: &Config,
-    ) -> Option<Vec<EngineEvent>> {
+    /// Some agents want a login in each process, although they keep it: the last one is repeated. Returns whether
+    /// what was refused is to be asked again.
+    fn repeat_login(&mut self, cx: &mut Cx<'_>, id: SlotId, is_logging_in: bool) -> bool {
         if self[&id].is_logged_in_again() {
-            return Some(Vec::new());
+            return true;
         }
-        let method = self.login_to_repeat(id, config, || is_logging_in)?;
-        self.slot_mut(id).host_mut()?.login = LoginRepeat::Asked;
-        Some(vec![EngineEvent::LoginRepeated { slot: id, method }])
+        let method = self.login_to_repeat(id, cx.config, || is_logging_in);
+        let Some(method) = method else { return false };
+        let Some(host) = self.slot_mut(id).host_mut() else { return false };
+        host.login = LoginRepeat::Asked;
+        cx.report(EngineEvent::LoginRepeated { slot: id, method });
+        true
     }
 
     /// A repeated login has ended. One that fails is not repeated, because it may open a window each time.
-    pub(crate) fn on_login_repeated(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        worked: bool,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_login_repeated(&mut self, cx: &mut Cx<'_>, id: SlotId, worked: bool) {
         self.end_login_repeat(id);
         let profile = self[&id].profile.clone();
         if worked {
-            return self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
+            self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
+        } else {
+            self.logins.set_method(&profile, None, cx.out);
         }
-        self.logins.set_method(&profile, None, cx.out);
-        Vec::new()
     }
 
     fn end_login_repeat(&mut self, id: SlotId) {

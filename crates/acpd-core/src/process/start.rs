@@ -151,12 +151,7 @@ impl Processes {
     ///
     /// # Errors
     /// When there will be no process: stopped by a person, crash loop.
-    pub(crate) fn need(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        asker: Asker,
-    ) -> Result<Vec<EngineEvent>, Fault> {
+    pub(crate) fn need(&mut self, cx: &mut Cx<'_>, id: SlotId, asker: Asker) -> Result<(), Fault> {
         let profile = &self[&id].profile;
         if self.known(profile).row.desired == Desired::Down {
             let text = format!("agent `{profile}` was stopped by a person");
@@ -164,18 +159,21 @@ impl Processes {
                 .hint(format!("`acpctl agent start {profile}` starts it again")));
         }
         match (&self[&id].state, asker) {
-            (State::Stopped, _) => Ok(self.start(cx, id)),
+            (State::Stopped, _) => self.start(cx, id),
             (State::Backoff | State::Failed(_), Asker::Person) => {
                 self.slot_mut(id).forgive();
-                Ok(self.start(cx, id))
+                self.start(cx, id);
             }
-            (State::Failed(reason), Asker::Policy) => Err(self.fault(id, *reason, cx.config)),
-            _ => self.may_start(id).map(|()| Vec::new()),
+            (State::Failed(reason), Asker::Policy) => {
+                return Err(self.fault(id, *reason, cx.config));
+            }
+            _ => self.may_start(id)?,
         }
+        Ok(())
     }
 
     /// Starts a process, or lets it wait for a place.
-    pub(super) fn start(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    pub(super) fn start(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         if self.queue_is_empty() && self.has_place(cx) {
             return self.launch(cx, id);
         }
@@ -184,20 +182,14 @@ impl Processes {
             1 => "waits for its turn: another agent is being started".to_owned(),
             most => format!("waits for its turn: {most} agents are being started"),
         };
-        self.set_state(cx, id, State::Queued, Some(reason)).into_iter().collect()
+        self.set_state(cx, id, State::Queued, Some(reason));
     }
 
     /// Starts a stopped process that must run.
-    pub(crate) fn start_needed(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        demand: Demand,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn start_needed(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
         if self[&id].state == State::Stopped && self.is_needed(id, demand) {
-            return self.start(cx, id);
+            self.start(cx, id);
         }
-        Vec::new()
     }
 
     /// Gives the next free place to a slot. Returns the slot, whose process starts if it is still needed.
@@ -205,17 +197,17 @@ impl Processes {
         &mut self,
         cx: &mut Cx<'_>,
         demand: impl Fn(SlotId) -> Demand,
-    ) -> Option<(SlotId, Vec<EngineEvent>)> {
+    ) -> Option<SlotId> {
         let queued = self.queued();
         let most_urgent = queued.iter().min_by_key(|id| self.urgency(**id, demand(**id)));
         let most_urgent = *most_urgent.filter(|_| self.has_place(cx))?;
         let id = self.take_queued(most_urgent);
-        let events = if self.is_needed(id, demand(id)) {
-            self.launch(cx, id)
+        if self.is_needed(id, demand(id)) {
+            self.launch(cx, id);
         } else {
-            self.set_state(cx, id, State::Stopped, None).into_iter().collect()
-        };
-        Some((id, events))
+            self.set_state(cx, id, State::Stopped, None);
+        }
+        Some(id)
     }
 
     fn has_place(&self, cx: &Cx<'_>) -> bool {
@@ -230,39 +222,32 @@ impl Processes {
     }
 
     /// Makes a process, now.
-    fn launch(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    fn launch(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let host = HostId(cx.ids.issue());
         let slot = self.slot_mut(id);
         (slot.printed, slot.start_hint) = (None, None);
         let agent = slot.profile.clone();
         self.put(id, Host { made: Some(cx.now), ..Host::new(host) });
-        let notice = self.set_state(cx, id, State::Starting, None);
+        self.set_state(cx, id, State::Starting, None);
         cx.timers.clear(Timer::Idle(id));
         cx.timers.set(Timer::Slot(id), cx.now.after(cx.config.profile(&agent).start_timeout));
         // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
         self.save(id, cx.out);
-        let spawn = EngineEvent::Sent(Effect::Spawn { host, agent });
-        notice.into_iter().chain([spawn]).collect()
+        cx.send(Effect::Spawn { host, agent });
     }
 
-    pub(crate) fn on_started(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        pid: u32,
-        start: u64,
-    ) -> Vec<EngineEvent> {
-        let Some(id) = self.slot_of(host) else { return Vec::new() };
+    pub(crate) fn on_started(&mut self, cx: &mut Cx<'_>, host: HostId, pid: u32, start: u64) {
+        let Some(id) = self.slot_of(host) else { return };
         if let Some(process) = self.slot_mut(id).host_mut() {
             (process.pid, process.start) = (Some(pid), start);
         }
         self.save(id, cx.out);
         if self[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
-            return vec![EngineEvent::stop(host, StopStep::CloseStdin)];
+            return cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         }
-        let notice = self.set_state(cx, id, State::Initializing, None);
-        notice.into_iter().chain([EngineEvent::ProcessStarted(id)]).collect()
+        self.set_state(cx, id, State::Initializing, None);
+        cx.report(EngineEvent::ProcessStarted(id));
     }
 
     /// Asks a process for its capabilities. It hears this offer of a client.
@@ -294,18 +279,13 @@ impl Processes {
     }
 
     /// A process could not be made.
-    pub(crate) fn on_refused(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        error: SpawnError,
-    ) -> Vec<EngineEvent> {
-        let Some((id, _)) = self.take(host) else { return Vec::new() };
+    pub(crate) fn on_refused(&mut self, cx: &mut Cx<'_>, host: HostId, error: SpawnError) {
+        let Some((id, _)) = self.take(host) else { return };
         cx.out.records.push(Record::HostGone { host });
         cx.timers.clear(Timer::Slot(id));
-        let mut events = vec![EngineEvent::to_host(host, ToHost::Forget)];
+        cx.order(host, ToHost::Forget);
         if let State::Stopping { .. } = self[&id].state {
-            events.extend(self.set_state(cx, id, State::Stopped, None));
+            self.set_state(cx, id, State::Stopped, None);
         } else {
             let reason = Reason::AgentStartFailed;
             let slot = self.slot_mut(id);
@@ -314,23 +294,17 @@ impl Processes {
             slot.start_hint = error.hint;
             slot.ended = Some(StopWhy::BadStart { reason, permanent: error.permanent });
             let fault = self.fault(id, reason, cx.config);
-            events.push(EngineEvent::WaitersRefused { slot: id, fault });
+            cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         }
-        events.push(EngineEvent::ProcessGone(id));
-        events
+        cx.report(EngineEvent::ProcessGone(id));
     }
 
-    pub(crate) fn on_initialized(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        outcome: Outcome<'_>,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_initialized(&mut self, cx: &mut Cx<'_>, id: SlotId, outcome: Outcome<'_>) {
         use StopWhy::BadStart;
         let is_late = match &self[&id].state {
             State::Initializing => false,
             State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
-            _ => return Vec::new(),
+            _ => return,
         };
         let result = match outcome {
             Outcome::Error(error) => {
@@ -339,12 +313,12 @@ impl Processes {
                     return self.on_start_refused(cx, id, source, error);
                 }
                 if is_late {
-                    return Vec::new();
+                    return;
                 }
                 let reason = format!("`initialize` failed: {}", in_words(&error));
                 return self.bad_start(cx, id, Reason::AgentStartFailed, reason, false);
             }
-            Outcome::Result(_) if is_late => return Vec::new(),
+            Outcome::Result(_) if is_late => return,
             Outcome::Result(result) => result,
         };
         let parsed = match InitializeResult::from_raw(result) {
@@ -361,29 +335,27 @@ impl Processes {
             return self.bad_start(cx, id, Reason::AgentProtocol, reason, true);
         }
         let result = Bytes::copy_from_slice(result.get().as_bytes());
-        let mut events = Vec::new();
         if self.remember_initialize(cx, id, result) {
-            events.push(EngineEvent::AgentIntroduced(self[&id].profile.clone()));
+            cx.report(EngineEvent::AgentIntroduced(self[&id].profile.clone()));
         }
         cx.timers.clear(Timer::Slot(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.ready_since = Some(cx.now);
         }
-        events.extend(self.set_state(cx, id, State::Ready, None));
+        self.set_state(cx, id, State::Ready, None);
         self.save(id, cx.out);
-        events.push(EngineEvent::ProcessReady(id));
-        events
+        cx.report(EngineEvent::ProcessReady(id));
     }
 
     /// The program sends back its input, as `cat` does.
-    pub(crate) fn on_echo(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    pub(crate) fn on_echo(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let reason = "it is no ACP agent: it sends back what acpd sends to it";
         let hint = format!(
             "set the `command` of an agent that speaks ACP in `[agents.{}]`: `acpctl config edit`",
             self[&id].profile
         );
         self.slot_mut(id).start_hint = Some(hint);
-        self.bad_start(cx, id, Reason::AgentProtocol, reason.to_owned(), true)
+        self.bad_start(cx, id, Reason::AgentProtocol, reason.to_owned(), true);
     }
 
     /// A line of a process is no message. What begins like that may be no agent, and the line shows what it is.
@@ -433,13 +405,12 @@ impl Processes {
         reason: Reason,
         text: String,
         permanent: bool,
-    ) -> Vec<EngineEvent> {
+    ) {
         self.slot_mut(id).reason = Some(text.clone());
         let fault = self.fault(id, reason, cx.config);
         let why = StopWhy::BadStart { reason, permanent };
-        let mut events = vec![EngineEvent::WaitersRefused { slot: id, fault }];
-        events.extend(self.stop(cx, id, why, Some(text), false));
-        events
+        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+        self.stop(cx, id, why, Some(text), false);
     }
 
     /// A process of the last daemon is there.
@@ -449,9 +420,9 @@ impl Processes {
         host: HostId,
         (pid, start): (u32, u64),
         end: u64,
-    ) -> Vec<EngineEvent> {
-        let Some(id) = self.slot_of(host) else { return Vec::new() };
-        let Some(known) = self.slot_mut(id).host_mut() else { return Vec::new() };
+    ) {
+        let Some(id) = self.slot_of(host) else { return };
+        let Some(known) = self.slot_mut(id).host_mut() else { return };
         let is_new = known.pid.is_none();
         known.reachable = true;
         known.overdue = false;
@@ -462,42 +433,33 @@ impl Processes {
         if matches!(self[&id].state, State::Ready | State::NeedsAuth) {
             cx.timers.clear(Timer::Slot(id));
         }
-        let notice = self.show_catching_up(cx, id);
-        notice.into_iter().chain([EngineEvent::ProcessAdopted(id)]).collect()
+        self.show_catching_up(cx, id);
+        cx.report(EngineEvent::ProcessAdopted(id));
     }
 
     /// A line of a process is dealt with in this batch.
-    pub(crate) fn on_read(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        end: OutputEnd,
-    ) -> Option<EngineEvent> {
+    pub(crate) fn on_read(&mut self, cx: &mut Cx<'_>, host: HostId, end: OutputEnd) {
         self.note_read(host, end);
-        let id = self.slot_of(host)?;
-        let process = self.slot_mut(id).host_mut()?;
-        process.catch_up.take_if(|upto| *upto <= end.offset)?;
-        self.show_catching_up(cx, id)
+        let Some(id) = self.slot_of(host) else { return };
+        let Some(process) = self.slot_mut(id).host_mut() else { return };
+        if process.catch_up.take_if(|upto| *upto <= end.offset).is_some() {
+            self.show_catching_up(cx, id);
+        }
     }
 
     /// Output of a process from the time without a daemon: shown until all of it is read.
-    fn show_catching_up(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<EngineEvent> {
+    fn show_catching_up(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let state = self[&id].state.clone();
         if !matches!(state, State::Ready | State::NeedsAuth | State::Initializing) {
-            return None;
+            return;
         }
         let behind = self[&id].host().is_some_and(|host| host.catch_up.is_some());
         let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
-        self.set_state(cx, id, state, reason)
+        self.set_state(cx, id, state, reason);
     }
 
     /// The deadline for the next step of a slot.
-    pub(crate) fn on_timer(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        demand: Demand,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
         match self[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile(id, cx.config).start_timeout);
@@ -506,28 +468,28 @@ impl Processes {
                 // Waiting clients get the error when the process has ended: its last words say
                 // more.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
-                self.stop(cx, id, why, Some(reason), false)
+                self.stop(cx, id, why, Some(reason), false);
             }
             State::Stopping { .. } => self.next_stage(cx, id),
             State::Backoff if self.is_needed(id, demand) => self.start(cx, id),
             State::Backoff => {
                 let reason = self[&id].reason.clone();
-                self.set_state(cx, id, State::Stopped, reason).into_iter().collect()
+                self.set_state(cx, id, State::Stopped, reason);
             }
             State::NeedsAuth | State::Ready => self.on_adoption_overdue(cx, id),
-            State::Stopped | State::Queued | State::Failed(_) => Vec::new(),
+            State::Stopped | State::Queued | State::Failed(_) => {}
         }
     }
 
     /// A process of the last daemon has not been found for as long as a start may take: clients that wait for it
     /// get an error, and can have it ended. It may be found yet.
-    fn on_adoption_overdue(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    fn on_adoption_overdue(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let host = self.slot_mut(id).host_mut().filter(|host| !host.reachable);
-        let Some(host) = host else { return Vec::new() };
+        let Some(host) = host else { return };
         host.overdue = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
-        let notice = self.set_state(cx, id, self[&id].state.clone(), reason);
+        self.set_state(cx, id, self[&id].state.clone(), reason);
         let fault = self.fault(id, Reason::AgentTimeout, cx.config);
-        notice.into_iter().chain([EngineEvent::WaitersRefused { slot: id, fault }]).collect()
+        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
     }
 }

@@ -36,7 +36,7 @@ impl Processes {
         why: StopWhy,
         reason: Option<String>,
         has_turns: bool,
-    ) -> Vec<EngineEvent> {
+    ) {
         let state = self[&id].state.clone();
         let Some((host, pid)) = self[&id].host().map(|host| (host.id, host.pid)) else {
             cx.timers.clear(Timer::Slot(id));
@@ -45,12 +45,12 @@ impl Processes {
                 State::Queued => why != StopWhy::Restart,
                 state => matches!(state, State::Backoff | State::Failed(_)),
             };
-            if !is_down {
-                return Vec::new();
+            if is_down {
+                // A person has looked at it.
+                self.slot_mut(id).forgive();
+                self.set_state(cx, id, State::Stopped, reason);
             }
-            // A person has looked at it.
-            self.slot_mut(id).forgive();
-            return self.set_state(cx, id, State::Stopped, reason).into_iter().collect();
+            return;
         };
         if let State::Stopping { stage, why: old } = state {
             // A person's wish is what counts after the tree is gone; the ladder itself goes on. And
@@ -58,49 +58,45 @@ impl Processes {
             let wish =
                 matches!(why, StopWhy::ByPerson | StopWhy::Restart) && old != StopWhy::ByPerson;
             let late = why == StopWhy::NoLogin && matches!(old, StopWhy::BadStart { .. });
-            if !wish && !late {
-                return Vec::new();
+            if wish || late {
+                self.set_state(cx, id, State::Stopping { why, stage }, reason);
             }
-            let state = State::Stopping { why, stage };
-            return self.set_state(cx, id, state, reason).into_iter().collect();
+            return;
         }
         cx.timers.clear(Timer::Idle(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             // Output of the old process is no longer needed.
             host.overdue = false;
         }
-        let mut events = Vec::new();
         let cancels = has_turns && matches!(why, StopWhy::ByPerson | StopWhy::Restart);
         let stage = if cancels {
             let because = reason.as_deref().unwrap_or("it is being stopped");
             let because = about_agent(&self[&id].profile, because);
-            events.push(EngineEvent::TurnsCancelled { slot: id, because });
+            cx.report(EngineEvent::TurnsCancelled { slot: id, because });
             Stage::Cancelling
         } else {
             Stage::Eof
         };
-        events.extend(self.set_state(cx, id, State::Stopping { why, stage }, reason));
+        self.set_state(cx, id, State::Stopping { why, stage }, reason);
         self.save(id, cx.out);
         if stage == Stage::Eof && pid.is_some() {
-            events.push(EngineEvent::stop(host, StopStep::CloseStdin));
+            cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         }
         cx.timers.set(Timer::Slot(id), cx.now.after(self.profile(id, cx.config).stop.eof));
-        events
     }
 
     /// The turns of a process that is being stopped have ended.
-    pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
-        match self[&id].state {
-            State::Stopping { stage: Stage::Cancelling, .. } => self.next_stage(cx, id),
-            _ => Vec::new(),
+    pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+        if let State::Stopping { stage: Stage::Cancelling, .. } = self[&id].state {
+            self.next_stage(cx, id);
         }
     }
 
-    pub(super) fn next_stage(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
+    pub(super) fn next_stage(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         let times = self.profile(id, cx.config).stop;
         let slot = &self[&id];
         let (State::Stopping { why, stage }, Some(host)) = (slot.state.clone(), slot.host()) else {
-            return Vec::new();
+            return;
         };
         let (host, reason) = (host.id, slot.reason.clone());
         let (stage, step, time) = match stage {
@@ -109,28 +105,20 @@ impl Processes {
             // SIGKILL is sent again until the tree is gone: new children may have been made.
             Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, KILL_AGAIN),
         };
-        let notice = self.set_state(cx, id, State::Stopping { why, stage }, reason);
-        let mut events: Vec<_> = notice.into_iter().collect();
-        events.push(EngineEvent::stop(host, step));
+        self.set_state(cx, id, State::Stopping { why, stage }, reason);
+        cx.order(host, ToHost::Stop(step));
         if let Some(process) = self.slot_mut(id).host_mut().filter(|_| stage == Stage::Kill) {
             process.kills += 1;
             if process.kills.is_multiple_of(LOOK_EVERY) {
-                events.push(EngineEvent::Sent(Effect::FindLeftovers { host }));
+                cx.send(Effect::FindLeftovers { host });
             }
         }
         cx.timers.set(Timer::Slot(id), cx.now.after(time));
-        events
     }
 
     /// The leader of a process has ended.
-    pub(crate) fn on_exited(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        ending: &str,
-        stderr: &str,
-    ) -> Vec<EngineEvent> {
-        let Some(id) = self.slot_of(host) else { return Vec::new() };
+    pub(crate) fn on_exited(&mut self, cx: &mut Cx<'_>, host: HostId, ending: &str, stderr: &str) {
+        let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
         stderr.clone_into(&mut slot.stderr);
         if let Some(process) = slot.host_mut() {
@@ -153,29 +141,26 @@ impl Processes {
             }
             _ => slot.reason.clone().unwrap_or_else(|| format!("it {ending}")),
         };
-        let mut events = Vec::new();
         if !was_stopping {
-            events.push(EngineEvent::ProcessCrashed { slot: id, reason: reason.clone() });
+            cx.report(EngineEvent::ProcessCrashed { slot: id, reason: reason.clone() });
         }
         let state = State::Stopping { why, stage: Stage::Term };
-        events.extend(self.set_state(cx, id, state, Some(reason)));
+        self.set_state(cx, id, state, Some(reason));
         // The leader is gone: remaining processes get a second.
-        events.extend(
-            [StopStep::CloseStdin, StopStep::Term].map(|step| EngineEvent::stop(host, step)),
-        );
+        cx.order(host, ToHost::Stop(StopStep::CloseStdin));
+        cx.order(host, ToHost::Stop(StopStep::Term));
         let leftovers = self.profile(id, cx.config).stop.leftovers;
         cx.timers.set(Timer::Slot(id), cx.now.after(leftovers));
         self.save(id, cx.out);
-        events.push(self.lose(id, host, cx.config));
+        self.lose(cx, id, host);
         if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self[&id].state {
             let fault = self.fault(id, reason, cx.config);
-            events.push(EngineEvent::WaitersRefused { slot: id, fault });
+            cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         }
-        events
     }
 
     /// Everything that is open at a process gets no answer.
-    fn lose(&mut self, id: SlotId, host: HostId, config: &Config) -> EngineEvent {
+    fn lose(&mut self, cx: &mut Cx<'_>, id: SlotId, host: HostId) {
         self.slot_mut(id).parked.clear();
         let slot = &self[&id];
         let why = match &slot.state {
@@ -184,24 +169,16 @@ impl Processes {
         };
         let by_person = matches!(why, Some(StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle));
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
-        let has_run = slot.host().is_some_and(|host| self.has_run_long_enough(host, id, config));
-        EngineEvent::ProcessLost {
-            slot: id,
-            host,
-            fault: self.fault(id, reason, config),
-            ended_late: has_run && why == Some(&StopWhy::Crashed),
-        }
+        let has_run = slot.host().is_some_and(|host| self.has_run_long_enough(host, id, cx.config));
+        let ended_late = has_run && why == Some(&StopWhy::Crashed);
+        let fault = self.fault(id, reason, cx.config);
+        cx.report(EngineEvent::ProcessLost { slot: id, host, fault, ended_late });
     }
 
     /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
     /// but not one that counts against the agent.
-    pub(crate) fn on_lost(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        reason: &str,
-    ) -> Vec<EngineEvent> {
-        let Some(id) = self.slot_of(host) else { return Vec::new() };
+    pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>, host: HostId, reason: &str) {
+        let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
         slot.stderr.clear();
         if let Some(known) = slot.host_mut() {
@@ -216,9 +193,9 @@ impl Processes {
         // The process is being stopped already; acpd checks regularly for remaining processes.
         cx.timers.set(Timer::Slot(id), cx.now.after(KILL_AGAIN));
         let state = State::Stopping { why, stage: Stage::Kill };
-        let notice = self.set_state(cx, id, state, Some(reason.to_owned()));
+        self.set_state(cx, id, state, Some(reason.to_owned()));
         self.save(id, cx.out);
-        notice.into_iter().chain([self.lose(id, host, cx.config)]).collect()
+        self.lose(cx, id, host);
     }
 
     /// Returns whether an ended process was ready for long enough that its end is no failure.
@@ -229,15 +206,14 @@ impl Processes {
     }
 
     /// A process and its tree are gone.
-    pub(crate) fn on_gone(&mut self, cx: &mut Cx<'_>, host: HostId) -> Vec<EngineEvent> {
+    pub(crate) fn on_gone(&mut self, cx: &mut Cx<'_>, host: HostId) {
         cx.out.records.push(Record::HostGone { host });
-        let mut events = vec![EngineEvent::to_host(host, ToHost::Forget)];
-        let Some(id) = self.slot_of(host) else { return events };
+        cx.order(host, ToHost::Forget);
+        let Some(id) = self.slot_of(host) else { return };
         if self[&id].host().is_some_and(|host| host.exited.is_none()) {
-            events.extend(self.on_exited(cx, host, "ended with an unknown status", ""));
+            self.on_exited(cx, host, "ended with an unknown status", "");
         }
-        events.push(EngineEvent::ProcessGone(id));
-        events
+        cx.report(EngineEvent::ProcessGone(id));
     }
 
     /// Takes the process that is gone out of its slot. Returns the purpose of its end, if that counts.
@@ -260,12 +236,7 @@ impl Processes {
     }
 
     /// Decides what comes after a process that is gone.
-    pub(crate) fn judge(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        demand: Demand,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn judge(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
         let why = self.bury(cx, id);
         let profile = self[&id].profile.clone();
         let reason = self[&id].reason.clone();
@@ -287,7 +258,6 @@ impl Processes {
             }
             _ => Verdict::Start { delay: 0 },
         };
-        let mut events = Vec::new();
         match verdict {
             Verdict::Fail(kind) => {
                 let reason = if kind == Reason::AgentCrashLoop {
@@ -296,34 +266,34 @@ impl Processes {
                 } else {
                     reason
                 };
-                events.extend(self.set_state(cx, id, State::Failed(kind), reason));
-                events.push(self.give_up(id, kind, cx.config));
+                self.set_state(cx, id, State::Failed(kind), reason);
+                self.give_up(cx, id, kind);
             }
             Verdict::Start { delay } if self.comes_back(id, unexpected, demand, cx.config) => {
                 if unexpected {
-                    events.push(EngineEvent::AgentRestarted(profile));
+                    cx.report(EngineEvent::AgentRestarted(profile));
                 }
                 if delay == 0 {
-                    events.extend(self.start(cx, id));
+                    self.start(cx, id);
                 } else {
-                    events.extend(self.set_state(cx, id, State::Backoff, reason));
+                    self.set_state(cx, id, State::Backoff, reason);
                     cx.timers.set(Timer::Slot(id), cx.now.after(delay));
                 }
             }
             Verdict::Start { .. } => {
-                events.extend(self.set_state(cx, id, State::Stopped, stopped_reason));
-                events.push(EngineEvent::ProcessStopped(id));
+                self.set_state(cx, id, State::Stopped, stopped_reason);
+                cx.report(EngineEvent::ProcessStopped(id));
                 let ending = demand.ending;
                 let kind = if ending { Reason::ShuttingDown } else { Reason::AgentStopped };
-                events.push(self.give_up(id, kind, cx.config));
+                self.give_up(cx, id, kind);
             }
         }
-        events
     }
 
     /// There will be no process.
-    pub(crate) fn give_up(&self, id: SlotId, reason: Reason, config: &Config) -> EngineEvent {
-        EngineEvent::ProcessGivenUp { slot: id, fault: self.fault(id, reason, config) }
+    pub(crate) fn give_up(&mut self, cx: &mut Cx<'_>, id: SlotId, reason: Reason) {
+        let fault = self.fault(id, reason, cx.config);
+        cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
     }
 
     /// Returns whether a stopped process is started again.

@@ -264,18 +264,18 @@ impl Processes {
         config.profile(&self[&id].profile)
     }
 
-    /// Changes the state of a slot. Returns the notification of that, if it is news.
+    /// Changes the state of a slot, and notifies its clients if that is news.
     pub(super) fn set_state(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &mut Cx<'_>,
         id: SlotId,
         state: State,
         reason: Option<String>,
-    ) -> Option<EngineEvent> {
+    ) {
         let reason = reason.map(|reason| clipped(&reason, SENTENCE));
         let slot = self.slot_mut(id);
         if slot.state == state && slot.reason == reason {
-            return None;
+            return;
         }
         // With another reason, or at a later stage, the state began before.
         if discriminant(&slot.state) != discriminant(&state) {
@@ -283,10 +283,10 @@ impl Processes {
         }
         slot.state = state;
         slot.reason = reason;
-        Some(self.state_notice(id))
+        self.notify_state(cx, id);
     }
 
-    pub(super) fn state_notice(&self, id: SlotId) -> EngineEvent {
+    pub(super) fn notify_state(&self, cx: &mut Cx<'_>, id: SlotId) {
         let slot = &self[&id];
         let notice = AgentNotice {
             agent: slot.profile.clone().into(),
@@ -294,7 +294,7 @@ impl Processes {
             reason: slot.api_reason().map(Into::into),
         };
         let line = build::notification(method::AGENT_STATE, &notice);
-        EngineEvent::AgentNotified { agent: slot.profile.clone(), line }
+        cx.report(EngineEvent::AgentNotified { agent: slot.profile.clone(), line });
     }
 
     /// Writes the row of a slot's process.
@@ -429,21 +429,20 @@ impl Processes {
         id: SlotId,
         is_used: bool,
         is_orphan: bool,
-    ) -> Vec<EngineEvent> {
+    ) {
         let timeout = self.profile(id, cx.config).idle_timeout;
         if !self[&id].is_up() || is_used {
             cx.timers.clear(Timer::Idle(id));
         } else if is_orphan {
-            return self.on_unused(cx, id);
+            self.on_unused(cx, id);
         } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
             cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
         }
-        Vec::new()
     }
 
     /// Nothing uses a process.
-    pub(crate) fn on_unused(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Vec<EngineEvent> {
-        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false)
+    pub(crate) fn on_unused(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
     }
 
     /// A dedicated slot goes with its session and its process. Returns whether it is gone.

@@ -398,8 +398,7 @@ impl Hub {
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()), out);
             if self.processes[&slot].host().is_none() {
-                let given_up = self.processes.give_up(slot, Reason::AgentStopped, &self.config);
-                self.route(vec![given_up], out);
+                step!(self.processes.give_up(slot, Reason::AgentStopped), out);
             }
         }
         if self.processes[&shared].host().is_some() {
@@ -433,8 +432,7 @@ impl Hub {
                 }
             }
             self.unblock_for_next(slot, out);
-            if let Some(events) = self.processes.leave_behind(&mut cx!(self, out), slot) {
-                self.route(events, out);
+            if step!(self.processes.leave_behind(slot), out) {
                 // Slots of single sessions go with them.
                 if !self.processes.contains_key(&slot) {
                     continue;

@@ -36,8 +36,7 @@ impl Hub {
             }
         };
         let end = OutputEnd { offset: frame.end, inside };
-        let notice = self.processes.on_read(&mut cx!(self, out), host, end);
-        self.route(notice.into_iter().collect::<Vec<_>>(), out);
+        step!(self.processes.on_read(host, end), out);
     }
 
     fn read_line(&mut self, process: Process, line: &Bytes, out: &mut Batch) {
@@ -120,8 +119,7 @@ impl Hub {
             Message::Request { method, .. }
                 if method == "initialize" && self.processes[&process.slot].is_initializing() =>
             {
-                let events = self.processes.on_echo(&mut cx!(self, out), process.slot);
-                self.route(events, out);
+                step!(self.processes.on_echo(process.slot), out);
             }
             Message::Request { method, .. } if method == MESSAGE => {
                 let (host, line, at) = (process.host, line.clone(), self.now);

@@ -36,40 +36,33 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) -> Refusal {
-        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
-        let (refusal, events) = self.processes.on_refusal(cx, slot, method, error, activity);
-        self.route(events, out);
-        refusal
+        let activity = self.activity(slot);
+        step!(self.processes.on_refusal(slot, method, error, activity), out)
     }
 
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
-        let events = self.processes.on_success(&mut cx!(self, out), slot, method);
-        self.route(events, out);
+        step!(self.processes.on_success(slot, method), out);
     }
 
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>, out: &mut Batch) {
-        let events = self.processes.on_login(&mut cx!(self, out), slot, method);
-        self.route(events, out);
+        step!(self.processes.on_login(slot, method), out);
         self.ask_auth_status(slot, out);
     }
 
     pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
-        let events = self.processes.on_logout(&mut cx!(self, out), slot);
-        self.route(events, out);
+        step!(self.processes.on_logout(slot), out);
     }
 
     /// Continues what waited for a login, in the processes that there are.
     pub(crate) fn login_worked(&mut self, profile: &str, out: &mut Batch) {
         for slot in self.processes.of_profile(profile) {
-            let notice = self.processes.on_login_worked(&mut cx!(self, out), slot);
-            self.route(notice.map(|notice| vec![notice]), out);
+            step!(self.processes.on_login_worked(slot), out);
             for key in self.unblock(slot, out) {
                 self.need_session(key, Asker::Policy, out);
             }
             let demand = self.demand(slot);
-            let events = self.processes.start_needed(&mut cx!(self, out), slot, demand);
-            self.route(events, out);
+            step!(self.processes.start_needed(slot, demand), out);
         }
     }
 
@@ -137,10 +130,9 @@ impl Hub {
     }
 
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
-        let (sessions, cx) = (&self.sessions, &mut cx!(self, out));
+        let sessions = &self.sessions;
         let is_at_work = |slot| sessions.is_at_work(slot);
-        let events = self.processes.on_login_found(cx, profile, source, is_at_work);
-        self.route(events, out);
+        step!(self.processes.on_login_found(profile, source, is_at_work), out);
     }
 
     /// Asks an agent that can tell whether it is logged in.
@@ -155,15 +147,13 @@ impl Hub {
 
     /// The result of `auth/status`, or the params of its notification.
     pub(crate) fn auth_status_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
-        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
-        let events = self.processes.on_auth_status(cx, slot, told, activity);
-        self.route(events, out);
+        let activity = self.activity(slot);
+        step!(self.processes.on_auth_status(slot, told, activity), out);
     }
 
     pub(crate) fn account_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
-        let (activity, cx) = (self.activity(slot), &mut cx!(self, out));
-        let events = self.processes.on_account(cx, slot, told, activity);
-        self.route(events, out);
+        let activity = self.activity(slot);
+        step!(self.processes.on_account(slot, told, activity), out);
     }
 
     /// A process does not start without a login: what waits for it fails, or waits for the login.
@@ -216,8 +206,7 @@ impl Hub {
 
     /// A repeated login has ended. What waits for it continues: if it did not work, the agent refuses it again.
     pub(crate) fn logged_in_again(&mut self, slot: SlotId, worked: bool, out: &mut Batch) {
-        let events = self.processes.on_login_repeated(&mut cx!(self, out), slot, worked);
-        self.route(events, out);
+        step!(self.processes.on_login_repeated(slot, worked), out);
         if !self.processes[&slot].is_up() {
             return;
         }

@@ -59,9 +59,7 @@ impl Hub {
         if !self.config.agents.contains_key(profile) {
             return Err(self.unknown_agent(profile));
         }
-        let events = self.processes.need(&mut cx!(self, out), id, asker)?;
-        self.route(events, out);
-        Ok(())
+        step!(self.processes.need(id, asker), out)
     }
 
     pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
@@ -73,9 +71,8 @@ impl Hub {
         loop {
             let (sessions, ending) = (&self.sessions, self.shutdown.is_begun());
             let demand = |id| Demand { urgency: sessions.urgency_of(id), ending };
-            let started = self.processes.start_queued(&mut cx!(self, out), demand);
-            let Some((id, events)) = started else { return };
-            self.route(events, out);
+            let started = step!(self.processes.start_queued(demand), out);
+            let Some(id) = started else { return };
             self.remove_unused_slot(id);
         }
     }
@@ -146,8 +143,7 @@ impl Hub {
     }
 
     pub(crate) fn agent_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
-        let events = self.processes.on_initialized(&mut cx!(self, out), id, outcome);
-        self.route(events, out);
+        step!(self.processes.on_initialized(id, outcome), out);
     }
 
     /// A process is usable for the first time.
@@ -203,8 +199,7 @@ impl Hub {
 
     pub(crate) fn on_slot_timer(&mut self, id: SlotId, out: &mut Batch) {
         let demand = self.demand(id);
-        let events = self.processes.on_timer(&mut cx!(self, out), id, demand);
-        self.route(events, out);
+        step!(self.processes.on_timer(id, demand), out);
     }
 
     /// Refuses everything that waits for a process that will not come, prompts included.
@@ -253,8 +248,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let has_turns = self.has_turns(id);
-        let events = self.processes.stop(&mut cx!(self, out), id, why, reason, has_turns);
-        self.route(events, out);
+        step!(self.processes.stop(id, why, reason, has_turns), out);
     }
 
     fn has_turns(&self, id: SlotId) -> bool {
@@ -264,8 +258,7 @@ impl Hub {
     /// A turn has ended, perhaps of an agent that is being stopped.
     pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId, out: &mut Batch) {
         if !self.has_turns(id) {
-            let events = self.processes.on_turns_ended(&mut cx!(self, out), id);
-            self.route(events, out);
+            step!(self.processes.on_turns_ended(id), out);
         }
     }
 
@@ -313,8 +306,7 @@ impl Hub {
     /// A process and its tree are gone: what comes next depends on what still wants one.
     pub(crate) fn process_gone(&mut self, id: SlotId, out: &mut Batch) {
         let demand = self.demand(id);
-        let events = self.processes.judge(&mut cx!(self, out), id, demand);
-        self.route(events, out);
+        step!(self.processes.judge(id, demand), out);
         self.remove_unused_slot(id);
         self.check_stopped(out);
     }
@@ -349,15 +341,13 @@ impl Hub {
         let is_used = !slot.is_up() || self.is_used(id);
         let is_orphan = self.is_orphan(id);
         self.watch_sleep(id);
-        let events = self.processes.check_idle(&mut cx!(self, out), id, is_used, is_orphan);
-        self.route(events, out);
+        step!(self.processes.check_idle(id, is_used, is_orphan), out);
     }
 
     /// Not every use disarms the timer; the end of every use arms it.
     pub(crate) fn on_idle(&mut self, id: SlotId, out: &mut Batch) {
         if self.processes[&id].is_up() && !self.is_used(id) {
-            let events = self.processes.on_unused(&mut cx!(self, out), id);
-            self.route(events, out);
+            step!(self.processes.on_unused(id), out);
         }
     }
 
