@@ -4,8 +4,9 @@ use acp_wire::ErrorObject;
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, SlotId};
 use crate::input::Effect;
+use crate::record::EventKind;
 
 /// A line for a process, such as the one that has asked.
 #[derive(Debug)]
@@ -24,16 +25,12 @@ pub(crate) enum EngineEvent {
     ProcessNotified(Answer),
     /// A request of a client is answered; the client may be gone.
     ClientAnswered { to: Requester, line: Bytes },
-    /// A client is asked for something whose answer does not matter.
-    ClientAsked { client: ClientId, line: Bytes },
     /// The client with this number is asked if it is here, or no longer asked.
     LenderAsked { client: u64, line: Bytes },
     /// A session has other MCP servers of its clients.
     ServersChanged { session: SessionKey, servers: Bytes },
     /// A notice is to be journalled and shown.
     SessionNoticed { session: SessionKey, severity: &'static str, text: String },
-    /// An update of a session is to be journalled and shown.
-    SessionUpdated { session: SessionKey, line: Bytes },
     /// The clients of an agent are notified.
     AgentNotified { agent: String, line: Bytes },
     /// An agent has told its name and what it can, which is news.
@@ -72,4 +69,26 @@ pub(crate) enum EngineEvent {
     ProcessStopped(SlotId),
     /// There will be no process: what waits for it is refused, and nothing wants it back.
     ProcessGivenUp { slot: SlotId, fault: Fault },
+    /// A line for a client, which must not overtake those of the session.
+    ClientLine { client: ClientId, session: Option<SessionKey>, line: Bytes },
+    /// A line for the journal of a session and the attached clients.
+    SessionLine { session: SessionKey, kind: EventKind, line: Bytes },
+    /// An agent asks for permission for the call in this line.
+    CallAsked { session: SessionKey, line: Bytes },
+    /// A question waits for people. The lines offer it.
+    QuestionAsked {
+        question: InteractionId,
+        session: Option<SessionKey>,
+        offers: Vec<(ClientId, Bytes)>,
+    },
+    /// A question is no longer open. The lines withdraw it.
+    QuestionClosed {
+        question: InteractionId,
+        session: Option<SessionKey>,
+        /// Time that a permission question was open (ms).
+        permission: Option<u64>,
+        withdrawals: Vec<(ClientId, Bytes)>,
+    },
+    /// A person has answered whether turns may begin, with one of the options or a cancel.
+    BudgetAnswered { session: SessionKey, option: Option<String> },
 }

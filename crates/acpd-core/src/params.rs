@@ -78,6 +78,13 @@ pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<
     Ok(cwd)
 }
 
+/// Returns the folders that a session works in, its working directory first.
+pub(crate) fn session_roots(cwd: &str, params: &[u8]) -> Vec<String> {
+    let more = locate(params, &["additionalDirectories"]);
+    let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&params[at]).ok());
+    std::iter::once(cwd.to_owned()).chain(more.unwrap_or_default()).collect()
+}
+
 /// Params that are kept with a session.
 pub(crate) fn bounded(params: &RawValue) -> Result<(), Fault> {
     let bytes = params.get().len();

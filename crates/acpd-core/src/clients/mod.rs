@@ -17,6 +17,7 @@ use crate::clients::resumable::Resumable;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{ClientOrigin, View};
+use crate::views::attachment::Responder;
 
 /// All connections, and the clients with a token, whether they are connected or not
 /// ([`resumable`] has what becomes of these).
@@ -55,6 +56,13 @@ impl Clients {
             (known.away, known.was_at) = (Some(now), was_at());
         }
         Some(gone)
+    }
+
+    /// Returns the client if it is connected and may decide for a person.
+    pub(crate) fn responder(&self, client: ClientId) -> Option<Responder<'_>> {
+        let here = self.get(&client).filter(|here| !here.under_agent)?;
+        let Client { name, capabilities, view, .. } = here;
+        Some(Responder { client, name, capabilities, view })
     }
 
     /// Requests that wait for a name.

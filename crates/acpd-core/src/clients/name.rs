@@ -5,6 +5,9 @@ use acp_wire::bound::NAME;
 use acp_wire::clipped;
 use acpd_api::{ClientName, Untrusted};
 
+use crate::clients::Clients;
+use crate::ids::ClientId;
+
 /// The name of a client by its `initialize`.
 pub(crate) fn name_in(info: Option<&Implementation>, place: Option<String>) -> ClientName {
     bounded(ClientName {
@@ -21,5 +24,14 @@ pub(crate) fn bounded(name: ClientName) -> ClientName {
         name: short(name.name),
         title: name.title.map(short),
         place: name.place.map(short),
+    }
+}
+
+impl Clients {
+    /// Returns the name of a client for people; `said`: its name in this request.
+    pub(crate) fn name_of(&self, client: ClientId, said: Option<ClientName>) -> Option<ClientName> {
+        let known = || self.get(&client).map(|here| here.name.clone());
+        let name = said.map(bounded).or_else(known)?;
+        (name != ClientName::default()).then_some(name)
     }
 }

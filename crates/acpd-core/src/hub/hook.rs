@@ -18,12 +18,31 @@ const LONG_TURN: u64 = 60_000;
 
 impl Hub {
     /// A person is asked. What was answered at once is not open any more, and no news.
-    pub(crate) fn hook_question(&self, id: InteractionId, out: &mut Batch) {
-        self.hook(HookEvent::Permission, out, || {
-            let open = self.questions.get(id)?;
-            Some(HookInfo::Permission(self.interaction_info(id, open)?))
-        });
-        self.notify_question(id, out);
+    ///
+    /// A notification says no more than that a person is needed: what is asked may be anything, and others
+    /// see the screen.
+    pub(crate) fn hook_question(
+        &self,
+        id: InteractionId,
+        session: Option<SessionKey>,
+        out: &mut Batch,
+    ) {
+        let Some(info) = self.question_info(id) else { return };
+        let what = match &info.question {
+            Question::Permission { tool_kind: Some(kind), .. } => {
+                format!("asks for permission ({})", clipped(kind.raw(), NAME))
+            }
+            Question::Permission { .. } => "asks for permission".to_owned(),
+            Question::Form { .. } => "asks you to fill in a form".to_owned(),
+            Question::Url { .. } => "asks you to open a page".to_owned(),
+        };
+        let agent = info.agent.clone();
+        self.hook(HookEvent::Permission, out, || Some(HookInfo::Permission(info)));
+        // A tool that waits for the turn cannot answer.
+        let mut clients = session.into_iter().flat_map(|key| self.session(key).attached.keys());
+        if !clients.any(|client| self.may_decide(*client)) {
+            self.notify(session, agent.raw(), &what, out);
+        }
     }
 
     pub(crate) fn hook_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
@@ -40,29 +59,6 @@ impl Hub {
             }))
         });
         self.notify_turn_end(key, ended, out);
-    }
-
-    /// Says no more than that a person is needed: what is asked may be anything, and others see the screen.
-    fn notify_question(&self, id: InteractionId, out: &mut Batch) {
-        let Some(info) = self.questions.get(id).and_then(|open| self.interaction_info(id, open))
-        else {
-            return;
-        };
-        let what = match &info.question {
-            Question::Permission { tool_kind: Some(kind), .. } => {
-                format!("asks for permission ({})", clipped(kind.raw(), NAME))
-            }
-            Question::Permission { .. } => "asks for permission".to_owned(),
-            Question::Form { .. } => "asks you to fill in a form".to_owned(),
-            Question::Url { .. } => "asks you to open a page".to_owned(),
-        };
-        let session = info.session_id.as_ref();
-        let key = session.and_then(|id| self.sessions.by_public_id(info.agent.raw(), id.raw()));
-        // A tool that waits for the turn cannot answer.
-        let clients = key.into_iter().flat_map(|key| self.session(key).attached.keys());
-        if !clients.into_iter().any(|client| self.may_decide(*client)) {
-            self.notify(key, info.agent.raw(), &what, out);
-        }
     }
 
     /// Only for a turn that took long and that no client cancelled.

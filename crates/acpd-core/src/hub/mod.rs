@@ -56,7 +56,6 @@ use crate::process::slot::Slot;
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::questions::Questions;
-use crate::questions::decisions::Decisions;
 use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
 use crate::retention::Looks;
@@ -82,7 +81,6 @@ pub struct Hub {
     services: AgentServices,
     client_servers: ClientServers,
     requests: Requests,
-    decisions: Decisions,
     budget: Budget,
     /// Outcomes of prompts with an idempotency key.
     prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,

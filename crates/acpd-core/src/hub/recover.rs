@@ -16,7 +16,7 @@
 
 use std::mem::take;
 
-use acp_wire::{Id, build};
+use acp_wire::{Id, Message};
 use acpd_api::{Reason, Tokens};
 
 use crate::budget::Budget;
@@ -31,9 +31,7 @@ use crate::process::slot::{Asker, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::prompt::{continues, has_yes, idempotency_key, once, prompt_text};
-use crate::questions::decisions::Decisions;
-use crate::questions::question::Question;
-use crate::questions::{Interaction, Questions};
+use crate::questions::Questions;
 use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
@@ -50,7 +48,6 @@ use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::tally::Tally;
 use crate::timers::Timers;
-use crate::tool_calls::frozen::Frozen;
 use crate::watch::Watch;
 
 impl Hub {
@@ -109,10 +106,9 @@ impl Hub {
                 take(&mut snapshot.clients),
                 now,
             ),
-            decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
             budget,
             prompt_keys: take(&mut snapshot.prompt_keys),
-            questions: Questions::default(),
+            questions: Questions::new(take(&mut snapshot.remembered).into_values().collect()),
             services: AgentServices::default(),
             client_servers: ClientServers::default(),
             requests: Requests::default(),
@@ -264,32 +260,22 @@ impl Hub {
         }
     }
 
-    fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
+    fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
         if self.recover_agent_request(&row, out) || self.say_last_word(&row, out) {
             return;
         }
         let line = row.line.clone();
-        let Ok(acp_wire::Message::Request { id, method, .. }) = acp_wire::parse(&line) else {
-            return;
-        };
-        if method == MESSAGE {
+        if matches!(acp_wire::parse(&line), Ok(Message::Request { method, .. }) if method == MESSAGE)
+        {
             return self.on_server_call(row, false, out);
         }
-        let Ok((_, question)) = Question::read(&row.line) else { return };
-        if let Some(key) = row.session {
-            let Some(session) = self.sessions.get(&key) else { return };
-            if session.row.host != Some(row.host) {
-                // Asked during a restore, which starts over.
-                out.records.push(Record::InteractionGone { id: row.id });
-                let slot = session.slot;
-                self.processes.write(slot, build::response(&id, &question.cancelled()), out);
-                return;
-            }
-        }
-        if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
-            row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
-        }
-        self.questions.open(row.id, Interaction::of_agent(&row, id, question));
+        let is_held = match row.session.map(|key| self.sessions.get(&key)) {
+            Some(Some(session)) => session.row.host == Some(row.host),
+            Some(None) => return,
+            None => true,
+        };
+        let events = self.questions.recover(&mut cx!(self, out), row, is_held);
+        self.route(events, out);
     }
 
     /// A process that was to stop is still to stop, and so is one of a removed profile.

@@ -1,9 +1,12 @@
 //! The reactions to events of machines: who reacts, and in which order.
 
+use bytes::Bytes;
+
 use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
+use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ToClient};
-use crate::record::EventKind;
+use crate::record::Record;
 
 impl Hub {
     /// Lets the others react to what a machine reports. Returns whether the machine had to do with the input.
@@ -27,9 +30,6 @@ impl Hub {
                     }
                 }
                 EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line, out),
-                EngineEvent::ClientAsked { client, line } => {
-                    out.effects.push(Effect::Client(client, ToClient::Line(line)));
-                }
                 EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line, out),
                 EngineEvent::ServersChanged { session, servers } => {
                     self.sessions.keep_servers(session, servers, out);
@@ -37,8 +37,40 @@ impl Hub {
                 EngineEvent::SessionNoticed { session, severity, text } => {
                     self.notice(session, severity, &text, out);
                 }
-                EngineEvent::SessionUpdated { session, line } => {
-                    self.append(session, EventKind::Update, line, None, out);
+                EngineEvent::ClientLine { client, session, line } => {
+                    self.send_lines(session, [(client, line)], out);
+                }
+                EngineEvent::SessionLine { session, kind, line } => {
+                    self.append(session, kind, line, None, out);
+                }
+                EngineEvent::CallAsked { session, line } => {
+                    self.sessions.note_asked(session, &line);
+                }
+                EngineEvent::QuestionAsked { question, session, offers } => {
+                    self.watch.interaction_changed(question);
+                    if let Some(key) = session {
+                        self.tell_state(key, out);
+                    }
+                    self.send_lines(session, offers, out);
+                    self.hook_question(question, session, out);
+                }
+                EngineEvent::QuestionClosed { question, session, permission, withdrawals } => {
+                    // The row goes after the answer is on disk.
+                    out.records.push(Record::InteractionGone { id: question });
+                    self.watch.interaction_changed(question);
+                    if let Some(time) = permission {
+                        self.tally.permission(time);
+                    }
+                    self.send_lines(session, withdrawals, out);
+                    let Some(key) = session else { continue };
+                    // The agent was waiting until now: its silence begins here.
+                    if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
+                        running.last_line = self.now;
+                    }
+                    self.tell_state(key, out);
+                }
+                EngineEvent::BudgetAnswered { session, option } => {
+                    self.on_budget_answer(session, option.as_deref(), out);
                 }
                 EngineEvent::AgentNotified { agent, line } => {
                     self.notify_profile(&agent, &line, out);
@@ -74,5 +106,18 @@ impl Hub {
             }
         }
         true
+    }
+
+    /// Sends lines to clients, behind those of a session.
+    fn send_lines(
+        &mut self,
+        session: Option<SessionKey>,
+        lines: impl IntoIterator<Item = (ClientId, Bytes)>,
+        out: &mut Batch,
+    ) {
+        for (client, line) in lines {
+            let effect = Effect::Client(client, ToClient::Line(line));
+            self.sessions.send_behind(client, session, effect, out);
+        }
     }
 }

@@ -46,11 +46,8 @@ impl Hub {
         }
     }
 
-    /// Changed agents and questions. Sessions are collected at the end of the batch.
+    /// Changed agents. Sessions are collected at the end of the batch.
     fn note_changes(&mut self) {
-        for id in self.questions.take_changed() {
-            self.watch.interaction_changed(id);
-        }
         if self.watch.is_on() {
             for name in self.processes.take_changed() {
                 self.watch.agent_changed(&name);
@@ -82,8 +79,7 @@ impl Hub {
             self.watch.put_agent(name, now);
         }
         for id in interactions {
-            let open = self.questions.get(id);
-            let now = open.and_then(|open| self.interaction_info(id, open));
+            let now = self.question_info(id);
             self.watch.put_interaction(id, now);
         }
         self.watch.seal();

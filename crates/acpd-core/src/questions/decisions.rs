@@ -1,9 +1,15 @@
-//! Decisions of people that hold until they are taken back. Each change is a record.
+//! Decisions of people that hold until they are taken back, and what they and the rules decide. Each change is
+//! a record.
 
-use acpd_api::{PolicyList, RememberedInfo};
-use acpd_policy::Remembered;
+use acp_wire::acp::{PermissionAnswer, PermissionRequest};
+use acpd_api::{PermissionDecided, PolicyList, RememberedInfo};
+use acpd_policy::{Decision, Explanation, Policy, Remembered, Situation, Verdict, decide, explain};
+use serde_json::{Value, json};
 
+use crate::cx::Cx;
+use crate::fault::Fault;
 use crate::input::Batch;
+use crate::questions::question::{OpenQuestion, QuestionPlace};
 use crate::record::Record;
 
 #[derive(Debug, Default)]
@@ -16,13 +22,61 @@ impl Decisions {
         Decisions { known }
     }
 
-    /// For the policy to decide with.
-    pub(crate) fn all(&self) -> &[Remembered] {
-        &self.known
+    /// Returns the answer to a permission question if a person has given it before, in one way or another.
+    pub(super) fn decide(
+        &self,
+        policy: &Policy,
+        place: &QuestionPlace<'_>,
+        question: &OpenQuestion,
+    ) -> Option<(PermissionAnswer, PermissionDecided)> {
+        let (row, frozen) = (place.row?, question.frozen.as_ref()?);
+        let situation = Situation { agent: &row.agent, cwd: &row.cwd, once: place.once };
+        let decision = frozen.call.with_question(|mut request| {
+            request.options = question.options().to_vec();
+            decide(policy, &self.known, &situation, &request)
+        });
+        let Decision::Answer { option_id, verdict, by } = decision else { return None };
+        let decided = PermissionDecided {
+            option_id: option_id.clone().into(),
+            verdict: verdict.to_string().into(),
+            ..frozen.decided(&row.public_id, by.to_string())
+        };
+        Some((PermissionAnswer::Selected(option_id), decided))
     }
 
-    /// Remembers a decision, in place of one on the same; its number is given here and returned.
-    pub(crate) fn remember(&mut self, mut new: Remembered, out: &mut Batch) -> i64 {
+    /// Explains who would answer a question about a tool call.
+    ///
+    /// # Errors
+    /// When it is no tool call.
+    pub(crate) fn explain(
+        &self,
+        policy: &Policy,
+        agent: &str,
+        cwd: &str,
+        tool_call: &Value,
+    ) -> Result<Explanation, Fault> {
+        let option = |id: &str, kind: &str| json!({"optionId":id,"name":id,"kind":kind});
+        let options = [option("allow", "allow_once"), option("reject", "reject_once")];
+        let question = json!({"sessionId":"","toolCall":tool_call,"options":options});
+        let question = serde_json::value::to_raw_value(&question).unwrap_or_default();
+        let request = PermissionRequest::from_raw(&question)
+            .map_err(|error| Fault::invalid(error.to_string()))?;
+        Ok(explain(policy, &self.known, &Situation { agent, cwd, once: None }, &request))
+    }
+
+    /// Remembers a decision on what a question is about, in place of one on the same, if that says enough to
+    /// know it again. Returns its number.
+    pub(super) fn remember(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        question: &OpenQuestion,
+        verdict: Verdict,
+    ) -> Option<i64> {
+        let call = question.frozen.as_ref().filter(|_| !question.is_own())?;
+        let (row, subject) = (place.row?, call.subject.clone()?);
+        let (agent, workspace) = (row.agent.clone(), row.cwd.clone());
+        let mut new = Remembered { id: 0, agent, workspace, subject, verdict, at: cx.now.0 };
         let same = self.known.iter_mut().find(|known| {
             known.agent == new.agent
                 && known.workspace == new.workspace
@@ -36,19 +90,21 @@ impl Decisions {
             self.known.push(new.clone());
         }
         let id = new.id;
-        out.records.push(Record::Remembered(new));
-        id
+        cx.out.records.push(Record::Remembered(new));
+        Some(id)
     }
 
-    /// Takes a decision back. Returns whether there was one.
-    pub(crate) fn forget(&mut self, id: i64, out: &mut Batch) -> bool {
-        let before = self.known.len();
-        self.known.retain(|known| known.id != id);
-        let was_there = self.known.len() < before;
-        if was_there {
-            out.records.push(Record::Unremembered { id });
+    /// Takes a decision back.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn forget(&mut self, id: i64, out: &mut Batch) -> Result<(), Fault> {
+        if self.known.extract_if(.., |known| known.id == id).count() == 0 {
+            return Err(Fault::invalid(format!("no decision {id} is remembered"))
+                .hint("`acpctl policy ls` lists them"));
         }
-        was_there
+        out.records.push(Record::Unremembered { id });
+        Ok(())
     }
 
     pub(crate) fn info(&self) -> PolicyList {

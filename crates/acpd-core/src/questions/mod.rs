@@ -1,23 +1,64 @@
-//! Open questions to people. Only [`Questions`] knows which are open, who was asked and under which
-//! number; the hub says who may answer, and carries out what follows from the end of one. What was
-//! decided for good is in [`decisions`]. The diagram is in `hub/questions/interaction.rs`.
+//! Questions of agents to people: permission requests, forms and pages, and acpd's own about the budget.
+//!
+//! ```text
+//!  request ─▶ policy decides? ─▶ answered at once, and in the journal
+//!     │
+//!     ▼
+//!  looks at files that the call writes without saying what is in them
+//!     │
+//!     ▼
+//!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
+//!   │ ├── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!   │ └── the agent changes the call ─▶ withdrawn, and asked again under another id
+//!   └─── no client there: stays open, offered to each that attaches and can show it
+//! ```
+//!
+//! | Input | Handler |
+//! | --- | --- |
+//! | request, cancel of an agent; a changed call | `on_request`, `on_agent_cancel`; `withdraw_changed`, `ask_changed` |
+//! | acpd asks, acpd has read a file | `ask_own`, `on_file_seen` |
+//! | a client comes, returns, leaves a session, is gone | `offer_all`, `was_offered`, `offer_again`, `take_back`, `on_client_gone` |
+//! | answer of a client, of a terminal | `on_client_answer`, `on_given_answer` |
+//! | a turn or request ends; a process, session is gone | `cancel`, `close` |
+//! | a page is done | `on_page_done` |
+//!
+//! A question is offered to a client as a request: the first time under the question's own number, which the
+//! next daemon knows, too; later under a new one. [`QuestionPlace`] has the facts of others, [`decisions`] what
+//! people decided for good, [`choice`] the answers from terminals.
+//!
+//! Architecture invariants: nothing answers a question because no client is there, and a malformed answer is
+//! never consent. Every answer that no person gave is in the journal, with what decided. The row of a question
+//! goes with its answer, in one transaction and behind it.
 
-pub(crate) mod decisions;
+mod answers;
+mod choice;
+mod decisions;
 pub(crate) mod question;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::ElicitationMode;
-use acp_wire::{Id, lossy_at};
-use acpd_api::{Doing, DoingKind, Untrusted};
+use acp_wire::{ErrorObject, Id, build, code, is_legible, set_id, str_at};
+use acpd_api::{Doing, method};
+use acpd_policy::Remembered;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use crate::gist::Gist;
-use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, Time};
-use crate::questions::question::{Question, Scope};
-use crate::record::InteractionRow;
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::Fault;
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
+use crate::input::{Effect, FileService, ServeError, ToClient};
+use crate::params::session_roots;
+use crate::questions::decisions::Decisions;
+use crate::questions::question::{OpenQuestion, QuestionKind};
+use crate::record::{EventKind, InteractionRow, Record, SessionRow};
+use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::Frozen;
+use crate::views::attachment::Responder;
+use crate::views::sentence;
+
+pub(crate) use crate::questions::question::{QuestionPlace, QuestionSubject};
 
 /// Questions of one session, or of one process about requests, that may be open at once.
 const OPEN: usize = 64;
@@ -25,295 +66,464 @@ const OPEN: usize = 64;
 /// Pages that were shown and are not done yet.
 const PAGES: usize = 256;
 
-/// Invalid answers of one client to one question before that client is not asked again.
-const ASKED: u32 = 3;
+/// Changes of a call while a person is asked about it.
+const CHANGES: u32 = 16;
 
-/// The asking agent, which gets the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AskedBy {
-    /// The agent of this process, under an id of its own.
-    Agent { host: HostId, request: Id },
-    /// acpd, whether the next turn may begin.
-    Budget,
-}
-
-#[derive(Debug)]
-pub(crate) struct Interaction {
-    /// The session that it is about, unless it is about a request.
-    pub(crate) session: Option<SessionKey>,
-    pub(crate) asked_by: AskedBy,
-    /// The request with the session's public id.
-    pub(crate) line: Bytes,
-    pub(crate) question: Question,
-    pub(crate) at: Time,
-    /// The call of a permission question.
-    pub(crate) frozen: Option<Box<Frozen>>,
-    /// The diff whose file is being read: the question waits for it.
-    pub(crate) looks_at: Option<usize>,
-    /// Subject of the question, in short.
-    gist: Untrusted,
-    /// The request to the agent that it is about, unless it is about a session.
-    pub(crate) about: Option<u64>,
-    /// How often a client gave an answer that means nothing.
-    refused: BTreeMap<ClientId, u32>,
-    /// Clients that were asked under the number of the interaction itself.
-    asked: BTreeSet<ClientId>,
-}
-
-impl Interaction {
-    /// An agent's, from its row, whose line is the agent's request.
-    pub(crate) fn of_agent(row: &InteractionRow, request: Id, question: Question) -> Interaction {
-        let about = match Question::read(&row.line) {
-            Ok((Scope::Request(id), _)) => id.as_issued(),
-            _ => None,
-        };
-        let asked_by = AskedBy::Agent { host: row.host, request };
-        let (line, frozen) = (row.line.clone(), row.frozen.clone());
-        Interaction {
-            about,
-            ..Interaction::new(asked_by, row.session, row.at, line, question, frozen)
-        }
-    }
-
-    /// acpd's own, about the budget, before a turn of this session.
-    pub(crate) fn of_budget(
-        session: SessionKey,
-        at: Time,
-        line: Bytes,
-        question: Question,
-    ) -> Interaction {
-        let frozen = Some(Box::new(Frozen::of_own_question(&line)));
-        Interaction::new(AskedBy::Budget, Some(session), at, line, question, frozen)
-    }
-
-    fn new(
-        asked_by: AskedBy,
-        session: Option<SessionKey>,
-        at: Time,
-        line: Bytes,
-        question: Question,
-        frozen: Option<Box<Frozen>>,
-    ) -> Interaction {
-        let asked = match &frozen {
-            Some(frozen) => frozen.gist(),
-            None => message_in(&line),
-        };
-        Interaction {
-            session,
-            asked_by,
-            gist: Gist::of(&asked).text().into(),
-            line,
-            question,
-            at,
-            frozen,
-            looks_at: None,
-            about: None,
-            refused: BTreeMap::new(),
-            asked: BTreeSet::new(),
-        }
-    }
-
-    /// The process whose agent asks it.
-    pub(crate) fn host(&self) -> Option<HostId> {
-        match self.asked_by {
-            AskedBy::Agent { host, .. } => Some(host),
-            AskedBy::Budget => None,
-        }
-    }
-}
-
-/// An agent's text for a form or a page.
-pub(crate) fn message_in(line: &[u8]) -> Cow<'_, str> {
-    lossy_at(line, &["params", "message"]).unwrap_or_default()
-}
-
-/// A question that is not open any more.
-#[derive(Debug)]
-pub(crate) struct Closed {
-    pub(crate) question: Interaction,
-    /// Clients with an open request, with its number.
-    pub(crate) offers: Vec<(ClientId, u64)>,
-}
-
-/// A look at the file that a call replaces.
-#[derive(Debug)]
-pub(crate) enum SeenFile {
-    Content(String),
-    Missing,
-    Unreadable,
-}
+/// For clients that are not shown it in the question itself.
+const CHANGED: &str = "The agent changed a tool call while you were asked about it. The question was \
+                       withdrawn; look at the new one before you answer it.";
 
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: BTreeMap<InteractionId, Interaction>,
-    /// Asked clients, by the numbers of the requests.
-    offers: BTreeMap<(ClientId, u64), InteractionId>,
-    /// Clients that were shown a page, by question.
+    open: BTreeMap<InteractionId, OpenQuestion>,
+    /// Clients that were shown a page, by its process and id.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
-    /// Those that were opened or closed.
-    changed: BTreeSet<InteractionId>,
+    decisions: Decisions,
+}
+
+fn notice(row: &SessionRow, method: &str, params: &impl Serialize) -> EngineEvent {
+    let line = build::notification(method, params);
+    EngineEvent::SessionLine { session: row.key, kind: EventKind::Notice, line }
 }
 
 impl Questions {
-    /// # Errors
-    /// When too many questions of the session are open, or of the process if it is about a request.
-    pub(crate) fn check_room(&self, key: Option<SessionKey>, host: HostId) -> Result<(), String> {
-        let same = |open: &&Interaction| {
-            open.session == key && (key.is_some() || open.host() == Some(host))
-        };
-        if self.open.values().filter(same).count() >= OPEN {
-            return Err(format!("{OPEN} questions are open already"));
-        }
-        Ok(())
+    pub(crate) fn new(decisions: Vec<Remembered>) -> Questions {
+        Questions { decisions: Decisions::new(decisions), ..Questions::default() }
     }
 
-    pub(crate) fn open(&mut self, id: InteractionId, question: Interaction) {
-        self.open.insert(id, question);
-        self.changed.insert(id);
+    pub(crate) fn decisions(&mut self) -> &mut Decisions {
+        &mut self.decisions
     }
 
-    pub(crate) fn get(&self, id: InteractionId) -> Option<&Interaction> {
+    pub(crate) fn get(&self, id: InteractionId) -> Option<&OpenQuestion> {
         self.open.get(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (InteractionId, &Interaction)> {
+    /// Returns a question that people are asked, by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn named(&self, name: &str) -> Result<(InteractionId, &OpenQuestion), Fault> {
+        let named = InteractionId::parse(name).and_then(|id| Some((id, self.get(id)?)));
+        named.filter(|(_, open)| open.is_asked()).ok_or_else(|| {
+            Fault::invalid("no such question is open; it may be answered already")
+                .hint("`acpctl pending` lists the open questions")
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (InteractionId, &OpenQuestion)> {
         self.open.iter().map(|(id, open)| (*id, open))
     }
 
-    pub(crate) fn which(&self, is_meant: impl Fn(&Interaction) -> bool) -> Vec<InteractionId> {
+    pub(crate) fn which(&self, is_meant: impl Fn(&OpenQuestion) -> bool) -> Vec<InteractionId> {
         self.iter().filter(|(_, open)| is_meant(open)).map(|(id, _)| id).collect()
     }
 
     pub(crate) fn of_session(&self, key: SessionKey) -> Vec<InteractionId> {
-        self.which(|open| open.session == Some(key))
+        self.which(|open| open.session() == Some(key))
     }
 
-    /// Begins to look at the file of a diff of a question, or is done with that: then its row may be told.
-    pub(crate) fn look_at(
-        &mut self,
-        id: InteractionId,
-        diff: Option<usize>,
-    ) -> Option<&Interaction> {
-        let open = self.open.get_mut(&id)?;
-        open.looks_at = diff;
-        if diff.is_none() {
-            self.changed.insert(id);
+    /// Returns the questions of a session, or of a child of it, by the public id of the one that asks.
+    pub(crate) fn of_asker(&self, key: SessionKey, public_id: &str) -> Vec<InteractionId> {
+        self.which(|open| {
+            let asker = || str_at(&open.line, &["params", "sessionId"]);
+            open.session() == Some(key) && asker().is_some_and(|asker| asker == public_id)
+        })
+    }
+
+    pub(crate) fn are_asked(&self, key: SessionKey) -> bool {
+        self.waiting(key).is_some()
+    }
+
+    pub(crate) fn are_open(&self, key: SessionKey) -> bool {
+        self.open.values().any(|open| open.session() == Some(key))
+    }
+
+    pub(crate) fn about(&self, request: &Id) -> Vec<InteractionId> {
+        let subject = request.as_issued().map(QuestionSubject::Request);
+        self.which(|open| Some(open.subject) == subject)
+    }
+
+    /// Returns the state of a session that waits for the answer to its oldest question.
+    pub(crate) fn waiting(&self, key: SessionKey) -> Option<Doing> {
+        let is_asked = |open: &&OpenQuestion| open.session() == Some(key) && open.is_asked();
+        self.open.values().find(is_asked).map(OpenQuestion::doing)
+    }
+
+    /// Reads a request of an agent, whose sessions `route` finds.
+    ///
+    /// # Errors
+    /// When it cannot be read, its id is open, or too many questions are open.
+    pub(crate) fn read(
+        &self,
+        now: Time,
+        host: HostId,
+        line: &Bytes,
+        route: impl FnOnce(&str) -> Option<SessionKey>,
+    ) -> Result<OpenQuestion, String> {
+        let new = OpenQuestion::read(Some(host), line, now, route)?;
+        let is_same = |open: &OpenQuestion| open.request == new.request;
+        if let Some((_, id)) = new.request.as_ref().filter(|_| self.open.values().any(is_same)) {
+            return Err(format!("the id {id} is open already"));
         }
-        self.open.get(&id)
+        let competes = |open: &OpenQuestion| {
+            open.session() == new.session()
+                && (new.session().is_some() || open.host() == Some(host))
+        };
+        if self.which(competes).len() >= OPEN {
+            return Err(format!("{OPEN} questions are open already"));
+        }
+        Ok(new)
     }
 
-    /// Takes what is in the file that is looked at. Returns the diff of that file.
-    pub(crate) fn take_file(&mut self, id: InteractionId, seen: SeenFile) -> Option<usize> {
+    /// Handles a request of an agent, whose line has the session's public id. `known` is the call as the agent
+    /// has announced it; `is_intact`: the line is as the agent wrote it.
+    pub(crate) fn on_request(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        mut new: OpenQuestion,
+        mut known: Call,
+        is_intact: bool,
+    ) -> Vec<EngineEvent> {
+        if place.is_cancelling {
+            // The turn is to end; asking a person now would only hold it up.
+            return new.cancelled().into_iter().collect();
+        }
+        let mut events = Vec::new();
+        if let (QuestionKind::Permission(_), Some(session)) = (&new.kind, new.session()) {
+            // A call that readers may understand differently is for a person.
+            let is_intact = is_intact && std::str::from_utf8(&new.line).is_ok_and(is_legible);
+            if !is_intact {
+                known.doubt();
+            }
+            new.frozen = Some(Box::new(Frozen::of_question(known, &new.line)));
+            events.push(EngineEvent::CallAsked { session, line: new.line.clone() });
+        }
+        events.extend(self.decide_or_ask(cx, place, new));
+        events
+    }
+
+    /// Continues a question of the last daemon; `is_held`: the process still has its session.
+    pub(crate) fn recover(
+        &mut self,
+        cx: &mut Cx<'_>,
+        row: InteractionRow,
+        is_held: bool,
+    ) -> Vec<EngineEvent> {
+        let read = OpenQuestion::read(Some(row.host), &row.line, row.at, |_| row.session);
+        let Ok(mut question) = read else { return Vec::new() };
+        if !is_held {
+            // Asked during a restore, which starts over.
+            cx.out.records.push(Record::InteractionGone { id: row.id });
+            return question.cancelled().into_iter().collect();
+        }
+        let is_permission = matches!(question.kind, QuestionKind::Permission(_));
+        let old =
+            || is_permission.then(|| Box::new(Frozen::of_question(Call::unknown(), &row.line)));
+        question.frozen = row.frozen.or_else(old);
+        self.open.insert(row.id, question);
+        Vec::new()
+    }
+
+    /// Asks a question of acpd's own in a session.
+    pub(crate) fn ask_own(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        line: &Bytes,
+    ) -> Vec<EngineEvent> {
+        let key = place.row.map(|row| row.key);
+        let Ok(mut question) = OpenQuestion::read(None, line, cx.now, |_| key) else {
+            return Vec::new();
+        };
+        question.frozen = Some(Box::new(Frozen::of_question(Call::default(), line)));
+        let id = InteractionId(cx.ids.issue());
+        self.open.insert(id, question);
+        self.ask_people(cx, place, id)
+    }
+
+    fn decide_or_ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        question: OpenQuestion,
+    ) -> Vec<EngineEvent> {
+        cx.out.durable = true;
+        let decided = self.decisions.decide(&cx.config.policy, place, &question);
+        if let (Some((answer, decided)), Some(row)) = (decided, place.row) {
+            let decided = notice(row, method::PERMISSION_DECIDED, &decided);
+            let reply = question.reply(|id| build::response(id, &answer));
+            return std::iter::once(decided).chain(reply).collect();
+        }
+        let id = InteractionId(cx.ids.issue());
+        cx.out.records.extend(question.row(id).map(Record::Interaction));
+        self.open.insert(id, question);
+        self.look_or_ask(cx, place, id, 0)
+    }
+
+    /// Looks at the next file that the call of a question writes without saying what is in it, or asks people.
+    fn look_or_ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        id: InteractionId,
+        from: usize,
+    ) -> Vec<EngineEvent> {
+        let Some(open) = self.open.get_mut(&id) else { return Vec::new() };
+        let next = open.frozen.as_ref().and_then(|frozen| frozen.unseen_file(from));
+        let (Some((at, path)), Some(host), Some(row)) = (next, open.host(), place.row) else {
+            open.looks_at = None;
+            return self.ask_people(cx, place, id);
+        };
+        let is_whole = path.starts_with(['/', '\\']) || path.get(1..2) == Some(":");
+        let path = if is_whole { path.to_owned() } else { format!("{}/{path}", row.cwd) };
+        let roots = session_roots(&row.cwd, &row.params);
+        let service = FileService::ReadTextFile { path, line: None, limit: None };
+        open.looks_at = Some(at);
+        cx.out.effects.push(Effect::Serve { host, request: id, roots, service });
+        Vec::new()
+    }
+
+    /// Takes the content of a file. Returns `None` if no question waits for it.
+    pub(crate) fn on_file_seen(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        id: InteractionId,
+        result: &Result<Bytes, ServeError>,
+    ) -> Option<Vec<EngineEvent>> {
+        #[derive(Deserialize)]
+        struct File {
+            content: String,
+        }
         let open = self.open.get_mut(&id)?;
         let at = open.looks_at?;
-        if let Some(frozen) = &mut open.frozen {
-            match seen {
-                SeenFile::Content(before) => frozen.take_file(at, Some(before)),
-                SeenFile::Missing => frozen.take_file(at, None),
-                SeenFile::Unreadable => {}
+        let seen = match result {
+            Ok(result) => {
+                serde_json::from_slice::<File>(result).ok().map(|file| Some(file.content))
             }
+            Err(error) => (error.code == code::NOT_FOUND).then_some(None),
+        };
+        if let (Some(frozen), Some(content)) = (&mut open.frozen, seen) {
+            frozen.take_file(at, content);
         }
-        Some(at)
+        // The question is on disk before it is shown.
+        cx.out.records.extend(open.row(id).map(Record::Interaction));
+        cx.out.durable = true;
+        Some(self.look_or_ask(cx, place, id, at + 1))
     }
 
-    /// Returns whether a question is open for a person in a session.
-    pub(crate) fn are_asked(&self, key: SessionKey) -> bool {
-        self.open.values().any(|open| open.session == Some(key) && open.looks_at.is_none())
-    }
-
-    /// Returns whether a question of a session is open.
-    pub(crate) fn are_open(&self, key: SessionKey) -> bool {
-        self.open.values().any(|open| open.session == Some(key))
-    }
-
-    /// That a session waits for the answer to its oldest question.
-    pub(crate) fn waiting(&self, key: SessionKey) -> Option<Doing> {
-        let is_asked = |open: &&Interaction| open.session == Some(key) && open.looks_at.is_none();
-        let open = self.open.values().find(is_asked)?;
-        Some(Doing { kind: DoingKind::Waiting, text: open.gist.clone(), since: open.at.0 })
-    }
-
-    /// Returns the question with this id of the agent.
-    pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
-        let asked_by = AskedBy::Agent { host, request: id.clone() };
-        self.iter().find(|(_, open)| open.asked_by == asked_by).map(|(id, _)| id)
-    }
-
-    /// Asks a client; the number under which it is asked. The first time that is one which the next
-    /// daemon knows, too.
-    pub(crate) fn offer(
+    /// Asks every client that may answer.
+    fn ask_people(
         &mut self,
-        client: ClientId,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
         id: InteractionId,
-        ids: &mut IdSource,
-    ) -> Option<u64> {
+    ) -> Vec<EngineEvent> {
+        if place.is_lost() {
+            return self.cancel(cx, id);
+        }
+        let responders = place.responders.iter();
+        let offers = responders.filter_map(|to| self.offer(cx, place, to, id)).collect();
+        let session = place.row.map(|row| row.key);
+        vec![EngineEvent::QuestionAsked { question: id, session, offers }]
+    }
+
+    /// Offers a question to a client that can show it and does not have it.
+    fn offer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        to: &Responder<'_>,
+        id: InteractionId,
+    ) -> Option<(ClientId, Bytes)> {
         let open = self.open.get_mut(&id)?;
-        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question
+        let is_offered = open.request_to(to.client).is_some();
+        if is_offered || !open.is_asked() || !open.kind.is_for(to.capabilities) {
+            return None;
+        }
+        if let QuestionKind::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.kind
             && let Some(host) = open.host()
         {
             let page = (host, elicitation_id.clone());
-            self.pages.entry(page).or_default().insert(client);
+            self.pages.entry(page).or_default().insert(to.client);
             while self.pages.len() > PAGES {
                 self.pages.pop_first();
             }
         }
-        let is_first = open.asked.insert(client);
-        let number = if is_first { id.0 } else { ids.issue() };
-        self.offers.insert((client, number), id);
-        Some(number)
+        let line = open.line_for(id, place, to);
+        let is_known = open.offers.contains_key(&to.client);
+        let number = if is_known { cx.ids.issue() } else { id.0 };
+        open.offers.entry(to.client).or_default().number = Some(number);
+        Some((to.client, set_id(&line, &Id::issued(number))))
     }
 
-    /// A client has had a question since before it came back. Returns whether that is open.
+    /// Offers a question to a client that came back or gave no valid answer.
+    pub(crate) fn offer_again(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        client: ClientId,
+        id: InteractionId,
+    ) -> Vec<EngineEvent> {
+        if place.is_lost() {
+            return self.cancel(cx, id);
+        }
+        let offer = place.responder(client).and_then(|to| self.offer(cx, place, to, id));
+        let session = place.row.map(|row| row.key);
+        let line = |(client, line)| EngineEvent::ClientLine { client, session, line };
+        offer.map(line).into_iter().collect()
+    }
+
+    /// Offers the questions of a session to a client that has come.
+    pub(crate) fn offer_all(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        client: ClientId,
+    ) -> Vec<EngineEvent> {
+        let questions = place.row.map(|row| self.of_session(row.key)).unwrap_or_default();
+        let offers = questions.into_iter().flat_map(|id| self.offer_again(cx, place, client, id));
+        offers.collect()
+    }
+
+    /// Notes that a client that came back has a question. Returns whether it is open.
     pub(crate) fn was_offered(&mut self, client: ClientId, id: InteractionId) -> bool {
         let Some(open) = self.open.get_mut(&id) else { return false };
-        open.asked.insert(client);
-        self.offers.insert((client, id.0), id);
+        open.offers.entry(client).or_default().number = Some(id.0);
         true
     }
 
-    pub(crate) fn is_offered(&self, client: ClientId, id: InteractionId) -> bool {
-        self.offers.iter().any(|((of, _), what)| *of == client && *what == id)
+    /// Withdraws the questions of sessions from a client that continues without them, or only watches.
+    pub(crate) fn take_back(
+        &mut self,
+        client: ClientId,
+        is_meant: impl Fn(SessionKey) -> bool,
+    ) -> Vec<EngineEvent> {
+        let withdraw = |open: &mut OpenQuestion| {
+            let session = open.session().filter(|key| is_meant(*key))?;
+            let line = open.offers.get_mut(&client)?.withdraw()?;
+            Some(EngineEvent::ClientLine { client, session: Some(session), line })
+        };
+        self.open.values_mut().filter_map(withdraw).collect()
     }
 
-    /// Takes out the offer that a client's response belongs to. Returns its question.
-    pub(crate) fn take_offer(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
-        self.offers.remove(&(client, id.as_issued()?))
+    pub(crate) fn on_client_gone(&mut self, client: ClientId) {
+        for open in self.open.values_mut() {
+            open.offers.remove(&client);
+        }
+        for shown in self.pages.values_mut() {
+            shown.remove(&client);
+        }
     }
 
-    /// Counts an answer that means nothing. Returns whether the client is asked again.
-    pub(crate) fn count_invalid_answer(&mut self, client: ClientId, id: InteractionId) -> bool {
-        let Some(open) = self.open.get_mut(&id) else { return false };
-        let refused = open.refused.entry(client).or_insert(0);
-        *refused += 1;
-        *refused < ASKED
+    /// Returns the question that a client's response belongs to.
+    pub(crate) fn offered(
+        &self,
+        client: ClientId,
+        id: &Id,
+    ) -> Option<(InteractionId, &OpenQuestion)> {
+        let number = id.as_issued()?;
+        self.iter().find(|(_, open)| open.request_to(client) == Some(number))
     }
 
-    /// Takes back the offer of a question to one client; its number.
-    pub(crate) fn take_back(&mut self, client: ClientId, id: InteractionId) -> Option<u64> {
-        let mut offers = self.offers.iter();
-        let place = *offers.find(|((of, _), what)| *of == client && **what == id)?.0;
-        self.offers.remove(&place);
-        Some(place.1)
+    /// Answers a question as a client that cancels must; acpd's own is closed.
+    pub(crate) fn cancel(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+        let Some((question, closed)) = self.remove(cx, id) else { return Vec::new() };
+        cx.out.durable |= !question.is_own();
+        question.cancelled().into_iter().chain([closed]).collect()
     }
 
-    pub(crate) fn drop_client(&mut self, client: ClientId) {
-        self.offers.retain(|(of, _), _| *of != client);
+    /// Closes a question of which nothing waits for an answer.
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+        self.remove(cx, id).map(|(_, closed)| closed).into_iter().collect()
     }
 
-    /// The questions that were opened or closed since this was asked last.
-    pub(crate) fn take_changed(&mut self) -> BTreeSet<InteractionId> {
-        std::mem::take(&mut self.changed)
+    fn remove(&mut self, cx: &Cx<'_>, id: InteractionId) -> Option<(OpenQuestion, EngineEvent)> {
+        let mut question = self.open.remove(&id)?;
+        let offers = std::mem::take(&mut question.offers).into_iter();
+        let withdrawals =
+            offers.filter_map(|(client, mut offer)| Some((client, offer.withdraw()?)));
+        let is_permission = matches!(question.kind, QuestionKind::Permission(_));
+        let closed = EngineEvent::QuestionClosed {
+            question: id,
+            session: question.session(),
+            permission: is_permission.then(|| cx.now.since(question.at)),
+            withdrawals: withdrawals.collect(),
+        };
+        Some((question, closed))
     }
 
-    pub(crate) fn close(&mut self, id: InteractionId) -> Option<Closed> {
-        let question = self.open.remove(&id)?;
-        self.changed.insert(id);
-        let offers = self.offers.extract_if(.., |_, of| *of == id);
-        Some(Closed { question, offers: offers.map(|(place, _)| place).collect() })
+    /// Handles `$/cancel_request` of an agent. Returns nothing if it is about no question.
+    pub(crate) fn on_agent_cancel(
+        &mut self,
+        cx: &mut Cx<'_>,
+        host: HostId,
+        request: &Id,
+    ) -> Vec<EngineEvent> {
+        let is_it = |open: &OpenQuestion| open.request.as_ref() == Some(&(host, request.clone()));
+        let id = self.which(is_it).first().copied();
+        let removed = id.and_then(|id| self.remove(cx, id));
+        let Some((question, closed)) = removed else { return Vec::new() };
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        let reply = question.reply(|id| build::error(id, &error));
+        reply.into_iter().chain([closed]).collect()
     }
 
-    /// The purpose of a page is done; returns the clients that were shown it.
-    pub(crate) fn page_done(&mut self, host: HostId, page: String) -> BTreeSet<ClientId> {
-        self.pages.remove(&(host, page)).unwrap_or_default()
+    /// Withdraws a question if the change of its call makes it another question. Returns it, and the call.
+    pub(crate) fn withdraw_changed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: InteractionId,
+        change: impl Fn(&mut Call),
+    ) -> Option<(OpenQuestion, Call, EngineEvent)> {
+        let old = &self.open.get(&id)?.frozen.as_ref()?.call;
+        let mut call = old.clone();
+        change(&mut call);
+        if call.asks_the_same(old) {
+            return None;
+        }
+        let (question, closed) = self.remove(cx, id)?;
+        cx.out.durable = true;
+        Some((question, call, closed))
+    }
+
+    /// Asks again about a call that has changed, but not for ever.
+    pub(crate) fn ask_changed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        mut question: OpenQuestion,
+        call: Call,
+    ) -> Vec<EngineEvent> {
+        let (Some(frozen), Some(row)) = (&question.frozen, place.row) else { return Vec::new() };
+        let changes = frozen.changed;
+        if changes >= CHANGES {
+            let why =
+                format!("the agent changed the call {CHANGES} times while a person was asked");
+            let error = ErrorObject::new(code::INVALID_PARAMS, format!("refused: {why}"));
+            let decided = frozen.decided(&row.public_id, why);
+            let decided = notice(row, method::PERMISSION_DECIDED, &decided);
+            let reply = question.reply(|id| build::error(id, &error));
+            return reply.into_iter().chain([decided]).collect();
+        }
+        let line = sentence(&row.public_id, CHANGED);
+        let mut events =
+            vec![EngineEvent::SessionLine { session: row.key, kind: EventKind::Banner, line }];
+        // The agent's last values replace those of the question.
+        question.line = call.put_into(&question.line);
+        question.frozen = Some(Box::new(Frozen::of(call, changes + 1)));
+        question.at = cx.now;
+        events.extend(self.decide_or_ask(cx, place, question));
+        events
+    }
+
+    /// Handles `elicitation/complete` of an agent: clients that were shown the page get it, too.
+    pub(crate) fn on_page_done(&mut self, cx: &mut Cx<'_>, host: HostId, line: &Bytes) {
+        let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
+        let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
+        let line = |client| Effect::Client(client, ToClient::Line(line.clone()));
+        cx.out.effects.extend(shown.into_iter().map(line));
     }
 }

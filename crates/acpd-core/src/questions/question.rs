@@ -1,57 +1,117 @@
-//! Questions of agents, and valid answers.
+//! A question, and its valid answers.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use acp_wire::acp::{
     ClientCapabilities, ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer,
     PermissionOption, PermissionRequest,
 };
-use acp_wire::{Id, Message, locate};
-use acpd_api::OptionInfo;
+use acp_wire::bound::SENTENCE;
+use acp_wire::{Id, Message, build, clipped, locate, lossy_at, set_member};
+use acpd_api::{
+    AnswerInfo, ClientName, Doing, DoingKind, InteractionInfo, NAMESPACE, OptionInfo,
+    QuestionAnswered,
+};
+use acpd_policy::Verdict;
+use bytes::Bytes;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
+
+use crate::event::{Answer, EngineEvent};
+use crate::gist::Gist;
+use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
+use crate::record::{InteractionRow, SessionRow};
+use crate::tool_calls::frozen::Frozen;
+use crate::views::attachment::Responder;
+use crate::views::{with_known_session, with_own_content};
 
 /// The longest address of a page that a person is to open, in bytes.
 const LONGEST_URL: usize = 8 << 10;
 
+/// The session or the request that a question is about. It decides who may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuestionSubject {
+    /// Every controller of the session may answer.
+    Session(SessionKey),
+    /// The sender of this request to the agent may answer.
+    Request(u64),
+}
+
+/// The session or the request that a question is about, and the clients that may answer.
+#[derive(Debug, Default)]
+pub(crate) struct QuestionPlace<'a> {
+    /// The session; none if the question is about a request.
+    pub(crate) row: Option<&'a SessionRow>,
+    /// A turn of the session runs.
+    pub(crate) is_running: bool,
+    /// The turn was cancelled.
+    pub(crate) is_cancelling: bool,
+    /// The answer that the sender of the turn gave beforehand.
+    pub(crate) once: Option<Verdict>,
+    /// The request, unless its sender is gone for good.
+    pub(crate) requester: Option<&'a Requester>,
+    /// The controllers of the session, or the sender of the request.
+    pub(crate) responders: Vec<Responder<'a>>,
+}
+
+impl QuestionPlace<'_> {
+    /// Returns whether no client can ever answer.
+    pub(super) fn is_lost(&self) -> bool {
+        self.row.is_none() && self.requester.is_none()
+    }
+
+    pub(super) fn responder(&self, client: ClientId) -> Option<&Responder<'_>> {
+        self.responders.iter().find(|responder| responder.client == client)
+    }
+}
+
 #[derive(Debug, Clone)]
-pub(crate) enum Question {
+pub(crate) enum QuestionKind {
     /// `session/request_permission`, with the options that may be chosen.
     Permission(Vec<PermissionOption>),
     Elicitation(ElicitationMode),
 }
 
-/// Subject of the question.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Scope<'a> {
-    /// Every controller of the session may answer.
-    Session(Cow<'a, str>),
-    /// The sender of this request to the agent may answer.
-    Request(Id),
-}
-
 /// A valid answer. It serializes to the whole result.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Answer {
+pub(crate) enum QuestionAnswer {
     Permission(PermissionAnswer),
     Elicitation(ElicitationAnswer),
 }
 
-/// The params of a request line.
-pub(crate) fn params_of(line: &[u8]) -> Option<&RawValue> {
-    match acp_wire::parse(line) {
-        Ok(Message::Request { params, .. }) => params,
-        _ => None,
-    }
+#[derive(Debug)]
+pub(crate) struct OpenQuestion {
+    pub(crate) subject: QuestionSubject,
+    /// The process and the id of the agent's request; none of acpd's own question, whether turns may begin.
+    pub(super) request: Option<(HostId, Id)>,
+    /// The request with the session's public id.
+    pub(crate) line: Bytes,
+    pub(super) kind: QuestionKind,
+    pub(super) at: Time,
+    /// The call of a permission question.
+    pub(super) frozen: Option<Box<Frozen>>,
+    /// The diff whose file is being read: the question waits for it.
+    pub(super) looks_at: Option<usize>,
+    /// Clients that were asked.
+    pub(super) offers: BTreeMap<ClientId, Offer>,
 }
 
-/// An option of a question, for people.
-pub(crate) fn option_info(option: &PermissionOption) -> OptionInfo {
-    OptionInfo {
-        option_id: option.option_id.clone().into(),
-        name: option.name.clone().into(),
-        kind: option.kind.clone().into(),
+#[derive(Debug, Default)]
+pub(super) struct Offer {
+    /// Number of the request to the client, while that is open.
+    pub(super) number: Option<u64>,
+    /// Invalid answers of the client.
+    pub(super) invalid: u32,
+}
+
+impl Offer {
+    /// Takes back the request. Returns the line that says so.
+    pub(super) fn withdraw(&mut self) -> Option<Bytes> {
+        let params = json!({ "requestId": Id::issued(self.number.take()?) });
+        Some(build::notification("$/cancel_request", &params))
     }
 }
 
@@ -59,20 +119,31 @@ fn is_empty_list(json: &[u8]) -> bool {
     serde_json::from_slice::<Vec<&RawValue>>(json).is_ok_and(|items| items.is_empty())
 }
 
-impl Question {
-    /// Reads an agent's request; an error says what is wrong with it.
-    pub(crate) fn read(line: &[u8]) -> Result<(Scope<'_>, Question), String> {
-        let Ok(Message::Request { method, params: Some(params), .. }) = acp_wire::parse(line)
+fn option_info(option: &PermissionOption) -> OptionInfo {
+    OptionInfo {
+        option_id: option.option_id.clone().into(),
+        name: option.name.clone().into(),
+        kind: option.kind.clone().into(),
+    }
+}
+
+impl OpenQuestion {
+    /// Reads a request of an agent, whose sessions `route` finds; without a process it is acpd's own.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is about no session.
+    pub(crate) fn read(
+        host: Option<HostId>,
+        line: &Bytes,
+        at: Time,
+        route: impl FnOnce(&str) -> Option<SessionKey>,
+    ) -> Result<OpenQuestion, String> {
+        let Ok(Message::Request { id, method, params: Some(params) }) = acp_wire::parse(line)
         else {
             return Err("params are missing".to_owned());
         };
-        if method == "elicitation/create" {
+        let (session, request, kind) = if method == "elicitation/create" {
             let request = ElicitationRequest::from_raw(params).map_err(|e| e.to_string())?;
-            let scope = match (request.session_id, request.request_id) {
-                (Some(session), _) => Scope::Session(session),
-                (None, Some(id)) => Scope::Request(id),
-                (None, None) => return Err("it is about nothing".to_owned()),
-            };
             let url = match &request.mode {
                 ElicitationMode::Url { url, .. } => url.len(),
                 ElicitationMode::Form(_) => 0,
@@ -80,20 +151,224 @@ impl Question {
             if url > LONGEST_URL {
                 return Err(format!("`url` has {url} bytes, and {LONGEST_URL} are the most"));
             }
-            return Ok((scope, Question::Elicitation(request.mode)));
-        }
-        let request = PermissionRequest::from_raw(params).map_err(|e| e.to_string())?;
-        let given = locate(line, &["params", "options"]).map(|range| &line[range]);
-        if request.options.is_empty() && given.is_some_and(|given| !is_empty_list(given)) {
-            return Err("`options` is no list of objects with an `optionId`".to_owned());
-        }
-        Ok((Scope::Session(request.session_id), Question::Permission(request.options)))
+            (request.session_id, request.request_id, QuestionKind::Elicitation(request.mode))
+        } else {
+            let request = PermissionRequest::from_raw(params).map_err(|e| e.to_string())?;
+            let given = locate(line, &["params", "options"]).map(|range| &line[range]);
+            if request.options.is_empty() && given.is_some_and(|given| !is_empty_list(given)) {
+                return Err("`options` is no list of objects with an `optionId`".to_owned());
+            }
+            (Some(request.session_id), None, QuestionKind::Permission(request.options))
+        };
+        let subject = match (session, request) {
+            (Some(session), _) => {
+                let key = route(&session).ok_or_else(|| format!("no session `{session}`"))?;
+                QuestionSubject::Session(key)
+            }
+            // No request has the number 0.
+            (None, Some(id)) => QuestionSubject::Request(id.as_issued().unwrap_or_default()),
+            (None, None) => return Err("it is about nothing".to_owned()),
+        };
+        Ok(OpenQuestion {
+            subject,
+            request: host.map(|host| (host, id)),
+            line: line.clone(),
+            kind,
+            at,
+            frozen: None,
+            looks_at: None,
+            offers: BTreeMap::new(),
+        })
     }
 
-    /// A client's result as an answer; nothing if it is none.
-    pub(crate) fn answer(&self, result: &RawValue) -> Option<Answer> {
+    pub(crate) fn session(&self) -> Option<SessionKey> {
+        match self.subject {
+            QuestionSubject::Session(key) => Some(key),
+            QuestionSubject::Request(_) => None,
+        }
+    }
+
+    pub(crate) fn host(&self) -> Option<HostId> {
+        self.request.as_ref().map(|(host, _)| *host)
+    }
+
+    /// Returns whether acpd asks, not an agent.
+    pub(crate) fn is_own(&self) -> bool {
+        self.request.is_none()
+    }
+
+    /// Returns whether people are asked: no file is being read for the question.
+    pub(super) fn is_asked(&self) -> bool {
+        self.looks_at.is_none()
+    }
+
+    pub(super) fn options(&self) -> &[PermissionOption] {
+        match &self.kind {
+            QuestionKind::Permission(options) => options,
+            QuestionKind::Elicitation(_) => &[],
+        }
+    }
+
+    pub(super) fn chosen(&self, answer: &QuestionAnswer) -> Option<&PermissionOption> {
+        self.options().iter().find(|option| answer.option() == Some(&*option.option_id))
+    }
+
+    pub(super) fn request_to(&self, client: ClientId) -> Option<u64> {
+        self.offers.get(&client)?.number
+    }
+
+    /// Returns the question as it is on disk, unless it is acpd's own.
+    pub(super) fn row(&self, id: InteractionId) -> Option<InteractionRow> {
+        let (session, host, line) = (self.session(), self.host()?, self.line.clone());
+        Some(InteractionRow { id, session, host, line, at: self.at, frozen: self.frozen.clone() })
+    }
+
+    fn message(&self) -> Cow<'_, str> {
+        lossy_at(&self.line, &["params", "message"]).unwrap_or_default()
+    }
+
+    /// Returns the state of a session that waits for the answer.
+    pub(super) fn doing(&self) -> Doing {
+        let text = self.frozen.as_ref().map_or_else(|| self.message(), |frozen| frozen.gist());
+        Doing { kind: DoingKind::Waiting, text: Gist::of(&text).text().into(), since: self.at.0 }
+    }
+
+    /// Sends a line to the agent; there is none for acpd's own question.
+    pub(super) fn reply(&self, line: impl FnOnce(&Id) -> Bytes) -> Option<EngineEvent> {
+        let (host, id) = self.request.as_ref()?;
+        Some(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }))
+    }
+
+    /// Answers as a client that cancels must.
+    pub(super) fn cancelled(&self) -> Option<EngineEvent> {
+        self.reply(|id| match &self.kind {
+            QuestionKind::Permission(_) => build::response(id, &PermissionAnswer::Cancelled),
+            QuestionKind::Elicitation(_) => build::response(id, &ElicitationAnswer::Cancel),
+        })
+    }
+
+    /// Returns the request as a client knows its session.
+    pub(super) fn line_for(
+        &self,
+        id: InteractionId,
+        place: &QuestionPlace<'_>,
+        to: &Responder<'_>,
+    ) -> Bytes {
+        if let Some(request) = place.requester {
+            return set_member(&self.line, &["params", "requestId"], request.id.raw().as_bytes());
+        }
+        let line = with_own_content(&self.line, &["params", "toolCall", "content"], to.view);
+        let public_id = place.row.map_or("", |row| &row.public_id);
+        let line = with_known_session(line, public_id, to.view.subagents);
+        if !to.view.notices {
+            return line;
+        }
+        let meta = match &self.frozen {
+            Some(frozen) => json!(frozen.meta(id.text())),
+            None => json!({ "id": id.text() }),
+        };
+        set_member(&line, &["params", "_meta", NAMESPACE], meta.to_string().as_bytes())
+    }
+
+    /// Describes an answer for the journal.
+    pub(super) fn answered_info(
+        &self,
+        id: InteractionId,
+        row: &SessionRow,
+        answer: &QuestionAnswer,
+        by: ClientName,
+        at: Time,
+    ) -> Option<QuestionAnswered> {
+        let frozen = self.frozen.as_ref();
+        Some(QuestionAnswered {
+            session_id: row.public_id.clone().into(),
+            id: id.text().into(),
+            tool_call_id: frozen.and_then(|frozen| frozen.tool_call_id()),
+            title: match frozen {
+                Some(frozen) => frozen.shown.title.clone(),
+                None => Some(clipped(&self.message(), SENTENCE).into()),
+            },
+            subject: frozen.and_then(|frozen| frozen.asked()).map(Into::into),
+            answer: match answer {
+                QuestionAnswer::Permission(PermissionAnswer::Selected(_)) => {
+                    AnswerInfo::Option { option: option_info(self.chosen(answer)?) }
+                }
+                QuestionAnswer::Elicitation(ElicitationAnswer::Accept { .. }) => AnswerInfo::Accept,
+                QuestionAnswer::Elicitation(ElicitationAnswer::Decline) => AnswerInfo::Decline,
+                QuestionAnswer::Permission(PermissionAnswer::Cancelled)
+                | QuestionAnswer::Elicitation(ElicitationAnswer::Cancel) => AnswerInfo::Cancel,
+            },
+            by,
+            at: at.0,
+        })
+    }
+
+    /// Returns the question for a list of open ones, once people are asked.
+    pub(crate) fn info(
+        &self,
+        id: InteractionId,
+        agent: String,
+        row: Option<&SessionRow>,
+        parent: Option<&str>,
+    ) -> Option<InteractionInfo> {
+        self.is_asked().then_some(())?;
+        Some(InteractionInfo {
+            id: id.text().into(),
+            agent: agent.into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
+            name: row.and_then(|row| row.name.clone()).map(Into::into),
+            cwd: row.map(|row| row.cwd.clone().into()),
+            parent: parent.map(Into::into),
+            at: self.at.0,
+            question: self.shown()?,
+        })
+    }
+
+    fn shown(&self) -> Option<acpd_api::Question> {
+        Some(match &self.kind {
+            QuestionKind::Permission(options) => {
+                let frozen = self.frozen.as_ref()?;
+                acpd_api::Question::Permission {
+                    title: frozen.shown.title.clone(),
+                    tool_kind: Some(frozen.shown.kind.clone()),
+                    subject: frozen.asked().map(Into::into),
+                    shown: Some(Box::new(frozen.shown.clone())),
+                    changed: frozen.changed,
+                    options: options.iter().map(option_info).collect(),
+                }
+            }
+            QuestionKind::Elicitation(mode) => {
+                let message = self.message().into_owned().into();
+                match mode {
+                    ElicitationMode::Url { url, .. } => {
+                        acpd_api::Question::Url { message, url: url.clone().into() }
+                    }
+                    ElicitationMode::Form(form) => {
+                        let order = form.fields.iter().map(|field| (&field.name).into()).collect();
+                        let schema = locate(&self.line, &["params", "requestedSchema"])?;
+                        let schema = serde_json::from_slice(&self.line[schema]).ok()?;
+                        acpd_api::Question::Form { message, schema, order }
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl QuestionAnswer {
+    pub(super) fn option(&self) -> Option<&str> {
         match self {
-            Question::Permission(options) => {
+            QuestionAnswer::Permission(PermissionAnswer::Selected(option)) => Some(option),
+            _ => None,
+        }
+    }
+}
+
+impl QuestionKind {
+    /// Reads a client's result; nothing if it is no valid answer.
+    pub(super) fn answer(&self, result: &RawValue) -> Option<QuestionAnswer> {
+        match self {
+            QuestionKind::Permission(options) => {
                 let answer = PermissionAnswer::from_raw(result).ok()?;
                 let is_offered = match &answer {
                     PermissionAnswer::Selected(chosen) => {
@@ -101,38 +376,30 @@ impl Question {
                     }
                     PermissionAnswer::Cancelled => true,
                 };
-                is_offered.then_some(Answer::Permission(answer))
+                is_offered.then_some(QuestionAnswer::Permission(answer))
             }
-            Question::Elicitation(mode) => {
-                ElicitationAnswer::from_raw(result, mode).ok().map(Answer::Elicitation)
+            QuestionKind::Elicitation(mode) => {
+                ElicitationAnswer::from_raw(result, mode).ok().map(QuestionAnswer::Elicitation)
             }
         }
     }
 
-    /// The form of a result that answers it, for the authors of clients.
-    pub(crate) fn form_of_answers(&self) -> &'static str {
+    /// Returns the form of a valid result, for the authors of clients.
+    pub(super) fn form_of_answers(&self) -> &'static str {
         match self {
-            Question::Permission(_) => {
+            QuestionKind::Permission(_) => {
                 r#"{"outcome":{"outcome":"selected","optionId":…}} with an offered option, nor {"outcome":{"outcome":"cancelled"}}"#
             }
-            Question::Elicitation(_) => r#"{"action":"accept","content":…} that fits the form"#,
-        }
-    }
-
-    /// The answer when no client can give one any longer.
-    pub(crate) fn cancelled(&self) -> Answer {
-        match self {
-            Question::Permission(_) => Answer::Permission(PermissionAnswer::Cancelled),
-            Question::Elicitation(_) => Answer::Elicitation(ElicitationAnswer::Cancel),
+            QuestionKind::Elicitation(_) => r#"{"action":"accept","content":…} that fits the form"#,
         }
     }
 
     /// Returns whether a client with these capabilities can show it.
-    pub(crate) fn is_for(&self, client: &ClientCapabilities) -> bool {
+    pub(super) fn is_for(&self, client: &ClientCapabilities) -> bool {
         match self {
-            Question::Permission(_) => true,
-            Question::Elicitation(ElicitationMode::Form(_)) => client.elicitation_form,
-            Question::Elicitation(ElicitationMode::Url { .. }) => client.elicitation_url,
+            QuestionKind::Permission(_) => true,
+            QuestionKind::Elicitation(ElicitationMode::Form(_)) => client.elicitation_form,
+            QuestionKind::Elicitation(ElicitationMode::Url { .. }) => client.elicitation_url,
         }
     }
 }

@@ -34,10 +34,8 @@ mod requests;
 mod terminal_mirror;
 mod terminals;
 
-use acp_wire::acp::{ClientCapabilities, Services};
-use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, code, locate, set_id, set_member, str_at,
-};
+use acp_wire::acp::Services;
+use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, set_id, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -45,23 +43,15 @@ use crate::cx::Cx;
 use crate::event::{Answer, EngineEvent};
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Effect, ServeError, TerminalEnd, TerminalTail, ToClient};
-use crate::record::{InteractionRow, Record, SessionRow};
+use crate::params::session_roots;
+use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::services::requests::{AgentRequest, Executor, OpenRequests};
 use crate::services::terminals::{TerminalAnswer, TerminalCall, Terminals, own_terminal, unknown};
+use crate::views::attachment::Responder;
 use crate::views::terminal_name::TerminalName;
 use crate::views::with_known_session;
 
 pub(crate) use crate::services::requests::RequestKind;
-
-/// A client that may carry out requests about a session.
-#[derive(Debug)]
-pub(crate) struct Editor {
-    pub(crate) client: ClientId,
-    /// Part of the names of its terminals.
-    pub(crate) number: u64,
-    pub(crate) capabilities: ClientCapabilities,
-    pub(crate) shows_subagents: bool,
-}
 
 /// The session of a request, and the programs that can carry it out.
 #[derive(Debug)]
@@ -72,13 +62,13 @@ pub(crate) struct Workplace<'a> {
     /// The sender of the running prompt, if it is connected.
     pub(crate) sender: Option<ClientId>,
     /// In the order in which they came.
-    pub(crate) editors: Vec<Editor>,
+    pub(crate) editors: Vec<Responder<'a>>,
 }
 
 impl Workplace<'_> {
     /// Returns the owner if it serves the method, else acpd if it does.
     fn executor(&self, kind: RequestKind) -> Option<Executor> {
-        let serves = |editor: &&Editor| match kind {
+        let serves = |editor: &&Responder<'_>| match kind {
             RequestKind::Read => editor.capabilities.fs_read,
             RequestKind::Write => editor.capabilities.fs_write,
             RequestKind::Terminal => editor.capabilities.terminal,
@@ -101,16 +91,9 @@ impl Workplace<'_> {
     }
 
     /// Returns the client that has this editor's terminals.
-    fn editor(&self, number: u64) -> Option<&Editor> {
-        self.editors.iter().find(|editor| editor.number == number)
+    fn editor(&self, number: u64) -> Option<&Responder<'_>> {
+        self.editors.iter().find(|editor| editor.view.editor == number)
     }
-}
-
-/// Returns the folders that a session works in, its working directory first.
-pub(crate) fn roots(row: &SessionRow) -> Vec<String> {
-    let more = locate(&row.params, &["additionalDirectories"]);
-    let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&row.params[at]).ok());
-    std::iter::once(row.cwd.clone()).chain(more.unwrap_or_default()).collect()
 }
 
 #[derive(Debug, Default)]
@@ -190,10 +173,11 @@ impl AgentServices {
         asked_as: Id,
         by: Executor,
     ) -> Vec<EngineEvent> {
-        let (session, agent, roots) = (place.row.key, place.row.agent.clone(), roots(place.row));
+        let (session, agent) = (place.row.key, place.row.agent.clone());
+        let roots = session_roots(&place.row.cwd, &place.row.params);
         let InteractionRow { id, host, line, .. } = row;
         if let Executor::Client(client) = by {
-            let shows = place.editors.iter().any(|it| it.client == client && it.shows_subagents);
+            let shows = place.editors.iter().any(|it| it.client == client && it.view.subagents);
             let line = with_known_session(line.clone(), &place.row.public_id, shows);
             let line = set_id(&line, &Id::issued(id.0));
             cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
@@ -390,7 +374,8 @@ impl AgentServices {
             let Some(editor) = place.editor(number) else { continue };
             let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
             let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
-            events.push(EngineEvent::ClientAsked { client: editor.client, line });
+            let client = editor.client;
+            events.push(EngineEvent::ClientLine { client, session: None, line });
         }
         events
     }
@@ -495,5 +480,6 @@ impl AgentServices {
 }
 
 fn updates(session: SessionKey, lines: impl IntoIterator<Item = Bytes>) -> Vec<EngineEvent> {
-    lines.into_iter().map(|line| EngineEvent::SessionUpdated { session, line }).collect()
+    let kind = EventKind::Update;
+    lines.into_iter().map(|line| EngineEvent::SessionLine { session, kind, line }).collect()
 }

@@ -7,26 +7,21 @@ use crate::ids::SessionKey;
 use crate::session::OPEN_TOOLS;
 use crate::session::table::Sessions;
 use crate::tool_calls::call::Call;
-use crate::tool_calls::frozen::{Frozen, call_in};
+use crate::tool_calls::frozen::call_in;
 
 impl Sessions {
-    /// Fixes what a permission question is about. `is_intact`: the line is as the agent wrote it.
-    pub(crate) fn freeze(&mut self, key: SessionKey, line: &[u8], is_intact: bool) -> Box<Frozen> {
-        let asked = call_in(line);
-        let mut call = match self.name_of_asked(key, line) {
-            None => Call::default(),
-            Some(name) => {
-                let known = self.session(key).calls.get(&name);
-                let call = known.cloned().unwrap_or_else(|| self.new_call(key, &name));
-                self.note_call(key, &name, &asked);
-                call
-            }
-        };
-        call.take_whole(&asked);
-        if !is_intact {
-            call.doubt();
+    /// Returns the call of a permission question as the agent has announced it.
+    pub(crate) fn known_call(&self, key: SessionKey, line: &[u8]) -> Call {
+        let Some(name) = self.name_of_asked(key, line) else { return Call::default() };
+        let known = self.session(key).calls.get(&name);
+        known.cloned().unwrap_or_else(|| self.new_call(key, &name))
+    }
+
+    /// Notes the call of a permission question.
+    pub(crate) fn note_asked(&mut self, key: SessionKey, line: &[u8]) {
+        if let Some(name) = self.name_of_asked(key, line) {
+            self.note_call(key, &name, &call_in(line));
         }
-        Box::new(Frozen::of(call, 0))
     }
 
     /// Many agents describe a call when it begins, and ask with little more than its id. Returns whether this
@@ -65,9 +60,18 @@ impl Sessions {
         if is_known { Call::default() } else { Call::unknown() }
     }
 
-    /// The name of the call that a question is about, as in [`Sessions::call_name`].
+    /// Returns the name of the call in an update, as in [`Sessions::call_name`].
+    pub(crate) fn name_of_updated(&self, key: SessionKey, line: &[u8]) -> Option<String> {
+        self.name_at(key, line, "update")
+    }
+
+    /// Returns the name of the call that a question is about, as in [`Sessions::call_name`].
     pub(crate) fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
-        let id = str_at(line, &["params", "toolCall", "toolCallId"])?;
+        self.name_at(key, line, "toolCall")
+    }
+
+    fn name_at(&self, key: SessionKey, line: &[u8], member: &str) -> Option<String> {
+        let id = str_at(line, &["params", member, "toolCallId"])?;
         let session = str_at(line, &["params", "sessionId"]);
         Some(self.call_name(key, session.as_deref(), &id).into_owned())
     }

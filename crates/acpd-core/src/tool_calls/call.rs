@@ -141,12 +141,14 @@ impl Call {
         format!("{{{}}}", members.join(","))
     }
 
-    /// As it is asked about: `json` is [`Call::json`].
-    pub(crate) fn question<'a>(&self, json: &'a RawValue) -> PermissionRequest<'a> {
-        let mut question = PermissionRequest::of_call(Some(json));
+    /// Gives the call as it is asked about, without options.
+    pub(crate) fn with_question<T>(&self, then: impl FnOnce(PermissionRequest<'_>) -> T) -> T {
+        let json = RawValue::from_string(self.json());
+        let json = json.unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let mut question = PermissionRequest::of_call(Some(&json));
         question.unread.extend(self.lost.iter().map(|member| member.name()));
         question.unread.extend(self.is_cut.then_some(""));
-        question
+        then(question)
     }
 
     /// The call in the line of a question, brought up to date. What is not kept is better not there than
@@ -228,10 +230,7 @@ mod tests {
     fn a_member_that_is_too_long_is_missing_until_it_is_said_again() {
         let long = json!({"rawInput":{"command":"x".repeat(MEMBER_BYTES)}});
         let mut call = call(&[json!({"title":"a","rawInput":{"command":"ls"}}), long]);
-        let unread = |call: &Call| {
-            let json = serde_json::value::RawValue::from_string(call.json()).unwrap();
-            call.question(&json).unread
-        };
+        let unread = |call: &Call| call.with_question(|question| question.unread);
         assert_eq!(call.get(Member::RawInput), None);
         assert_eq!(unread(&call), ["rawInput"]);
         call.take(br#"{"rawInput":{}}"#);

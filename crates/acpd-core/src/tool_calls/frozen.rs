@@ -12,16 +12,13 @@
 
 use std::borrow::Cow;
 
-use acp_wire::acp::{PermissionOption, PermissionRequest};
-use acp_wire::{locate, set_member};
+use acp_wire::locate;
 use acpd_api::{
-    DoingKind, NAMESPACE, PermissionDecided, PermissionMeta, RawCall, Shown, ShownDiff,
-    ShownUnclear, Untrusted,
+    DoingKind, PermissionDecided, PermissionMeta, RawCall, Shown, ShownDiff, ShownUnclear,
+    Untrusted,
 };
 use acpd_policy::{Kind, Subject, Understanding};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::tool_calls::call::{Call, Member};
@@ -43,25 +40,16 @@ pub struct Frozen {
 
 impl Frozen {
     pub(crate) fn of(call: Call, changed: u32) -> Frozen {
-        let json = raw_json(&call);
-        let understanding = Understanding::of(&call.question(&json));
+        let understanding = call.with_question(|question| Understanding::of(&question));
         let subject = understanding.subject.clone();
-        let shown = shown(understanding, &call, json.get());
+        let shown = shown(understanding, &call);
         Frozen { call, shown, subject, changed }
     }
 
-    /// Of a question that was asked by a daemon that did not keep what it is about.
-    pub(crate) fn of_old_question(line: &[u8]) -> Frozen {
-        let mut call = Call::unknown();
-        call.take_whole(&call_in(line));
-        Frozen::of(call, 0)
-    }
-
-    /// Of acpd's own question, which is whole.
-    pub(crate) fn of_own_question(line: &[u8]) -> Frozen {
-        let mut call = Call::default();
-        call.take_whole(&call_in(line));
-        Frozen::of(call, 0)
+    /// Freezes the call of a question; `known` is the call as it was announced.
+    pub(crate) fn of_question(mut known: Call, line: &[u8]) -> Frozen {
+        known.take_whole(&call_in(line));
+        Frozen::of(known, 0)
     }
 
     /// The first diff from this one on of which acpd does not know what is in its file, and the file.
@@ -87,8 +75,7 @@ impl Frozen {
         }
         diff.left_out = (before.len() + bytes(diff)) as u64;
         diff.new_text = Untrusted::default();
-        let json = raw_json(&self.call);
-        self.shown.raw.get_or_insert_with(|| RawCall::beginning(json.get()));
+        self.shown.raw.get_or_insert_with(|| RawCall::beginning(&self.call.json()));
     }
 
     /// Returns the subject on one line.
@@ -103,22 +90,9 @@ impl Frozen {
         text.map(Untrusted::raw).unwrap_or_default().into()
     }
 
-    /// Gives the question as the policy decides on it.
-    pub(crate) fn with_request<T>(
-        &self,
-        options: &[PermissionOption],
-        then: impl FnOnce(&PermissionRequest<'_>) -> T,
-    ) -> T {
-        let json = raw_json(&self.call);
-        let options = options.to_vec();
-        then(&PermissionRequest { options, ..self.call.question(&json) })
-    }
-
-    /// The question as it is offered to clients that know what `_acpd` means.
-    pub(crate) fn put_into(&self, id: String, line: &Bytes) -> Bytes {
-        let meta = PermissionMeta { id, shown: self.shown.clone(), changed: self.changed };
-        let meta = json!(meta).to_string();
-        set_member(line, &["params", "_meta", NAMESPACE], meta.as_bytes())
+    /// Describes the question to clients that know the meaning of `_acpd`.
+    pub(crate) fn meta(&self, id: String) -> PermissionMeta {
+        PermissionMeta { id, shown: self.shown.clone(), changed: self.changed }
     }
 
     /// The agent's id of the call.
@@ -143,16 +117,11 @@ impl Frozen {
 
 /// Returns the effect of a call, in short.
 pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
-    let json = raw_json(call);
-    let mut understood = Understanding::of(&call.question(&json));
+    let mut understood = call.with_question(|question| Understanding::of(&question));
     let command = (!understood.commands.is_empty()).then(|| understood.commands.swap_remove(0));
     let is_command = command.is_some() || understood.kind == Kind::Execute;
     let kind = if is_command { DoingKind::Command } else { DoingKind::Tool };
     (kind, command.or(understood.title).unwrap_or_default())
-}
-
-fn raw_json(call: &Call) -> Box<RawValue> {
-    RawValue::from_string(call.json()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// For the journal, where an update of the call has them.
@@ -184,7 +153,7 @@ pub(crate) fn call_in(line: &[u8]) -> Cow<'_, [u8]> {
     if input.is_empty() { b"null".into() } else { call.to_string().into_bytes().into() }
 }
 
-fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {
+fn shown(understanding: Understanding, call: &Call) -> Shown {
     let all = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     let unclear = understanding.unclear.into_iter();
     let unclear =
@@ -212,7 +181,7 @@ fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {
         shown.unclear.push(not_read("", "does not say what it does"));
     }
     let is_all = shown.unclear.is_empty() && shown.diffs.iter().all(|diff| diff.left_out == 0);
-    shown.raw = (!is_all).then(|| RawCall::beginning(json));
+    shown.raw = (!is_all).then(|| RawCall::beginning(&call.json()));
     shown
 }
 

@@ -1,11 +1,12 @@
-//! One client at one session, and how far it has been sent the journal. The hub's `session/fanout.rs` moves
+//! One client at one session, its abilities, and how far it has been sent the journal. The hub's `session/fanout.rs` moves
 //! it on.
 
 use std::collections::VecDeque;
 
-use acpd_api::Role;
+use acp_wire::acp::ClientCapabilities;
+use acpd_api::{ClientName, Role};
 
-use crate::ids::Seq;
+use crate::ids::{ClientId, Seq};
 use crate::input::{Effect, View};
 
 /// One client at one session.
@@ -30,4 +31,13 @@ pub(crate) enum Cursor {
     Reading { history: Option<Seq> },
     /// Does not read; has everything up to here.
     Paused { after: Seq },
+}
+
+/// A connected client that may decide for a person, so agents may ask it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Responder<'a> {
+    pub(crate) client: ClientId,
+    pub(crate) name: &'a ClientName,
+    pub(crate) capabilities: &'a ClientCapabilities,
+    pub(crate) view: &'a View,
 }

@@ -129,15 +129,15 @@ impl Hub {
             }
             method::METRICS => self.send_metrics(to, out),
             method::TRACE => self.begin_trace(asked, out)?,
-            method::INTERACTION_LIST => self.list_interactions(to, out),
-            method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
+            method::INTERACTION_LIST => self.list_questions(to, out),
+            method::INTERACTION_ANSWER => self.answer_question(asked, out)?,
             method::MCP_LIST => self.list_lent_servers(to, &read(params)?, out)?,
             method::MCP_CALL => self.call_lent_server(asked, out)?,
             method::POLICY_LIST => {
-                let list = self.decisions.info();
+                let list = self.questions.decisions().info();
                 self.answer(to, &list, out);
             }
-            method::POLICY_FORGET => self.forget_remembered(asked, out)?,
+            method::POLICY_FORGET => self.forget_decision(asked, out)?,
             method::POLICY_TEST => self.test_policy(asked, out)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
@@ -561,7 +561,7 @@ impl Hub {
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
             return Err(fault.session(&session.row.public_id));
         }
-        let by = self.name_of(to.client, by);
+        let by = self.clients.name_of(to.client, by);
         if turn_only {
             self.cancel_running(key, Cancel::by(by), None, out);
         } else {
@@ -581,7 +581,7 @@ impl Hub {
         self.cancel_running(key, Cancel::because("the session was closed"), None, out);
         self.abandon_turn(key, &closed, out);
         self.give_up_restore(key, out);
-        self.cancel_interactions(key, out);
+        self.cancel_questions(self.questions.of_session(key), out);
         self.fail_queue(key, &closed, out);
         if live {
             self.farewell(key, "session/close", out);

@@ -52,7 +52,7 @@ impl Hub {
         let events = self.services.on_client_gone(&mut cx!(self, out), client);
         self.route(events, out);
         self.end_server_calls(&CallEnd::ToolGone(client), out);
-        self.questions.drop_client(client);
+        self.questions.on_client_gone(client);
         self.watch.end(client);
         if gone.token.is_some() {
             self.went_away(client);
@@ -126,7 +126,7 @@ impl Hub {
                 }
                 // Duplicate members are no consent.
                 let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
-                self.interaction_answered(client, &id, &outcome, line, out);
+                self.on_question_answer(client, &id, &outcome, line, out);
             }
             Ok(Message::Notification { method, params }) => {
                 self.client_notified(client, &method, params, line, out);
@@ -171,7 +171,7 @@ impl Hub {
         let nothing = Outcome::Result(RawValue::NULL);
         self.on_service_answer(client, id, &failed, &outcome, out)
             || self.on_server_answer(client, id, &failed, out)
-            || self.interaction_answered(client, id, &nothing, &failed, out)
+            || self.on_question_answer(client, id, &nothing, &failed, out)
     }
 
     fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64, out: &mut Batch) {
@@ -374,7 +374,7 @@ impl Hub {
             return;
         }
         if method == "session/cancel" {
-            let by = self.name_of(client, None);
+            let by = self.clients.name_of(client, None);
             self.cancel(key, by, Some(line.clone()), out);
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;

@@ -144,7 +144,10 @@ impl Hub {
         }
         let events = self.client_servers.on_client_back(number, &asked);
         self.route(events, out);
-        self.take_back_others(client, &asked, out);
+        let sessions = &self.sessions;
+        let is_lost = |key| !sessions.is_controller(client, key);
+        let events = self.questions.take_back(client, is_lost);
+        self.route(events, out);
         self.offer_about_requests(out);
     }
 
@@ -165,24 +168,12 @@ impl Hub {
         without_boolean_options(&line, &["result", "configOptions"])
     }
 
-    /// Questions that a client had before it came back, of sessions that it does not control now.
-    fn take_back_others(&mut self, client: ClientId, asked: &[Id], out: &mut Batch) {
-        for id in asked.iter().filter_map(Id::as_issued) {
-            let Some(open) = self.questions.get(InteractionId(id)) else { continue };
-            let Some(key) = open.session else { continue };
-            if !self.sessions.is_controller(client, key) {
-                self.take_back_offers(client, key, out);
-            }
-        }
-    }
-
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         let number = id.as_issued().map(InteractionId);
-        if number.is_some_and(|id| self.client_servers.is_open(id)) {
-            return;
-        }
-        if number.is_some_and(|id| self.questions.was_offered(client, id)) {
+        let mut stands =
+            |id| self.client_servers.is_open(id) || self.questions.was_offered(client, id);
+        if number.is_some_and(&mut stands) {
             return;
         }
         if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {

@@ -16,14 +16,13 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
 use crate::input::ClientOrigin;
 use crate::params::read;
-use crate::questions::AskedBy;
 use crate::session::State;
 
 impl Hub {
     /// Returns whether a client is connected and may decide for a person: it may be asked, and
     /// serve an agent.
     pub(crate) fn may_decide(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|here| !here.under_agent)
+        self.clients.responder(client).is_some()
     }
 
     /// Returns whether a client may send this.
@@ -88,7 +87,7 @@ impl Hub {
         let Ok(AnswerParams { id, answer, parent, .. }) = read(params) else { return false };
         let its_own = || {
             let open = self.questions.get(InteractionId::parse(&id)?)?;
-            let session = self.session(open.session?);
+            let session = self.session(open.session()?);
             let own = self
                 .sessions
                 .by_number(parent?)
@@ -101,8 +100,7 @@ impl Hub {
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
             // Questions of acpd are for people.
-            let is_of_agent = open.asked_by != AskedBy::Budget;
-            (is_begun_by_it && is_its_turn && is_of_agent).then_some(open)
+            (is_begun_by_it && is_its_turn && !open.is_own()).then_some(open)
         };
         self.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }

@@ -202,6 +202,6 @@ impl Hub {
         if self.processes.contains_key(&process.slot) {
             self.check_idle(process.slot, out);
         }
-        self.forget_questions_about(id, out);
+        self.cancel_questions(self.questions.about(id), out);
     }
 }

@@ -114,7 +114,7 @@ impl Hub {
             Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
-                self.person_asked(process, &id, line, is_intact, out);
+                self.on_agent_question(process, &id, line, is_intact, out);
             }
             Message::Request { method, .. }
                 if method == "initialize" && self.processes[&process.slot].is_initializing() =>
@@ -168,7 +168,7 @@ impl Hub {
             return;
         }
         if method == "elicitation/complete" {
-            return self.page_done(process.host, line, out);
+            return self.questions.on_page_done(&mut cx!(self, out), process.host, line);
         }
         let Some(read) = ReadLine::new(method, line) else {
             return self.told_about_profile(process, method, params, line, out);

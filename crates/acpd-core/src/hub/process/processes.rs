@@ -289,7 +289,9 @@ impl Hub {
                 | Purpose::Farewell => {}
             }
         }
-        self.close_about_requests(host, out);
+        let asked =
+            self.questions.which(|open| open.host() == Some(host) && open.session().is_none());
+        self.close_questions(asked, out);
         self.services.on_process_gone(&mut cx!(self, out), host);
         self.end_server_calls(&CallEnd::ProcessGone(host), out);
         let sessions = self.sessions.of_slot(id);

@@ -74,7 +74,7 @@ impl Hub {
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
         let is_asked = session.is_some_and(|key| self.questions.are_open(key));
-        if askers.is_empty() || is_asked || self.is_asked_about(ask) {
+        if askers.is_empty() || is_asked || !self.questions.about(&Id::issued(ask)).is_empty() {
             return;
         }
         let waited = self.now.since(since);
@@ -117,7 +117,7 @@ impl Hub {
         let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile());
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
-        self.forget_questions_about(&Id::issued(ask), out);
+        self.cancel_questions(self.questions.about(&Id::issued(ask)), out);
         self.save_asked(ask, out);
     }
 }

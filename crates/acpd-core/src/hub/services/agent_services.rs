@@ -9,28 +9,20 @@ use bytes::Bytes;
 use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::hub::Hub;
+use crate::hub::questions::controllers;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, ServeError, TerminalEnd, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
-use crate::services::{Editor, RequestKind, Workplace};
+use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
 
-fn workplace<'s>(session: &'s Session, clients: &Clients, offers: Services) -> Workplace<'s> {
+fn workplace<'s>(session: &'s Session, clients: &'s Clients, offers: Services) -> Workplace<'s> {
     let mut senders = session.running.iter().flat_map(|turn| &turn.senders).map(|to| to.client);
-    let editors = session.attached.keys().filter_map(|id| {
-        let client = clients.get(id).filter(|client| !client.under_agent)?;
-        session.is_controlled_by(*id).then_some(Editor {
-            client: *id,
-            number: client.view.editor,
-            capabilities: client.capabilities,
-            shows_subagents: client.view.subagents,
-        })
-    });
     Workplace {
         row: &session.row,
         offers,
         sender: senders.find(|client| clients.contains_key(client)),
-        editors: editors.collect(),
+        editors: controllers(session, clients),
     }
 }
 

@@ -9,7 +9,6 @@
 //! The question is acpd's own, so no agent gets its answer, and it is not on disk: the prompt is, and the
 //! next daemon asks again.
 
-use acp_wire::acp::PermissionAnswer;
 use acp_wire::{Id, build};
 use acpd_api::{BudgetInfo, Reason};
 use serde_json::json;
@@ -17,11 +16,10 @@ use serde_json::json;
 use crate::budget::{money, question, sentence};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{InteractionId, SessionKey};
+use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::profile::WhenOver;
-use crate::questions::question::{Answer, Question};
-use crate::questions::{AskedBy, Interaction};
+use crate::questions::question::OpenQuestion;
 
 /// The option that lets a turn begin.
 const GO_ON: &str = "go_on";
@@ -50,8 +48,7 @@ impl Hub {
         if self.session(key).queue.is_empty() {
             return false;
         }
-        let is_asked =
-            |open: &Interaction| open.asked_by == AskedBy::Budget && open.session == Some(key);
+        let is_asked = |open: &OpenQuestion| open.is_own() && open.session() == Some(key);
         if self.questions.which(is_asked).is_empty() {
             self.ask_for_budget(key, &info, out);
         }
@@ -71,17 +68,18 @@ impl Hub {
             ],
         });
         let line = build::request(&Id::from(0), "session/request_permission", &params);
-        let Ok((_, asked)) = Question::read(&line) else { return };
-        let id = InteractionId(self.ids.issue());
-        self.questions.open(id, Interaction::of_budget(key, self.now, line, asked));
-        self.ask_people(id, key, out);
+        self.ask_own_question(key, &line, out);
     }
 
     /// A person has answered. What is no answer ends the prompts, too: the turn is not wanted.
-    pub(crate) fn budget_answered(&mut self, key: SessionKey, answer: &Answer, out: &mut Batch) {
+    pub(crate) fn on_budget_answer(
+        &mut self,
+        key: SessionKey,
+        option: Option<&str>,
+        out: &mut Batch,
+    ) {
         let Some(info) = self.budget_info() else { return };
-        let go_on = matches!(answer, Answer::Permission(PermissionAnswer::Selected(option)) if option == GO_ON);
-        if !go_on {
+        if option != Some(GO_ON) {
             let text =
                 format!("the budget is used up, and the prompt was refused: {}", sentence(&info));
             let hint = "try again tomorrow, or raise `per_day` under `[budget]`";
@@ -89,7 +87,7 @@ impl Hub {
             return self.fail_queue(key, &fault.hint(hint), out);
         }
         self.budget.allow(&info);
-        self.close_questions(self.questions.which(|open| open.asked_by == AskedBy::Budget), out);
+        self.close_questions(self.questions.which(OpenQuestion::is_own), out);
     }
 
     /// Continues what waited for a budget that is allowed now, and takes back what is asked for sessions in which
@@ -103,10 +101,9 @@ impl Hub {
                 self.wake_session(key, out);
             }
         }
-        let is_over = |open: &Interaction| {
-            let session = open.session.and_then(|key| self.sessions.get(&key));
-            open.asked_by == AskedBy::Budget
-                && session.is_some_and(|session| session.queue.is_empty())
+        let is_over = |open: &OpenQuestion| {
+            let session = open.session().and_then(|key| self.sessions.get(&key));
+            open.is_own() && session.is_some_and(|session| session.queue.is_empty())
         };
         self.close_questions(self.questions.which(is_over), out);
     }

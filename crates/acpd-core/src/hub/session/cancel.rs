@@ -61,7 +61,7 @@ impl Hub {
         });
         let line = self.sessions.to_agent_id(key, line);
         self.processes.write(slot, line, out);
-        self.cancel_interactions(key, out);
+        self.cancel_questions(self.questions.of_session(key), out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         let events = self.services.end_waits(&mut cx!(self, out), key, &error);
         self.route(events, out);
@@ -115,7 +115,7 @@ impl Hub {
                 self.refuse(sender, &fault, out);
             }
         } else {
-            let by = self.name_of(to.client, None);
+            let by = self.clients.name_of(to.client, None);
             self.cancel_running(key, Cancel::by(by), None, out);
         }
     }

@@ -16,14 +16,13 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::hub::Hub;
-use crate::ids::{ClientId, InteractionId, SessionKey, SlotId};
+use crate::ids::{ClientId, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::record::{Child, EventKind};
 use crate::session::child::{SESSION, member};
 use crate::session::turn::is_work;
 use crate::session::{Session, State};
 use crate::tool_calls::call::update_in;
-use crate::views::with_known_session;
 
 const STATE: &[&str] = &["params", "update", "state"];
 
@@ -89,10 +88,8 @@ impl Hub {
         }
         let now = self.now;
         if class == Some(UpdateClass::ToolCall)
-            && let Some(call) = member(&line, "toolCallId")
+            && let Some(call) = self.sessions.name_of_updated(key, &line)
         {
-            let call =
-                self.sessions.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
             self.sessions.note_call(key, &call, update_in(&line));
         }
         let session = self.session_mut(key);
@@ -107,7 +104,7 @@ impl Hub {
         }
         self.append(key, EventKind::Child, line.clone(), None, out);
         if class == Some(UpdateClass::ToolCall) {
-            self.call_told(key, &line, out);
+            self.on_call_updated(key, &line, out);
         }
     }
 
@@ -191,29 +188,6 @@ impl Hub {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
         self.processes.write(slot, line, out);
-        self.cancel_questions(self.questions_of(key, |of| of == id), out);
-    }
-
-    /// The open questions of a session, of it and of its children, by the public id of who asks.
-    pub(crate) fn questions_of(
-        &self,
-        key: SessionKey,
-        is_meant: impl Fn(&str) -> bool,
-    ) -> Vec<InteractionId> {
-        self.questions.which(|open| {
-            let asks = || str_at(&open.line, SESSION).is_some_and(|of| is_meant(&of));
-            open.session == Some(key) && asks()
-        })
-    }
-
-    /// Those of the session itself.
-    pub(crate) fn own_questions(&self, key: SessionKey) -> Vec<InteractionId> {
-        self.questions_of(key, |of| of == self.session(key).row.public_id)
-    }
-
-    /// A request of an agent, as this client knows its session.
-    pub(crate) fn for_viewer(&self, client: ClientId, key: SessionKey, line: Bytes) -> Bytes {
-        let shows = self.clients.get(&client).is_some_and(|here| here.view.subagents);
-        with_known_session(line, &self.session(key).row.public_id, shows)
+        self.cancel_questions(self.questions.of_asker(key, id), out);
     }
 }

@@ -16,7 +16,7 @@ use crate::record::{EventKind, EventRow, Record};
 use crate::session::restore::values_of;
 use crate::session::{Session, State};
 use crate::views::attachment::Cursor;
-use crate::views::{render, sentence};
+use crate::views::render;
 
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -167,12 +167,6 @@ impl Hub {
         }
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
         out.records.push(Record::Event(row));
-    }
-
-    /// Says something to clients that are not shown the notice that says it.
-    pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
-        let line = sentence(&self.session(key).row.public_id, text);
-        self.append(key, EventKind::Banner, line, None, out);
     }
 
     /// Shows a live-only notice to everyone attached who wants notices.

@@ -24,7 +24,7 @@ impl Hub {
         self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
         // No process is left to answer.
-        self.close_questions(self.questions_of(key, |_| true), out);
+        self.close_questions(self.questions.of_session(key), out);
         let row = &self.sessions[&key].row;
         let why = "ended with the agent";
         let events = self.services.end_mirrors(&mut cx!(self, out), row, why);

@@ -80,7 +80,7 @@ impl Hub {
     ) {
         self.sessions.unroute(key);
         // A process that runs on waits for the answers to what its subagents asked.
-        self.cancel_interactions(key, out);
+        self.cancel_questions(self.questions.of_session(key), out);
         self.end_children(key, out);
         self.drop_terminals(key, out);
         let failed = match rest {
@@ -148,7 +148,7 @@ impl Hub {
         let mut gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted")
             .session(&self.session(key).row.public_id);
         gone.data.hint = undo.map(Into::into);
-        self.cancel_interactions(key, out);
+        self.cancel_questions(self.questions.of_session(key), out);
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);
         self.sessions.unroute(key);

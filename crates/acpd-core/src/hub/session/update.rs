@@ -132,7 +132,7 @@ impl Hub {
         self.append(key, kind, line.clone(), None, out);
         if class == UpdateClass::ToolCall {
             self.mirror_terminals(key, &line, out);
-            self.call_told(key, &line, out);
+            self.on_call_updated(key, &line, out);
         }
     }
 

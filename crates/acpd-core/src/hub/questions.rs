@@ -1,0 +1,311 @@
+//! The machine of [`Questions`](crate::questions::Questions) in the hub: the facts that it gets of others.
+
+use acp_wire::{ErrorObject, Id, Outcome, build, code, str_at};
+use acpd_api::{
+    AnswerParams, ClientName, Empty, ForgetParams, InteractionInfo, InteractionList,
+    PolicyTestParams,
+};
+use bytes::Bytes;
+
+use crate::clients::{Asked, Clients, Served};
+use crate::cx::Cx;
+use crate::hub::Hub;
+use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
+use crate::input::{Batch, ServeError};
+use crate::mcp::client_servers::CallEnd;
+use crate::params::{path, read};
+use crate::questions::{QuestionPlace, QuestionSubject};
+use crate::requests::Requests;
+use crate::session::Session;
+use crate::session::table::Sessions;
+use crate::tool_calls::call::{Call, update_in};
+use crate::views::attachment::Responder;
+
+/// Returns the controllers of a session, in the order in which they came.
+pub(crate) fn controllers<'h>(session: &'h Session, clients: &'h Clients) -> Vec<Responder<'h>> {
+    let controllers = session.attached.keys().filter(|client| session.is_controlled_by(**client));
+    controllers.filter_map(|client| clients.responder(*client)).collect()
+}
+
+fn place<'h>(
+    sessions: &'h Sessions,
+    clients: &'h Clients,
+    requests: &'h Requests,
+    subject: QuestionSubject,
+) -> QuestionPlace<'h> {
+    match subject {
+        QuestionSubject::Session(key) => {
+            let session = &sessions[&key];
+            let turn = session.running.as_ref();
+            QuestionPlace {
+                row: Some(&session.row),
+                is_running: turn.is_some(),
+                is_cancelling: turn.is_some_and(|turn| turn.work.is_cancelled()),
+                once: turn.and_then(|turn| turn.once),
+                requester: None,
+                responders: controllers(session, clients),
+            }
+        }
+        QuestionSubject::Request(ask) => {
+            let requester = requests.get(ask).and_then(|asked| asked.purpose.requester());
+            let comes_back = |to: &&Requester| {
+                clients.contains_key(&to.client) || clients.token_of(to.client).is_some()
+            };
+            let requester = requester.filter(comes_back);
+            let sender = requester.and_then(|to| clients.responder(to.client));
+            let responders = sender.into_iter().collect();
+            QuestionPlace { requester, responders, ..QuestionPlace::default() }
+        }
+    }
+}
+
+macro_rules! place {
+    ($hub:ident, $subject:expr) => {
+        place(&$hub.sessions, &$hub.clients, &$hub.requests, $subject)
+    };
+}
+
+impl Hub {
+    /// `session/request_permission` or `elicitation/create` of an agent; `is_intact`: the line is as the agent
+    /// wrote it.
+    pub(crate) fn on_agent_question(
+        &mut self,
+        process: Process,
+        id: &Id,
+        line: &Bytes,
+        is_intact: bool,
+        out: &mut Batch,
+    ) {
+        let sessions = &self.sessions;
+        let route = |session: &str| sessions.routed(process.slot, session);
+        let mut new = match self.questions.read(self.now, process.host, line, route) {
+            Ok(new) => new,
+            Err(refusal) => {
+                let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
+                self.processes.write(process.slot, build::error(id, &error), out);
+                return;
+            }
+        };
+        let mut known = Call::default();
+        if let Some(key) = new.session() {
+            new.line = sessions.to_public_id(key, new.line);
+            known = sessions.known_call(key, &new.line);
+        }
+        let place = place!(self, new.subject);
+        let events = self.questions.on_request(&mut cx!(self, out), &place, new, known, is_intact);
+        self.route(events, out);
+    }
+
+    pub(crate) fn ask_own_question(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        let place = place!(self, QuestionSubject::Session(key));
+        let events = self.questions.ask_own(&mut cx!(self, out), &place, line);
+        self.route(events, out);
+    }
+
+    /// The content of a file that a question is about. Returns whether the question waited for it.
+    pub(crate) fn on_file_seen(
+        &mut self,
+        id: InteractionId,
+        result: &Result<Bytes, ServeError>,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(open) = self.questions.get(id) else { return false };
+        let place = place!(self, open.subject);
+        let events = self.questions.on_file_seen(&mut cx!(self, out), &place, id, result);
+        self.route(events, out)
+    }
+
+    /// An update of a call, which is in the journal.
+    pub(crate) fn on_call_updated(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        if !self.questions.are_open(key) {
+            return;
+        }
+        let Some(name) = self.sessions.name_of_updated(key, line) else { return };
+        let change = |call: &mut Call| {
+            call.take(update_in(line));
+        };
+        self.change_asked(key, &name, change, out);
+    }
+
+    /// The call was sanitised: never decide it by rule, and ask again if its question is open.
+    pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &Bytes, out: &mut Batch) {
+        let session = str_at(line, &["params", "sessionId"]);
+        let key = session.and_then(|session| self.sessions.routed(slot, &session));
+        let Some(key) = key else { return };
+        let line = self.sessions.to_public_id(key, line.clone());
+        let Some(name) = self.sessions.name_of_updated(key, &line) else { return };
+        if let Some(call) = self.sessions.call_mut(key, &name) {
+            call.doubt();
+        }
+        self.change_asked(key, &name, Call::doubt, out);
+    }
+
+    /// Changes a call in all open questions about it: they are withdrawn, and asked again.
+    fn change_asked(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        change: impl Fn(&mut Call),
+        out: &mut Batch,
+    ) {
+        let sessions = &self.sessions;
+        let meant = self.questions.which(|open| {
+            open.session() == Some(key)
+                && !open.is_own()
+                && sessions.name_of_asked(key, &open.line).as_deref() == Some(name)
+        });
+        for id in meant {
+            let changed = self.questions.withdraw_changed(&mut cx!(self, out), id, &change);
+            let Some((question, call, closed)) = changed else { continue };
+            self.route(vec![closed], out);
+            let place = place!(self, question.subject);
+            let events = self.questions.ask_changed(&mut cx!(self, out), &place, question, call);
+            self.route(events, out);
+        }
+    }
+
+    pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let place = place!(self, QuestionSubject::Session(key));
+        let events = self.questions.offer_all(&mut cx!(self, out), &place, client);
+        self.route(events, out);
+    }
+
+    /// Offers the questions about requests of clients that came back.
+    pub(crate) fn offer_about_requests(&mut self, out: &mut Batch) {
+        for id in self.questions.which(|open| open.session().is_none()) {
+            let Some(open) = self.questions.get(id) else { continue };
+            let place = place!(self, open.subject);
+            let sender = place.requester.map_or(NOBODY, |to| to.client);
+            let events = self.questions.offer_again(&mut cx!(self, out), &place, sender, id);
+            self.route(events, out);
+        }
+    }
+
+    /// A client continues without a session, or only watches it.
+    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let events = self.questions.take_back(client, |of| of == key);
+        self.route(events, out);
+    }
+
+    /// A client's answer. Returns whether it is one to an offer.
+    pub(crate) fn on_question_answer(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        outcome: &Outcome<'_>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        // Late answers, answers to notifications and answers to nothing end here.
+        let Some((offered, open)) = self.questions.offered(client, id) else { return false };
+        let place = place!(self, open.subject);
+        let cx = &mut cx!(self, out);
+        let events = self.questions.on_client_answer(cx, &place, client, offered, outcome, line);
+        self.route(events, out)
+    }
+
+    /// Answers questions as a client that cancels must.
+    pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+        for id in questions {
+            let events = self.questions.cancel(&mut cx!(self, out), id);
+            self.route(events, out);
+        }
+    }
+
+    pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+        for id in questions {
+            let events = self.questions.close(&mut cx!(self, out), id);
+            self.route(events, out);
+        }
+    }
+
+    /// Returns the open questions of a session itself, without those of its children.
+    pub(crate) fn own_questions(&self, key: SessionKey) -> Vec<InteractionId> {
+        self.questions.of_asker(key, &self.session(key).row.public_id)
+    }
+
+    /// `$/cancel_request` of an agent for a request of its own.
+    pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
+        let events = self.services.on_agent_cancel(&mut cx!(self, out), process.host, request);
+        let call = CallEnd::AgentCancel(process.host, request);
+        if self.route(events, out) || self.end_server_calls(&call, out) {
+            return;
+        }
+        let events = self.questions.on_agent_cancel(&mut cx!(self, out), process.host, request);
+        self.route(events, out);
+    }
+
+    /// Returns an open question for people, once they are asked.
+    pub(crate) fn question_info(&self, id: InteractionId) -> Option<InteractionInfo> {
+        let open = self.questions.get(id)?;
+        let row = open.session().map(|key| &*self.session(key).row);
+        let profile = || {
+            let slot = self.processes.slot_of(open.host()?)?;
+            Some(self.processes[&slot].profile().to_owned())
+        };
+        let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
+        let parent = open.session().and_then(|key| self.sessions.parent_handle(key));
+        open.info(id, agent, row, parent)
+    }
+
+    pub(crate) fn list_questions(&mut self, to: &Requester, out: &mut Batch) {
+        let open = self.questions.iter();
+        let mut interactions: Vec<_> = open.filter_map(|(id, _)| self.question_info(id)).collect();
+        interactions.sort_by_key(|info| info.at);
+        self.answer(to, &InteractionList { interactions }, out);
+    }
+
+    /// A person who looks at no conversation answers.
+    pub(crate) fn answer_question(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
+        let AnswerParams { id, answer, by, parent } = read(params)?;
+        let (id, open) = self.questions.named(&id)?;
+        let place = place!(self, open.subject);
+        let by = self.answering_name(to.client, by, parent);
+        let cx = &mut cx!(self, out);
+        let (events, result) = self.questions.on_given_answer(cx, &place, id, answer, by)?;
+        self.route(events, out);
+        self.answer(to, &result, out);
+        Ok(())
+    }
+
+    /// Returns the answering client for people. A tool answers for its agent, under any name.
+    fn answering_name(
+        &self,
+        client: ClientId,
+        said: Option<ClientName>,
+        parent: Option<u64>,
+    ) -> ClientName {
+        if self.may_decide(client) {
+            return self.clients.name_of(client, said).unwrap_or_default();
+        }
+        let parent = parent.and_then(|parent| self.sessions.by_number(parent).ok());
+        let name = parent.map(|key| {
+            let row = &self.session(key).row;
+            let title = format!("agent `{}` of session `{}`", row.agent, row.handle());
+            ClientName { name: row.agent.clone().into(), title: Some(title.into()), place: None }
+        });
+        name.unwrap_or_default()
+    }
+
+    pub(crate) fn forget_decision(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let ForgetParams { id } = read(asked.params)?;
+        self.questions.decisions().forget(id, out)?;
+        self.answer(asked.to, &Empty {}, out);
+        Ok(())
+    }
+
+    /// Explains who would answer a question about a tool call.
+    pub(crate) fn test_policy(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let PolicyTestParams { agent, cwd, tool_call } = read(asked.params)?;
+        path("cwd", &cwd)?;
+        let agent = agent.unwrap_or_else(|| self.config.agent_for(Some(&cwd)).to_owned());
+        if !self.config.agents.contains_key(&agent) {
+            return Err(self.unknown_agent(&agent));
+        }
+        let decisions = self.questions.decisions();
+        let explained = decisions.explain(&self.config.policy, &agent, &cwd, &tool_call)?;
+        self.answer(asked.to, &explained, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Answers of people, from clients and from terminals.
+
+use acp_wire::bound::NAME;
+use acp_wire::{ErrorObject, Id, Outcome, build, clipped, code, locate, set_id};
+use acpd_api::{AnswerResult, ClientName, GivenAnswer, method};
+use bytes::Bytes;
+
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::Fault;
+use crate::ids::{ClientId, InteractionId};
+use crate::input::{Effect, ToClient};
+use crate::questions::question::{QuestionAnswer, QuestionKind, QuestionPlace};
+use crate::questions::{Questions, choice, notice};
+
+/// Invalid answers of one client to one question before that client is not asked again.
+const INVALID: u32 = 3;
+
+impl Questions {
+    /// Handles a client's response to an offer.
+    pub(crate) fn on_client_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        client: ClientId,
+        id: InteractionId,
+        outcome: &Outcome<'_>,
+        line: &Bytes,
+    ) -> Vec<EngineEvent> {
+        let Some(open) = self.open.get_mut(&id) else { return Vec::new() };
+        let offer = open.offers.entry(client).or_default();
+        let number = offer.number.take().map_or_else(Id::null, Id::issued);
+        // An error: this client cannot show it. The question waits for another one.
+        let (Some(by), Outcome::Result(result)) = (place.responder(client), *outcome) else {
+            return Vec::new();
+        };
+        if let Some(answer) = open.kind.answer(result) {
+            if let Some(verdict) = open.chosen(&answer).and_then(choice::lasting) {
+                self.decisions.remember(cx, place, open, verdict);
+            }
+            // A choice was read so strictly that it goes on as it is, with what else is in it.
+            let own = matches!(answer, QuestionAnswer::Permission(_)).then_some(line);
+            return self.answer(cx, place, id, &answer, by.name.clone(), own);
+        }
+        // A line that is no message at all has its own error.
+        if locate(line, &["result"]).is_some() {
+            let form = open.kind.form_of_answers();
+            let text =
+                format!("the answer to request {number} does not count: its result is no {form}");
+            let error = build::error(&Id::null(), &ErrorObject::new(code::INVALID_PARAMS, text));
+            cx.out.effects.push(Effect::Client(client, ToClient::Line(error)));
+        }
+        offer.invalid += 1;
+        if offer.invalid < INVALID {
+            return self.offer_again(cx, place, client, id);
+        }
+        let Some(session) = open.session() else { return Vec::new() };
+        let by = if *by.name == ClientName::default() {
+            "a client".to_owned()
+        } else {
+            format!("client `{}`", clipped(by.name.name.raw(), NAME))
+        };
+        let text = format!(
+            "{by} gave no answer that can be read, and is not asked again; answer with `acpctl answer {}`",
+            id.text()
+        );
+        vec![EngineEvent::SessionNoticed { session, severity: "warning", text }]
+    }
+
+    /// Handles the answer of a person who does not look at the conversation.
+    ///
+    /// # Errors
+    /// When it does not fit the question, or cannot be remembered.
+    pub(crate) fn on_given_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        id: InteractionId,
+        given: GivenAnswer,
+        by: ClientName,
+    ) -> Result<(Vec<EngineEvent>, AnswerResult), Fault> {
+        let Some(open) = self.open.get(&id) else { return Ok(Default::default()) };
+        if matches!(&open.kind, QuestionKind::Permission(options) if options.is_empty()) {
+            let fault = Fault::invalid("the agent offers no answers to this question");
+            let Some(row) = place.row else { return Err(fault) };
+            // A cancel ends what a turn asks, and a subagent may ask without one.
+            let hint = if place.is_running {
+                format!("`acpctl cancel {}` ends the turn that asks", row.word())
+            } else {
+                format!("`acpctl agent restart {}` ends it", row.agent)
+            };
+            return Err(fault.session(&row.public_id).hint(hint));
+        }
+        let is_named = matches!(
+            &given,
+            GivenAnswer::Allow { option: Some(_), .. } | GivenAnswer::Deny { option: Some(_), .. }
+        );
+        let (answer, always) = choice::meant(id, &open.kind, given)?;
+        let chosen = open.chosen(&answer);
+        let own = chosen.and_then(|option| Some((choice::lasting(option)?, option.name.clone())));
+        let lasting = always.or(own.as_ref().map(|(verdict, _)| *verdict));
+        let remembered =
+            lasting.and_then(|verdict| self.decisions.remember(cx, place, open, verdict));
+        // An option of the agent that was named is sent, even if acpd cannot remember the call.
+        let is_enough = remembered.is_some() || is_named && own.is_some();
+        if let Some(verdict) = always.filter(|_| !is_enough) {
+            return Err(open.not_remembered(id, verdict));
+        }
+        let events = self.answer(cx, place, id, &answer, by, None);
+        let own_option = own.map(|(_, name)| name.into());
+        Ok((events, AnswerResult { own_option, remembered }))
+    }
+
+    /// Answers with what a person has said, which is in the journal then; with the client's own line, if there
+    /// is one.
+    fn answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        place: &QuestionPlace<'_>,
+        id: InteractionId,
+        answer: &QuestionAnswer,
+        by: ClientName,
+        own: Option<&Bytes>,
+    ) -> Vec<EngineEvent> {
+        let Some((question, closed)) = self.remove(cx, id) else { return Vec::new() };
+        cx.out.durable |= !question.is_own();
+        let mut events = Vec::new();
+        if let Some(row) = place.row
+            && let Some(answered) = question.answered_info(id, row, answer, by, cx.now)
+        {
+            events.push(notice(row, method::ANSWERED, &answered));
+        }
+        events.extend(question.reply(|id| match own {
+            Some(line) => set_id(line, id),
+            None => build::response(id, answer),
+        }));
+        events.push(closed);
+        if let Some(session) = question.session().filter(|_| question.is_own()) {
+            let option = answer.option().map(str::to_owned);
+            events.push(EngineEvent::BudgetAnswered { session, option });
+        }
+        events
+    }
+}
