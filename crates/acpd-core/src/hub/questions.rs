@@ -92,14 +92,12 @@ impl Hub {
             known = sessions.known_call(key, &new.line);
         }
         let place = place!(self, new.subject);
-        let events = self.questions.on_request(&mut cx!(self, out), &place, new, known, is_intact);
-        self.route(events, out);
+        step!(self.questions.on_request(&place, new, known, is_intact), out);
     }
 
     pub(crate) fn ask_own_question(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
         let place = place!(self, QuestionSubject::Session(key));
-        let events = self.questions.ask_own(&mut cx!(self, out), &place, line);
-        self.route(events, out);
+        step!(self.questions.ask_own(&place, line), out);
     }
 
     /// The content of a file that a question is about. Returns whether the question waited for it.
@@ -111,8 +109,7 @@ impl Hub {
     ) -> bool {
         let Some(open) = self.questions.get(id) else { return false };
         let place = place!(self, open.subject);
-        let events = self.questions.on_file_seen(&mut cx!(self, out), &place, id, result);
-        self.route(events, out)
+        step!(self.questions.on_file_seen(&place, id, result), out)
     }
 
     /// An update of a call, which is in the journal.
@@ -155,19 +152,16 @@ impl Hub {
                 && sessions.name_of_asked(key, &open.line).as_deref() == Some(name)
         });
         for id in meant {
-            let changed = self.questions.withdraw_changed(&mut cx!(self, out), id, &change);
-            let Some((question, call, closed)) = changed else { continue };
-            self.route(vec![closed], out);
+            let changed = step!(self.questions.withdraw_changed(id, &change), out);
+            let Some((question, call)) = changed else { continue };
             let place = place!(self, question.subject);
-            let events = self.questions.ask_changed(&mut cx!(self, out), &place, question, call);
-            self.route(events, out);
+            step!(self.questions.ask_changed(&place, question, call), out);
         }
     }
 
     pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         let place = place!(self, QuestionSubject::Session(key));
-        let events = self.questions.offer_all(&mut cx!(self, out), &place, client);
-        self.route(events, out);
+        step!(self.questions.offer_all(&place, client), out);
     }
 
     /// Offers the questions about requests of clients that came back.
@@ -176,15 +170,13 @@ impl Hub {
             let Some(open) = self.questions.get(id) else { continue };
             let place = place!(self, open.subject);
             let sender = place.requester.map_or(NOBODY, |to| to.client);
-            let events = self.questions.offer_again(&mut cx!(self, out), &place, sender, id);
-            self.route(events, out);
+            step!(self.questions.offer_again(&place, sender, id), out);
         }
     }
 
     /// A client continues without a session, or only watches it.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        let events = self.questions.take_back(client, |of| of == key);
-        self.route(events, out);
+        step!(self.questions.take_back(client, |of| of == key), out);
     }
 
     /// A client's answer. Returns whether it is one to an offer.
@@ -199,23 +191,20 @@ impl Hub {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some((offered, open)) = self.questions.offered(client, id) else { return false };
         let place = place!(self, open.subject);
-        let cx = &mut cx!(self, out);
-        let events = self.questions.on_client_answer(cx, &place, client, offered, outcome, line);
-        self.route(events, out)
+        step!(self.questions.on_client_answer(&place, client, offered, outcome, line), out);
+        true
     }
 
     /// Answers questions as a client that cancels must.
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for id in questions {
-            let events = self.questions.cancel(&mut cx!(self, out), id);
-            self.route(events, out);
+            step!(self.questions.cancel(id), out);
         }
     }
 
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for id in questions {
-            let events = self.questions.close(&mut cx!(self, out), id);
-            self.route(events, out);
+            step!(self.questions.close(id), out);
         }
     }
 
@@ -231,8 +220,7 @@ impl Hub {
         if self.route(events, out) || self.end_server_calls(&call, out) {
             return;
         }
-        let events = self.questions.on_agent_cancel(&mut cx!(self, out), process.host, request);
-        self.route(events, out);
+        step!(self.questions.on_agent_cancel(process.host, request), out);
     }
 
     /// Returns an open question for people, once they are asked.
@@ -262,9 +250,7 @@ impl Hub {
         let (id, open) = self.questions.named(&id)?;
         let place = place!(self, open.subject);
         let by = self.answering_name(to.client, by, parent);
-        let cx = &mut cx!(self, out);
-        let (events, result) = self.questions.on_given_answer(cx, &place, id, answer, by)?;
-        self.route(events, out);
+        let result = step!(self.questions.on_given_answer(&place, id, answer, by), out)?;
         self.answer(to, &result, out);
         Ok(())
     }

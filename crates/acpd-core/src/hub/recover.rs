@@ -274,8 +274,7 @@ impl Hub {
             Some(None) => return,
             None => true,
         };
-        let events = self.questions.recover(&mut cx!(self, out), row, is_held);
-        self.route(events, out);
+        step!(self.questions.recover(row, is_held), out);
     }
 
     /// A process that was to stop is still to stop, and so is one of a removed profile.

@@ -26,13 +26,13 @@ impl Questions {
         id: InteractionId,
         outcome: &Outcome<'_>,
         line: &Bytes,
-    ) -> Vec<EngineEvent> {
-        let Some(open) = self.open.get_mut(&id) else { return Vec::new() };
+    ) {
+        let Some(open) = self.open.get_mut(&id) else { return };
         let offer = open.offers.entry(client).or_default();
         let number = offer.number.take().map_or_else(Id::null, Id::issued);
         // An error: this client cannot show it. The question waits for another one.
         let (Some(by), Outcome::Result(result)) = (place.responder(client), *outcome) else {
-            return Vec::new();
+            return;
         };
         if let Some(answer) = open.kind.answer(result) {
             if let Some(verdict) = open.chosen(&answer).and_then(choice::lasting) {
@@ -48,13 +48,13 @@ impl Questions {
             let text =
                 format!("the answer to request {number} does not count: its result is no {form}");
             let error = build::error(&Id::null(), &ErrorObject::new(code::INVALID_PARAMS, text));
-            cx.out.effects.push(Effect::Client(client, ToClient::Line(error)));
+            cx.send(Effect::Client(client, ToClient::Line(error)));
         }
         offer.invalid += 1;
         if offer.invalid < INVALID {
             return self.offer_again(cx, place, client, id);
         }
-        let Some(session) = open.session() else { return Vec::new() };
+        let Some(session) = open.session() else { return };
         let by = if *by.name == ClientName::default() {
             "a client".to_owned()
         } else {
@@ -64,7 +64,7 @@ impl Questions {
             "{by} gave no answer that can be read, and is not asked again; answer with `acpctl answer {}`",
             id.text()
         );
-        vec![EngineEvent::SessionNoticed { session, severity: "warning", text }]
+        cx.report(EngineEvent::SessionNoticed { session, severity: "warning", text });
     }
 
     /// Handles the answer of a person who does not look at the conversation.
@@ -78,8 +78,8 @@ impl Questions {
         id: InteractionId,
         given: GivenAnswer,
         by: ClientName,
-    ) -> Result<(Vec<EngineEvent>, AnswerResult), Fault> {
-        let Some(open) = self.open.get(&id) else { return Ok(Default::default()) };
+    ) -> Result<AnswerResult, Fault> {
+        let Some(open) = self.open.get(&id) else { return Ok(AnswerResult::default()) };
         if matches!(&open.kind, QuestionKind::Permission(options) if options.is_empty()) {
             let fault = Fault::invalid("the agent offers no answers to this question");
             let Some(row) = place.row else { return Err(fault) };
@@ -106,9 +106,9 @@ impl Questions {
         if let Some(verdict) = always.filter(|_| !is_enough) {
             return Err(open.not_remembered(id, verdict));
         }
-        let events = self.answer(cx, place, id, &answer, by, None);
+        self.answer(cx, place, id, &answer, by, None);
         let own_option = own.map(|(_, name)| name.into());
-        Ok((events, AnswerResult { own_option, remembered }))
+        Ok(AnswerResult { own_option, remembered })
     }
 
     /// Answers with what a person has said, which is in the journal then; with the client's own line, if there
@@ -121,24 +121,22 @@ impl Questions {
         answer: &QuestionAnswer,
         by: ClientName,
         own: Option<&Bytes>,
-    ) -> Vec<EngineEvent> {
-        let Some((question, closed)) = self.remove(cx, id) else { return Vec::new() };
+    ) {
+        let Some(question) = self.open.remove(&id) else { return };
         cx.out.durable |= !question.is_own();
-        let mut events = Vec::new();
         if let Some(row) = place.row
             && let Some(answered) = question.answered_info(id, row, answer, by, cx.now)
         {
-            events.push(notice(row, method::ANSWERED, &answered));
+            notice(cx, row, method::ANSWERED, &answered);
         }
-        events.extend(question.reply(|id| match own {
+        question.reply(cx, |id| match own {
             Some(line) => set_id(line, id),
             None => build::response(id, answer),
-        }));
-        events.push(closed);
+        });
+        question.close(cx, id);
         if let Some(session) = question.session().filter(|_| question.is_own()) {
             let option = answer.option().map(str::to_owned);
-            events.push(EngineEvent::BudgetAnswered { session, option });
+            cx.report(EngineEvent::BudgetAnswered { session, option });
         }
-        events
     }
 }

@@ -81,9 +81,9 @@ pub(crate) struct Questions {
     decisions: Decisions,
 }
 
-fn notice(row: &SessionRow, method: &str, params: &impl Serialize) -> EngineEvent {
+fn notice(cx: &mut Cx<'_>, row: &SessionRow, method: &str, params: &impl Serialize) {
     let line = build::notification(method, params);
-    EngineEvent::SessionLine { session: row.key, kind: EventKind::Notice, line }
+    cx.report(EngineEvent::SessionLine { session: row.key, kind: EventKind::Notice, line });
 }
 
 impl Questions {
@@ -185,12 +185,11 @@ impl Questions {
         mut new: OpenQuestion,
         mut known: Call,
         is_intact: bool,
-    ) -> Vec<EngineEvent> {
+    ) {
         if place.is_cancelling {
             // The turn is to end; asking a person now would only hold it up.
-            return new.cancelled().into_iter().collect();
+            return new.cancel(cx);
         }
-        let mut events = Vec::new();
         if let (QuestionKind::Permission(_), Some(session)) = (&new.kind, new.session()) {
             // A call that readers may understand differently is for a person.
             let is_intact = is_intact && std::str::from_utf8(&new.line).is_ok_and(is_legible);
@@ -198,49 +197,35 @@ impl Questions {
                 known.doubt();
             }
             new.frozen = Some(Box::new(Frozen::of_question(known, &new.line)));
-            events.push(EngineEvent::CallAsked { session, line: new.line.clone() });
+            cx.report(EngineEvent::CallAsked { session, line: new.line.clone() });
         }
-        events.extend(self.decide_or_ask(cx, place, new));
-        events
+        self.decide_or_ask(cx, place, new);
     }
 
     /// Continues a question of the last daemon; `is_held`: the process still has its session.
-    pub(crate) fn recover(
-        &mut self,
-        cx: &mut Cx<'_>,
-        row: InteractionRow,
-        is_held: bool,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn recover(&mut self, cx: &mut Cx<'_>, row: InteractionRow, is_held: bool) {
         let read = OpenQuestion::read(Some(row.host), &row.line, row.at, |_| row.session);
-        let Ok(mut question) = read else { return Vec::new() };
+        let Ok(mut question) = read else { return };
         if !is_held {
             // Asked during a restore, which starts over.
             cx.out.records.push(Record::InteractionGone { id: row.id });
-            return question.cancelled().into_iter().collect();
+            return question.cancel(cx);
         }
         let is_permission = matches!(question.kind, QuestionKind::Permission(_));
         let old =
             || is_permission.then(|| Box::new(Frozen::of_question(Call::unknown(), &row.line)));
         question.frozen = row.frozen.or_else(old);
         self.open.insert(row.id, question);
-        Vec::new()
     }
 
     /// Asks a question of acpd's own in a session.
-    pub(crate) fn ask_own(
-        &mut self,
-        cx: &mut Cx<'_>,
-        place: &QuestionPlace<'_>,
-        line: &Bytes,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn ask_own(&mut self, cx: &mut Cx<'_>, place: &QuestionPlace<'_>, line: &Bytes) {
         let key = place.row.map(|row| row.key);
-        let Ok(mut question) = OpenQuestion::read(None, line, cx.now, |_| key) else {
-            return Vec::new();
-        };
+        let Ok(mut question) = OpenQuestion::read(None, line, cx.now, |_| key) else { return };
         question.frozen = Some(Box::new(Frozen::of_question(Call::default(), line)));
         let id = InteractionId(cx.ids.issue());
         self.open.insert(id, question);
-        self.ask_people(cx, place, id)
+        self.ask_people(cx, place, id);
     }
 
     fn decide_or_ask(
@@ -248,18 +233,17 @@ impl Questions {
         cx: &mut Cx<'_>,
         place: &QuestionPlace<'_>,
         question: OpenQuestion,
-    ) -> Vec<EngineEvent> {
+    ) {
         cx.out.durable = true;
         let decided = self.decisions.decide(&cx.config.policy, place, &question);
         if let (Some((answer, decided)), Some(row)) = (decided, place.row) {
-            let decided = notice(row, method::PERMISSION_DECIDED, &decided);
-            let reply = question.reply(|id| build::response(id, &answer));
-            return std::iter::once(decided).chain(reply).collect();
+            notice(cx, row, method::PERMISSION_DECIDED, &decided);
+            return question.reply(cx, |id| build::response(id, &answer));
         }
         let id = InteractionId(cx.ids.issue());
         cx.out.records.extend(question.row(id).map(Record::Interaction));
         self.open.insert(id, question);
-        self.look_or_ask(cx, place, id, 0)
+        self.look_or_ask(cx, place, id, 0);
     }
 
     /// Looks at the next file that the call of a question writes without saying what is in it, or asks people.
@@ -269,8 +253,8 @@ impl Questions {
         place: &QuestionPlace<'_>,
         id: InteractionId,
         from: usize,
-    ) -> Vec<EngineEvent> {
-        let Some(open) = self.open.get_mut(&id) else { return Vec::new() };
+    ) {
+        let Some(open) = self.open.get_mut(&id) else { return };
         let next = open.frozen.as_ref().and_then(|frozen| frozen.unseen_file(from));
         let (Some((at, path)), Some(host), Some(row)) = (next, open.host(), place.row) else {
             open.looks_at = None;
@@ -281,24 +265,23 @@ impl Questions {
         let roots = session_roots(&row.cwd, &row.params);
         let service = FileService::ReadTextFile { path, line: None, limit: None };
         open.looks_at = Some(at);
-        cx.out.effects.push(Effect::Serve { host, request: id, roots, service });
-        Vec::new()
+        cx.send(Effect::Serve { host, request: id, roots, service });
     }
 
-    /// Takes the content of a file. Returns `None` if no question waits for it.
+    /// Takes the content of a file. Returns whether a question waits for it.
     pub(crate) fn on_file_seen(
         &mut self,
         cx: &mut Cx<'_>,
         place: &QuestionPlace<'_>,
         id: InteractionId,
         result: &Result<Bytes, ServeError>,
-    ) -> Option<Vec<EngineEvent>> {
+    ) -> bool {
         #[derive(Deserialize)]
         struct File {
             content: String,
         }
-        let open = self.open.get_mut(&id)?;
-        let at = open.looks_at?;
+        let Some(open) = self.open.get_mut(&id) else { return false };
+        let Some(at) = open.looks_at else { return false };
         let seen = match result {
             Ok(result) => {
                 serde_json::from_slice::<File>(result).ok().map(|file| Some(file.content))
@@ -311,23 +294,19 @@ impl Questions {
         // The question is on disk before it is shown.
         cx.out.records.extend(open.row(id).map(Record::Interaction));
         cx.out.durable = true;
-        Some(self.look_or_ask(cx, place, id, at + 1))
+        self.look_or_ask(cx, place, id, at + 1);
+        true
     }
 
     /// Asks every client that may answer.
-    fn ask_people(
-        &mut self,
-        cx: &mut Cx<'_>,
-        place: &QuestionPlace<'_>,
-        id: InteractionId,
-    ) -> Vec<EngineEvent> {
+    fn ask_people(&mut self, cx: &mut Cx<'_>, place: &QuestionPlace<'_>, id: InteractionId) {
         if place.is_lost() {
             return self.cancel(cx, id);
         }
         let responders = place.responders.iter();
         let offers = responders.filter_map(|to| self.offer(cx, place, to, id)).collect();
         let session = place.row.map(|row| row.key);
-        vec![EngineEvent::QuestionAsked { question: id, session, offers }]
+        cx.report(EngineEvent::QuestionAsked { question: id, session, offers });
     }
 
     /// Offers a question to a client that can show it and does not have it.
@@ -366,14 +345,15 @@ impl Questions {
         place: &QuestionPlace<'_>,
         client: ClientId,
         id: InteractionId,
-    ) -> Vec<EngineEvent> {
+    ) {
         if place.is_lost() {
             return self.cancel(cx, id);
         }
         let offer = place.responder(client).and_then(|to| self.offer(cx, place, to, id));
-        let session = place.row.map(|row| row.key);
-        let line = |(client, line)| EngineEvent::ClientLine { client, session, line };
-        offer.map(line).into_iter().collect()
+        if let Some((client, line)) = offer {
+            let session = place.row.map(|row| row.key);
+            cx.report(EngineEvent::ClientLine { client, session, line });
+        }
     }
 
     /// Offers the questions of a session to a client that has come.
@@ -382,10 +362,10 @@ impl Questions {
         cx: &mut Cx<'_>,
         place: &QuestionPlace<'_>,
         client: ClientId,
-    ) -> Vec<EngineEvent> {
-        let questions = place.row.map(|row| self.of_session(row.key)).unwrap_or_default();
-        let offers = questions.into_iter().flat_map(|id| self.offer_again(cx, place, client, id));
-        offers.collect()
+    ) {
+        for id in place.row.map(|row| self.of_session(row.key)).unwrap_or_default() {
+            self.offer_again(cx, place, client, id);
+        }
     }
 
     /// Notes that a client that came back has a question. Returns whether it is open.
@@ -398,15 +378,19 @@ impl Questions {
     /// Withdraws the questions of sessions from a client that continues without them, or only watches.
     pub(crate) fn take_back(
         &mut self,
+        cx: &mut Cx<'_>,
         client: ClientId,
         is_meant: impl Fn(SessionKey) -> bool,
-    ) -> Vec<EngineEvent> {
-        let withdraw = |open: &mut OpenQuestion| {
-            let session = open.session().filter(|key| is_meant(*key))?;
-            let line = open.offers.get_mut(&client)?.withdraw()?;
-            Some(EngineEvent::ClientLine { client, session: Some(session), line })
-        };
-        self.open.values_mut().filter_map(withdraw).collect()
+    ) {
+        for open in self.open.values_mut() {
+            let session = open.session().filter(|key| is_meant(*key));
+            let offer = open.offers.get_mut(&client).filter(|_| session.is_some());
+            let Some(offer) = offer else { continue };
+            if let Some(line) = offer.withdrawal() {
+                offer.number = None;
+                cx.report(EngineEvent::ClientLine { client, session, line });
+            }
+        }
     }
 
     pub(crate) fn on_client_gone(&mut self, client: ClientId) {
@@ -429,46 +413,30 @@ impl Questions {
     }
 
     /// Answers a question as a client that cancels must; acpd's own is closed.
-    pub(crate) fn cancel(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
-        let Some((question, closed)) = self.remove(cx, id) else { return Vec::new() };
-        cx.out.durable |= !question.is_own();
-        question.cancelled().into_iter().chain([closed]).collect()
+    pub(crate) fn cancel(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+        if let Some(question) = self.open.remove(&id) {
+            cx.out.durable |= !question.is_own();
+            question.cancel(cx);
+            question.close(cx, id);
+        }
     }
 
     /// Closes a question of which nothing waits for an answer.
-    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
-        self.remove(cx, id).map(|(_, closed)| closed).into_iter().collect()
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+        if let Some(question) = self.open.remove(&id) {
+            question.close(cx, id);
+        }
     }
 
-    fn remove(&mut self, cx: &Cx<'_>, id: InteractionId) -> Option<(OpenQuestion, EngineEvent)> {
-        let mut question = self.open.remove(&id)?;
-        let offers = std::mem::take(&mut question.offers).into_iter();
-        let withdrawals =
-            offers.filter_map(|(client, mut offer)| Some((client, offer.withdraw()?)));
-        let is_permission = matches!(question.kind, QuestionKind::Permission(_));
-        let closed = EngineEvent::QuestionClosed {
-            question: id,
-            session: question.session(),
-            permission: is_permission.then(|| cx.now.since(question.at)),
-            withdrawals: withdrawals.collect(),
-        };
-        Some((question, closed))
-    }
-
-    /// Handles `$/cancel_request` of an agent. Returns nothing if it is about no question.
-    pub(crate) fn on_agent_cancel(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        request: &Id,
-    ) -> Vec<EngineEvent> {
-        let is_it = |open: &OpenQuestion| open.request.as_ref() == Some(&(host, request.clone()));
-        let id = self.which(is_it).first().copied();
-        let removed = id.and_then(|id| self.remove(cx, id));
-        let Some((question, closed)) = removed else { return Vec::new() };
-        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        let reply = question.reply(|id| build::error(id, &error));
-        reply.into_iter().chain([closed]).collect()
+    /// Handles `$/cancel_request` of an agent, if it is about a question.
+    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx<'_>, host: HostId, request: &Id) {
+        let request = Some((host, request.clone()));
+        let is_it = |_: &InteractionId, open: &mut OpenQuestion| open.request == request;
+        for (id, question) in self.open.extract_if(.., is_it) {
+            let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+            question.reply(cx, |id| build::error(id, &error));
+            question.close(cx, id);
+        }
     }
 
     /// Withdraws a question if the change of its call makes it another question. Returns it, and the call.
@@ -477,16 +445,18 @@ impl Questions {
         cx: &mut Cx<'_>,
         id: InteractionId,
         change: impl Fn(&mut Call),
-    ) -> Option<(OpenQuestion, Call, EngineEvent)> {
+    ) -> Option<(OpenQuestion, Call)> {
         let old = &self.open.get(&id)?.frozen.as_ref()?.call;
         let mut call = old.clone();
         change(&mut call);
         if call.asks_the_same(old) {
             return None;
         }
-        let (question, closed) = self.remove(cx, id)?;
+        let mut question = self.open.remove(&id)?;
         cx.out.durable = true;
-        Some((question, call, closed))
+        question.close(cx, id);
+        question.offers.clear();
+        Some((question, call))
     }
 
     /// Asks again about a call that has changed, but not for ever.
@@ -496,34 +466,32 @@ impl Questions {
         place: &QuestionPlace<'_>,
         mut question: OpenQuestion,
         call: Call,
-    ) -> Vec<EngineEvent> {
-        let (Some(frozen), Some(row)) = (&question.frozen, place.row) else { return Vec::new() };
+    ) {
+        let (Some(frozen), Some(row)) = (&question.frozen, place.row) else { return };
         let changes = frozen.changed;
         if changes >= CHANGES {
             let why =
                 format!("the agent changed the call {CHANGES} times while a person was asked");
             let error = ErrorObject::new(code::INVALID_PARAMS, format!("refused: {why}"));
+            question.reply(cx, |id| build::error(id, &error));
             let decided = frozen.decided(&row.public_id, why);
-            let decided = notice(row, method::PERMISSION_DECIDED, &decided);
-            let reply = question.reply(|id| build::error(id, &error));
-            return reply.into_iter().chain([decided]).collect();
+            return notice(cx, row, method::PERMISSION_DECIDED, &decided);
         }
-        let line = sentence(&row.public_id, CHANGED);
-        let mut events =
-            vec![EngineEvent::SessionLine { session: row.key, kind: EventKind::Banner, line }];
+        let (kind, line) = (EventKind::Banner, sentence(&row.public_id, CHANGED));
+        cx.report(EngineEvent::SessionLine { session: row.key, kind, line });
         // The agent's last values replace those of the question.
         question.line = call.put_into(&question.line);
         question.frozen = Some(Box::new(Frozen::of(call, changes + 1)));
         question.at = cx.now;
-        events.extend(self.decide_or_ask(cx, place, question));
-        events
+        self.decide_or_ask(cx, place, question);
     }
 
     /// Handles `elicitation/complete` of an agent: clients that were shown the page get it, too.
     pub(crate) fn on_page_done(&mut self, cx: &mut Cx<'_>, host: HostId, line: &Bytes) {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
         let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
-        let line = |client| Effect::Client(client, ToClient::Line(line.clone()));
-        cx.out.effects.extend(shown.into_iter().map(line));
+        for client in shown {
+            cx.send(Effect::Client(client, ToClient::Line(line.clone())));
+        }
     }
 }

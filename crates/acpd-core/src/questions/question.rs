@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::cx::Cx;
 use crate::event::{Answer, EngineEvent};
 use crate::gist::Gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
@@ -108,9 +109,9 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Takes back the request. Returns the line that says so.
-    pub(super) fn withdraw(&mut self) -> Option<Bytes> {
-        let params = json!({ "requestId": Id::issued(self.number.take()?) });
+    /// Returns the line that takes back the request.
+    pub(super) fn withdrawal(&self) -> Option<Bytes> {
+        let params = json!({ "requestId": Id::issued(self.number?) });
         Some(build::notification("$/cancel_request", &params))
     }
 }
@@ -234,17 +235,31 @@ impl OpenQuestion {
     }
 
     /// Sends a line to the agent; there is none for acpd's own question.
-    pub(super) fn reply(&self, line: impl FnOnce(&Id) -> Bytes) -> Option<EngineEvent> {
-        let (host, id) = self.request.as_ref()?;
-        Some(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }))
+    pub(super) fn reply(&self, cx: &mut Cx<'_>, line: impl FnOnce(&Id) -> Bytes) {
+        if let Some((host, id)) = &self.request {
+            cx.report(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }));
+        }
     }
 
     /// Answers as a client that cancels must.
-    pub(super) fn cancelled(&self) -> Option<EngineEvent> {
-        self.reply(|id| match &self.kind {
+    pub(super) fn cancel(&self, cx: &mut Cx<'_>) {
+        self.reply(cx, |id| match &self.kind {
             QuestionKind::Permission(_) => build::response(id, &PermissionAnswer::Cancelled),
             QuestionKind::Elicitation(_) => build::response(id, &ElicitationAnswer::Cancel),
-        })
+        });
+    }
+
+    /// Reports the end, and withdraws the requests to clients.
+    pub(super) fn close(&self, cx: &mut Cx<'_>, id: InteractionId) {
+        let offers = self.offers.iter();
+        let withdrawals = offers.filter_map(|(client, offer)| Some((*client, offer.withdrawal()?)));
+        let is_permission = matches!(self.kind, QuestionKind::Permission(_));
+        cx.report(EngineEvent::QuestionClosed {
+            question: id,
+            session: self.session(),
+            permission: is_permission.then(|| cx.now.since(self.at)),
+            withdrawals: withdrawals.collect(),
+        });
     }
 
     /// Returns the request as a client knows its session.

@@ -22,6 +22,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clients::resumable::{Reply, ids};
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
@@ -146,8 +147,7 @@ impl Hub {
         self.route(events, out);
         let sessions = &self.sessions;
         let is_lost = |key| !sessions.is_controller(client, key);
-        let events = self.questions.take_back(client, is_lost);
-        self.route(events, out);
+        step!(self.questions.take_back(client, is_lost), out);
         self.offer_about_requests(out);
     }
 

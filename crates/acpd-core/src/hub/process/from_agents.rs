@@ -168,7 +168,7 @@ impl Hub {
             return;
         }
         if method == "elicitation/complete" {
-            return self.questions.on_page_done(&mut cx!(self, out), process.host, line);
+            return step!(self.questions.on_page_done(process.host, line), out);
         }
         let Some(read) = ReadLine::new(method, line) else {
             return self.told_about_profile(process, method, params, line, out);
