@@ -425,19 +425,6 @@ mod tests {
     }
 
     #[test]
-    fn a_question_shows_what_runs_and_not_only_what_the_agent_calls_it() {
-        let mut meta = meta("run the test command", "ls; rm -rf nothing");
-        meta.shown.folder = Some("/w".into());
-        let question = question(&meta, &["allow_once"]);
-        insta::assert_snapshot!(prompt(&question), @"
-        allow? $ run the test command
-          │ ls; rm -rf nothing
-          in /w
-          [y] allow once
-        ");
-    }
-
-    #[test]
     fn l6_a_question_fits_on_the_screen_whatever_is_in_it() {
         let fake = "\n".repeat(45) + "  [y] Allow";
         let many = ["x".repeat(9000).leak() as &str; 20];

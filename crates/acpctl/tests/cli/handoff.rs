@@ -109,18 +109,6 @@ fn another_agent_gets_the_transcript_as_context() {
 }
 
 #[test]
-fn an_agent_that_takes_no_context_is_told_it_and_looks_if_nothing_is_said() {
-    let plain = json!({"protocolVersion": 1, "agentCapabilities": {}});
-    let (_, blocks) = hands_over(&[], vec![turn(1, "fix it", "I look.")], plain);
-    let first = blocks[0]["text"].as_str().unwrap();
-    assert!(first.starts_with("Take over: read how far the work has come"), "{first}");
-    assert_eq!(blocks[0]["title"], "fix", "that of the old session");
-    assert_eq!(blocks[1]["type"], "text");
-    let told = blocks[1]["text"].as_str().unwrap();
-    assert!(told.starts_with("untitled:transcript.md\n\n```\n# fix\n"), "{told}");
-}
-
-#[test]
 fn of_a_long_session_the_last_turns_are_handed_over() {
     let long = "ä".repeat(20 * 1024);
     let turns = || vec![turn(1, "one", &long), turn(2, "two", &long), turn(3, "three", "end")];

@@ -100,15 +100,15 @@ fn a_pager_shows_it_on_a_terminal_and_may_be_left_at_any_time() {
         }
     });
     let log = ["session", "log", "fix"];
-    let (mut person, child) = Person::start_on(&home, 80, &log, "sed 's/^/paged: /'");
+    let (mut person, child) = Person::start_as(&home, "dumb", 80, &log, "sed 's/^/paged: /'");
     person.sees("paged: answer 3\r\n");
     assert_eq!(home.wait(child).code, Some(0));
     // A pager that leaves early, and none.
     for (pager, seen) in [("head -1", "begun\r\n"), ("cat", "\r\nanswer 3\r\n")] {
-        let (mut person, child) = Person::start_on(&home, 80, &log, pager);
+        let (mut person, child) = Person::start_as(&home, "dumb", 80, &log, pager);
         person.sees(seen);
         assert_eq!(home.wait(child).code, Some(0));
-        assert!(!person.seen().contains("paged"));
+        assert!(!person.seen.contains("paged"));
     }
     daemon.join().unwrap();
     // A pipe gets no pager.

@@ -1,5 +1,4 @@
-//! `acpctl ps --watch` and `acpctl pending --follow`, which print changes as they come; and the present work
-//! of a session that a client joins.
+//! `acpctl ps --watch`, which prints changes as they come.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::os::unix::net::UnixListener;
@@ -77,7 +76,7 @@ fn ps_watch_as_json_is_all_rows_and_then_those_that_change() {
 #[test]
 fn ps_watch_draws_what_changes_in_the_place_of_what_was() {
     let (home, listener) = Home::listening();
-    let (mut person, mut child) = Person::start_full(&home, "xterm", &["ps", "--watch"]);
+    let (mut person, mut child) = Person::start_as(&home, "xterm", 80, &["ps", "--watch"], "");
     let rows = json!({"sessions": [session("s-1")], "agents": [], "interactions": []});
     let mut client = watched(&listener, rows);
     person.sees("idle");
@@ -95,43 +94,4 @@ fn ps_watch_needs_a_terminal_or_json() {
     let done = Home::new().run(&["ps", "--watch"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("hint: `acpctl ps --watch --json`"), "{}", done.err);
-}
-
-#[test]
-fn attach_says_what_goes_on_once_the_history_is_shown() {
-    for (doing, expected) in [
-        (
-            Some(json!({"kind": "command", "text": "cargo test", "since": 0})),
-            "now: running: cargo test, ",
-        ),
-        (
-            Some(json!({"kind": "waiting", "text": "git push", "since": 0})),
-            "now: waiting for you: git push, ",
-        ),
-        (Some(json!({"kind": "thinking", "since": 0})), "now: thinking, "),
-        (None, "now: idle"),
-    ] {
-        let (home, listener) = Home::listening();
-        let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
-        let mut client = Client::accept(&listener);
-        let mut joined = session("s-1");
-        if let Some(doing) = doing {
-            joined["turn"]["state"] = json!("working");
-            joined["doing"] = doing;
-        }
-        client.follows(&joined);
-        client.says("the history");
-        client.notice(method::CAUGHT_UP, json!({"seq": 4}));
-        // The end of a turn by another client is printed with its cause.
-        let cut = json!({"why": "agent `demo`: stopped by a person"});
-        client.notice(
-            method::TURN_ENDED,
-            json!({"turn": 1, "startedAt": 1, "at": 2,
-            "outcome": {"kind": "stopped", "stopReason": "cancelled"}, "cutShort": cut}),
-        );
-        client.notice(method::SESSION_REMOVED, json!({}));
-        let done = home.wait(child);
-        assert!(done.err.contains(expected), "{}", done.err);
-        assert_eq!(done.out, "the history\nturn ended: agent `demo`: stopped by a person\n");
-    }
 }

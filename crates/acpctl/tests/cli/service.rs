@@ -50,24 +50,6 @@ fn units(home: &Home) -> [PathBuf; 2] {
 }
 
 #[test]
-fn a_dry_run_shows_what_would_be_written_and_run() {
-    let home = home("exit 1");
-    let done = service(&home, &["install", "--dry-run"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    for line in [
-        "# [HOME]/.config/systemd/user/acpd.service",
-        "ExecStart=[HOME]/bin/acpd run",
-        "Environment=\"ACPD_RUNTIME_DIR=[HOME]/run\"",
-        "# [HOME]/.config/systemd/user/acpd.socket",
-        "ListenStream=[HOME]/run/acpd.sock",
-        "$ systemctl --user enable acpd.service",
-    ] {
-        assert!(done.out.lines().any(|found| found == line), "{line}: {}", done.out);
-    }
-    assert!(!home.path(".config").exists() && !home.path(CALLS).exists());
-}
-
-#[test]
 fn a_dry_run_tells_of_a_daemon_that_runs_and_connects_to_nobody() {
     let home = home("exit 1");
     // Where a package has the system listen, a connection starts a daemon.

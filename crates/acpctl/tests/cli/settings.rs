@@ -32,28 +32,6 @@ fn open(client: &mut Client, values: Value) {
 }
 
 #[test]
-fn modes_are_listed_with_the_current_one_marked() {
-    let (home, listener) = Home::listening();
-    let daemon = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let mut client = Client::accept(&listener);
-            open(&mut client, values());
-            client.closed();
-        }
-    });
-    let done = home.run(&["session", "mode", "fix"]);
-    insta::assert_snapshot!(done.out, @"
-      MODE  NAME       DESCRIPTION
-    * ask   Ask first  for every change
-      auto  Do it      -
-    ");
-    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
-    let done = home.run(&["session", "mode", "fix", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), values()["modes"]);
-    daemon.join().unwrap();
-}
-
-#[test]
 fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
     let done = run_against(&["session", "mode", "fix", "auto"], |mut client| {
         open(&mut client, values());

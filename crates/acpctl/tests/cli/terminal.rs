@@ -15,6 +15,7 @@ use crate::support::{Client, Home, about, capable, session};
 /// The person's side of a terminal.
 pub(crate) struct Person {
     side: File,
+    /// All that was on the screen so far.
     pub(crate) seen: String,
     /// Keeps the terminal open after the command.
     terminal: OwnedFd,
@@ -30,28 +31,8 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
-    /// Starts `acpctl` with stdin, stdout and stderr on a terminal of 80 columns.
-    pub(crate) fn start_full(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        let pty = openpty(Some(&size), None).unwrap();
-        let end = || Stdio::from(pty.slave.try_clone().unwrap());
-        let mut command = home.acpctl(args);
-        let child = command.env("TERM", term).stdin(end()).stdout(end()).stderr(end()).spawn();
-        let side = File::from(pty.master);
-        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
-    }
-
-    /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
-    pub(crate) fn start_on(
-        home: &Home,
-        columns: u16,
-        args: &[&str],
-        pager: &str,
-    ) -> (Person, Child) {
-        Person::start_as(home, "dumb", columns, args, pager)
-    }
-
-    fn start_as(
+    /// Starts `acpctl` with all that it reads and writes on a new terminal of this kind and width.
+    pub(crate) fn start_as(
         home: &Home,
         term: &str,
         columns: u16,
@@ -66,11 +47,6 @@ impl Person {
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
         let side = File::from(pty.master);
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
-    }
-
-    /// All that was on the screen so far.
-    pub(crate) fn seen(&self) -> &str {
-        &self.seen
     }
 
     /// The lines that are there in the end: what was written again is there once.
@@ -200,7 +176,7 @@ fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
                 "",
             ],
             "{:?}",
-            person.seen()
+            person.seen
         );
     }
 }
