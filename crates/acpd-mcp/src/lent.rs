@@ -236,11 +236,4 @@ mod tests {
             assert!(asked(schema, file).unwrap_err().starts_with("it wants `"));
         }
     }
-
-    #[test]
-    fn a_tool_is_named_with_its_server_or_without() {
-        assert_eq!(Tool::named("x"), Tool { server: None, name: "x".to_owned() });
-        let of_ide = Tool { server: Some("ide".to_owned()), name: "x/y".to_owned() };
-        assert_eq!(Tool::named("ide/x/y"), of_ide);
-    }
 }

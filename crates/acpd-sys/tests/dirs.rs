@@ -105,21 +105,6 @@ fn a_strangers_directory_and_file_are_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_says_so() {
-    if own_uid() == 0 {
-        return skip("root may write everywhere");
-    }
-    let home = TempDir::new().unwrap();
-    let dir = home.path().join("dir");
-    private_dir(&dir).unwrap();
-    set_mode(&dir, 0o500);
-    let error = private_dir(&dir).unwrap_err();
-    assert!(matches!(error, DirError::NotWritable { .. }));
-    assert!(error.hint().unwrap().contains("chmod 700"));
-    set_mode(&dir, 0o700);
-}
-
-#[test]
 fn a_private_file_is_appended_to_and_tightened() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("log");
