@@ -215,9 +215,10 @@ impl Hub {
 
     /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
-        let events = self.services.on_agent_cancel(&mut cx!(self, out), process.host, request);
         let call = CallEnd::AgentCancel(process.host, request);
-        if self.route(events, out) || self.end_server_calls(&call, out) {
+        if step!(self.services.on_agent_cancel(process.host, request), out)
+            || self.end_server_calls(&call, out)
+        {
             return;
         }
         step!(self.questions.on_agent_cancel(process.host, request), out);

@@ -109,7 +109,7 @@ enum CallRoute {
 }
 
 impl AgentServices {
-    /// Handles a request of an agent, whose line has the session's public id. Returns `None` if nothing serves it.
+    /// Handles a request of an agent, whose line has the session's public id. Returns whether it is served.
     pub(crate) fn on_request(
         &mut self,
         cx: &mut Cx<'_>,
@@ -117,10 +117,11 @@ impl AgentServices {
         (host, id): (HostId, &Id),
         kind: RequestKind,
         line: Bytes,
-    ) -> Option<Vec<EngineEvent>> {
-        let route = match kind {
-            RequestKind::Call(call) => self.route_call(cx, place, call, line),
-            _ => Ok(CallRoute::Open(place.executor(kind)?, line)),
+    ) -> bool {
+        let route = match (kind, place.executor(kind)) {
+            (RequestKind::Call(call), _) => self.route_call(cx, place, call, line),
+            (_, Some(by)) => Ok(CallRoute::Open(by, line)),
+            (_, None) => return false,
         };
         let route = route.and_then(|route| match route {
             CallRoute::Open(..) => self.check_room(place, kind).map(|()| route),
@@ -133,36 +134,39 @@ impl AgentServices {
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
                 cx.out.records.push(Record::Interaction(row.clone()));
-                return Some(self.open(cx, place, row, id.clone(), by));
+                self.open(cx, place, row, id.clone(), by);
+                return true;
             }
             Ok(CallRoute::Answered(result)) => build::response(id, &result),
             Err(error) => build::error(id, &error),
         };
-        Some(vec![EngineEvent::AgentAnswered(Answer { host, line })])
+        cx.report(EngineEvent::AgentAnswered(Answer { host, line }));
+        true
     }
 
     /// Continues a request of the last daemon; `place` is the session that the process still holds. Returns
-    /// `None` if the row is no such request.
+    /// whether the row is such a request.
     pub(crate) fn recover(
         &mut self,
         cx: &mut Cx<'_>,
         place: Option<&Workplace<'_>>,
         row: &InteractionRow,
-    ) -> Option<Vec<EngineEvent>> {
+    ) -> bool {
         let Ok(Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
-            return None;
+            return false;
         };
-        let is_repeatable =
-            matches!(RequestKind::of(&method)?, RequestKind::Read | RequestKind::Write);
-        Some(match place.filter(|_| is_repeatable) {
+        let Some(kind) = RequestKind::of(&method) else { return false };
+        let is_repeatable = matches!(kind, RequestKind::Read | RequestKind::Write);
+        match place.filter(|_| is_repeatable) {
             Some(place) => self.open(cx, place, row.clone(), id, Executor::Acpd),
             None => {
                 cx.out.records.push(Record::InteractionGone { id: row.id });
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
                 let line = build::error(&id, &error);
-                vec![EngineEvent::AgentAnswered(Answer { host: row.host, line })]
+                cx.report(EngineEvent::AgentAnswered(Answer { host: row.host, line }));
             }
-        })
+        }
+        true
     }
 
     fn open(
@@ -172,7 +176,7 @@ impl AgentServices {
         row: InteractionRow,
         asked_as: Id,
         by: Executor,
-    ) -> Vec<EngineEvent> {
+    ) {
         let (session, agent) = (place.row.key, place.row.agent.clone());
         let roots = session_roots(&place.row.cwd, &place.row.params);
         let InteractionRow { id, host, line, .. } = row;
@@ -184,21 +188,20 @@ impl AgentServices {
         }
         let request = AgentRequest { session, agent, roots, host, asked_as, line, by };
         self.requests.open(id, request);
-        if by == Executor::Acpd { self.serve(cx, id) } else { Vec::new() }
+        if by == Executor::Acpd {
+            self.serve(cx, id);
+        }
     }
 
     /// Begins acpd's work for a request; a wait ends with the command.
-    fn serve(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+    fn serve(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
         match self.requests.get(id).map(|request| request.effect(id)) {
-            Some(Ok(effect)) => {
-                cx.out.effects.extend(effect);
-                Vec::new()
-            }
+            Some(Ok(effect)) => cx.out.effects.extend(effect),
             Some(Err(text)) => {
                 let error = ErrorObject::new(code::INVALID_PARAMS, text);
-                self.end(cx, id, |id| build::error(id, &error))
+                self.end(cx, id, |id| build::error(id, &error));
             }
-            None => Vec::new(),
+            None => {}
         }
     }
 
@@ -253,8 +256,8 @@ impl AgentServices {
         id: InteractionId,
         result: Result<Bytes, ServeError>,
         is_held: impl Fn(SessionKey, HostId) -> bool,
-    ) -> Vec<EngineEvent> {
-        let Some(request) = self.requests.get(id) else { return Vec::new() };
+    ) {
+        let Some(request) = self.requests.get(id) else { return };
         let (session, host) = (request.session, request.host);
         let is_new_terminal = result.is_ok() && request.kind() == Some(RequestKind::Terminal);
         let result = match result {
@@ -273,11 +276,11 @@ impl AgentServices {
             Err(ServeError { code, message }) => {
                 build::error(id, &ErrorObject::new(*code, message.clone()))
             }
-        })
+        });
     }
 
-    /// Handles an answer of a client, whose terminals have this number in their names. Returns `None` if it
-    /// answers no request of an agent.
+    /// Handles an answer of a client, whose terminals have this number in their names. Returns whether it
+    /// answers a request of an agent.
     pub(crate) fn on_client_answer(
         &mut self,
         cx: &mut Cx<'_>,
@@ -285,99 +288,80 @@ impl AgentServices {
         id: &Id,
         line: &Bytes,
         outcome: &Outcome<'_>,
-    ) -> Option<Vec<EngineEvent>> {
-        let id = id.as_issued().map(InteractionId)?;
-        let request = self.requests.get(id)?;
+    ) -> bool {
+        let Some(id) = id.as_issued().map(InteractionId) else { return false };
+        let Some(request) = self.requests.get(id) else { return false };
         if request.by != Executor::Client(client) {
-            return None;
+            return false;
         }
-        Some(match (outcome, request.kind()) {
+        match (outcome, request.kind()) {
             // The client declared the method but does not have it.
             (Outcome::Error(error), Some(RequestKind::Read))
                 if ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND =>
             {
-                self.give_to_acpd(cx, id)
+                self.give_to_acpd(cx, id);
             }
             (Outcome::Result(_), Some(RequestKind::Terminal)) => {
                 let line = self.terminals.made_by_editor(request.session, editor, line);
-                self.end(cx, id, |id| set_id(&line, id))
+                self.end(cx, id, |id| set_id(&line, id));
             }
             _ => self.end(cx, id, |id| set_id(line, id)),
-        })
+        }
+        true
     }
 
-    fn give_to_acpd(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Vec<EngineEvent> {
+    fn give_to_acpd(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
         self.requests.give_to_acpd(id);
-        self.serve(cx, id)
+        self.serve(cx, id);
     }
 
     /// A client is gone: acpd reads files in its place, and other requests fail.
-    pub(crate) fn on_client_gone(&mut self, cx: &mut Cx<'_>, client: ClientId) -> Vec<EngineEvent> {
-        let mut events = Vec::new();
+    pub(crate) fn on_client_gone(&mut self, cx: &mut Cx<'_>, client: ClientId) {
         for id in self.requests.which(|request| request.by == Executor::Client(client)) {
             if self.requests.get(id).and_then(AgentRequest::kind) == Some(RequestKind::Read) {
-                events.extend(self.give_to_acpd(cx, id));
+                self.give_to_acpd(cx, id);
                 continue;
             }
             let text = "the editor that was doing it is gone";
             let error = ErrorObject::new(code::INTERNAL, text);
-            events.extend(self.end(cx, id, |id| build::error(id, &error)));
+            self.end(cx, id, |id| build::error(id, &error));
         }
-        events
     }
 
-    /// Handles `$/cancel_request` of an agent. Returns `None` if it is about no request that is open here.
-    pub(crate) fn on_agent_cancel(
-        &mut self,
-        cx: &mut Cx<'_>,
-        host: HostId,
-        id: &Id,
-    ) -> Option<Vec<EngineEvent>> {
+    /// Handles `$/cancel_request` of an agent. Returns whether it is about a request that is open here.
+    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx<'_>, host: HostId, id: &Id) -> bool {
         let is_it = |request: &AgentRequest| request.host == host && request.asked_as == *id;
-        let request = *self.requests.which(is_it).first()?;
+        let Some(request) = self.requests.which(is_it).first().copied() else { return false };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        Some(self.withdraw(cx, [request], &error))
+        self.withdraw(cx, [request], &error);
+        true
     }
 
     /// Ends the waits for commands of a session, with an error.
-    pub(crate) fn end_waits(
-        &mut self,
-        cx: &mut Cx<'_>,
-        key: SessionKey,
-        error: &ErrorObject,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn end_waits(&mut self, cx: &mut Cx<'_>, key: SessionKey, error: &ErrorObject) {
         let waits = self.requests.waits(key, |_| true);
-        self.withdraw(cx, waits, error)
+        self.withdraw(cx, waits, error);
     }
 
     /// Refuses what is open for a deleted session.
-    pub(crate) fn on_session_deleted(
-        &mut self,
-        cx: &mut Cx<'_>,
-        key: SessionKey,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_session_deleted(&mut self, cx: &mut Cx<'_>, key: SessionKey) {
         let open = self.requests.which(|request| request.session == key);
-        self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"))
+        self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"));
     }
 
     /// A process no longer holds the session, and cannot release its terminals.
-    pub(crate) fn on_process_left(
-        &mut self,
-        cx: &mut Cx<'_>,
-        place: &Workplace<'_>,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_process_left(&mut self, cx: &mut Cx<'_>, place: &Workplace<'_>) {
         let key = place.row.key;
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
-        let mut events = self.end_waits(cx, key, &error);
-        events.extend(self.end_mirrors(cx, place.row, "ended with the session"));
+        self.end_waits(cx, key, &error);
+        self.end_mirrors(cx, place.row, "ended with the session");
         for (number, id) in self.terminals.drop_session(key, cx.out) {
             let Some(editor) = place.editor(number) else { continue };
             let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
             let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
             let client = editor.client;
-            events.push(EngineEvent::ClientLine { client, session: None, line });
+            cx.report(EngineEvent::ClientLine { client, session: None, line });
         }
-        events
     }
 
     pub(crate) fn on_process_gone(&mut self, cx: &mut Cx<'_>, host: HostId) {
@@ -395,20 +379,16 @@ impl AgentServices {
         cx: &mut Cx<'_>,
         requests: impl IntoIterator<Item = InteractionId>,
         error: &ErrorObject,
-    ) -> Vec<EngineEvent> {
-        let answers =
-            requests.into_iter().filter_map(|id| self.requests.withdraw(id, error, cx.out));
-        answers.map(EngineEvent::AgentAnswered).collect()
+    ) {
+        for id in requests {
+            let answer = self.requests.withdraw(id, error, cx.out);
+            cx.events.extend(answer.map(EngineEvent::AgentAnswered));
+        }
     }
 
-    fn end(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: InteractionId,
-        answer: impl FnOnce(&Id) -> Bytes,
-    ) -> Vec<EngineEvent> {
+    fn end(&mut self, cx: &mut Cx<'_>, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
         let answer = self.requests.end(id, answer, cx.out);
-        answer.map(EngineEvent::AgentAnswered).into_iter().collect()
+        cx.events.extend(answer.map(EngineEvent::AgentAnswered));
     }
 
     /// Returns the session of a terminal of acpd.
@@ -422,14 +402,9 @@ impl AgentServices {
     }
 
     /// A tool call of an agent, which is in the journal, may show terminals.
-    pub(crate) fn on_tool_call(
-        &mut self,
-        cx: &mut Cx<'_>,
-        row: &SessionRow,
-        line: &Bytes,
-    ) -> Vec<EngineEvent> {
+    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx<'_>, row: &SessionRow, line: &Bytes) {
         let line = self.terminals.show(cx, row, line);
-        updates(row.key, line)
+        update(cx, row.key, line);
     }
 
     /// The deadline for the next look at a terminal.
@@ -444,9 +419,9 @@ impl AgentServices {
         row: &SessionRow,
         terminal: InteractionId,
         tail: TerminalTail,
-    ) -> Vec<EngineEvent> {
+    ) {
         let lines = self.terminals.seen(cx, row, terminal, tail);
-        updates(row.key, lines)
+        update(cx, row.key, lines);
     }
 
     /// A command has ended, in a session with this row.
@@ -456,30 +431,28 @@ impl AgentServices {
         row: &SessionRow,
         terminal: InteractionId,
         end: TerminalEnd,
-    ) -> Vec<EngineEvent> {
-        let mut events = Vec::new();
-        let Some(status) = self.terminals.ended(terminal, end) else { return events };
+    ) {
+        let Some(status) = self.terminals.ended(terminal, end) else { return };
         let is_it = |line: &[u8]| own_terminal(line) == Some(terminal);
         for wait in self.requests.waits(row.key, is_it) {
-            events.extend(self.end(cx, wait, |id| build::response(id, &status)));
+            self.end(cx, wait, |id| build::response(id, &status));
         }
         let lines = self.terminals.show_end(cx, row, terminal);
-        events.extend(updates(row.key, lines));
-        events
+        update(cx, row.key, lines);
     }
 
     /// Shows the last output of a session's commands, which were ended, with the reason.
-    pub(crate) fn end_mirrors(
-        &mut self,
-        cx: &mut Cx<'_>,
-        row: &SessionRow,
-        why: &str,
-    ) -> Vec<EngineEvent> {
-        updates(row.key, self.terminals.end_mirrors(cx, row, why))
+    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx<'_>, row: &SessionRow, why: &str) {
+        let lines = self.terminals.end_mirrors(cx, row, why);
+        update(cx, row.key, lines);
     }
 }
 
-fn updates(session: SessionKey, lines: impl IntoIterator<Item = Bytes>) -> Vec<EngineEvent> {
+fn update(cx: &mut Cx<'_>, session: SessionKey, lines: impl IntoIterator<Item = Bytes>) {
     let kind = EventKind::Update;
-    lines.into_iter().map(|line| EngineEvent::SessionLine { session, kind, line }).collect()
+    cx.events.extend(lines.into_iter().map(|line| EngineEvent::SessionLine {
+        session,
+        kind,
+        line,
+    }));
 }

@@ -49,8 +49,7 @@ impl Hub {
             places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
         };
         let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
-        let events = self.services.on_client_gone(&mut cx!(self, out), client);
-        self.route(events, out);
+        step!(self.services.on_client_gone(client), out);
         self.end_server_calls(&CallEnd::ToolGone(client), out);
         self.questions.on_client_gone(client);
         self.watch.end(client);

@@ -47,8 +47,7 @@ impl Hub {
         let (line, offers) = (self.sessions.to_public_id(key, line.clone()), self.services_at(key));
         let place = workplace(&self.sessions[&key], &self.clients, offers);
         let request = (process.host, id);
-        let events = self.services.on_request(&mut cx!(self, out), &place, request, kind, line);
-        self.route(events, out)
+        step!(self.services.on_request(&place, request, kind, line), out)
     }
 
     /// Continues a request of the last daemon. Returns whether the row is one.
@@ -59,8 +58,7 @@ impl Hub {
             let agent = self.processes[&session.slot].profile();
             workplace(session, &self.clients, self.config.profile(agent).services)
         });
-        let events = self.services.recover(&mut cx!(self, out), place.as_ref(), row);
-        self.route(events, out)
+        step!(self.services.recover(place.as_ref(), row), out)
     }
 
     /// acpd has done what an agent, or a question, asked of it.
@@ -77,8 +75,7 @@ impl Hub {
         let is_held = |key, host: HostId| {
             sessions.get(&key).is_some_and(|session| session.row.host == Some(host))
         };
-        let events = self.services.on_served(&mut cx!(self, out), id, result, is_held);
-        self.route(events, out);
+        step!(self.services.on_served(id, result, is_held), out);
     }
 
     /// A client's answer. Returns whether it is one to a request of an agent.
@@ -92,24 +89,21 @@ impl Hub {
     ) -> bool {
         let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
         let client = (client, editor);
-        let events = self.services.on_client_answer(&mut cx!(self, out), client, id, line, outcome);
-        self.route(events, out)
+        step!(self.services.on_client_answer(client, id, line, outcome), out)
     }
 
     /// A process no longer holds the session.
     pub(crate) fn drop_terminals(&mut self, key: SessionKey, out: &mut Batch) {
         let offers = self.services_at(key);
         let place = workplace(&self.sessions[&key], &self.clients, offers);
-        let events = self.services.on_process_left(&mut cx!(self, out), &place);
-        self.route(events, out);
+        step!(self.services.on_process_left(&place), out);
     }
 
     /// A tool call of the agent, journalled just now, may show terminals.
     pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
         if self.services.may_show_terminals(self.services_at(key)) {
             let row = &self.sessions[&key].row;
-            let events = self.services.on_tool_call(&mut cx!(self, out), row, line);
-            self.route(events, out);
+            step!(self.services.on_tool_call(row, line), out);
         }
     }
 
@@ -121,8 +115,7 @@ impl Hub {
     ) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        let events = self.services.on_terminal_output(&mut cx!(self, out), row, terminal, tail);
-        self.route(events, out);
+        step!(self.services.on_terminal_output(row, terminal, tail), out);
     }
 
     pub(crate) fn on_terminal_ended(
@@ -133,8 +126,7 @@ impl Hub {
     ) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        let events = self.services.on_terminal_end(&mut cx!(self, out), row, terminal, end);
-        self.route(events, out);
+        step!(self.services.on_terminal_end(row, terminal, end), out);
     }
 
     /// Journals the last word of a tool call that the last daemon followed. Returns whether the row is that.

@@ -63,8 +63,7 @@ impl Hub {
         self.processes.write(slot, line, out);
         self.cancel_questions(self.questions.of_session(key), out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-        let events = self.services.end_waits(&mut cx!(self, out), key, &error);
-        self.route(events, out);
+        step!(self.services.end_waits(key, &error), out);
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)

@@ -27,8 +27,7 @@ impl Hub {
         self.close_questions(self.questions.of_session(key), out);
         let row = &self.sessions[&key].row;
         let why = "ended with the agent";
-        let events = self.services.end_mirrors(&mut cx!(self, out), row, why);
-        self.route(events, out);
+        step!(self.services.end_mirrors(row, why), out);
         self.close_tools(key, out);
         let goes_on = self.is_to_go_on(key);
         self.interrupt_turn(key, fault, out);

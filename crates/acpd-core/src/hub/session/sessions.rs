@@ -153,8 +153,7 @@ impl Hub {
         self.abandon_turn(key, &gone, out);
         self.sessions.unroute(key);
         self.end_children(key, out);
-        let events = self.services.on_session_deleted(&mut cx!(self, out), key);
-        self.route(events, out);
+        step!(self.services.on_session_deleted(key), out);
         let servers = lent(&self.session(key).servers());
         self.end_server_calls(&CallEnd::SessionDeleted(&servers), out);
         self.drop_terminals(key, out);
