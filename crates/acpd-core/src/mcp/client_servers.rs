@@ -232,15 +232,14 @@ impl ClientServers {
         lenders: Lenders<'_>,
         session: &OpenedSession<'_>,
         given: &Bytes,
-    ) -> (Vec<String>, Vec<EngineEvent>) {
+    ) -> Vec<String> {
         let OpenedSession { key, client, is_held, is_trusted, .. } = *session;
-        let (mut kept, mut events) = (session.servers.clone(), Vec::new());
+        let mut kept = session.servers.clone();
         let taken = taken_over(&kept, given, client, lenders).filter(|_| is_trusted);
         if let Some((list, taken)) = taken {
             kept = list;
-            events.push(EngineEvent::ServersChanged { session: key, servers: kept.clone() });
-            let lost = self.on_call_end(cx, &CallEnd::TakenOver(client, &taken));
-            events.extend(lost.into_iter().flatten());
+            cx.report(EngineEvent::ServersChanged { session: key, servers: kept.clone() });
+            self.on_call_end(cx, &CallEnd::TakenOver(client, &taken));
         }
         let mut known = items(&kept);
         let namesake = |item: &Bytes| known.iter().position(|other| label(other) == label(item));
@@ -255,7 +254,7 @@ impl ClientServers {
         brought.retain(|item| !label(item).is_empty() && !is_known(item));
         let names: Vec<String> = brought.iter().map(|item| label(item)).collect();
         if brought.is_empty() || !is_trusted || !session.may_control {
-            return (names, events);
+            return names;
         }
         if is_held {
             // The process does not get these servers; tools of acpd can ask them.
@@ -271,10 +270,10 @@ impl ClientServers {
         if !brought.is_empty() {
             let warning =
                 |text| EngineEvent::SessionNoticed { session: key, severity: "warning", text };
-            events.extend(left_out.into_iter().filter(|_| !is_held).map(warning));
-            events.push(EngineEvent::ServersChanged { session: key, servers: array(&known) });
+            cx.events.extend(left_out.into_iter().filter(|_| !is_held).map(warning));
+            cx.report(EngineEvent::ServersChanged { session: key, servers: array(&known) });
         }
-        (if is_held { names } else { Vec::new() }, events)
+        if is_held { names } else { Vec::new() }
     }
 
     /// Handles `mcp/message` of an agent, with a server of one of the lists; `is_new` is `false` for a call
@@ -286,10 +285,8 @@ impl ClientServers {
         lists: impl Iterator<Item = Bytes>,
         row: InteractionRow,
         is_new: bool,
-    ) -> Vec<EngineEvent> {
-        let Ok(Message::Request { id: request, .. }) = acp_wire::parse(&row.line) else {
-            return Vec::new();
-        };
+    ) {
+        let Ok(Message::Request { id: request, .. }) = acp_wire::parse(&row.line) else { return };
         let (id, host) = (row.id, row.host);
         let call = Call::of_agent(lenders, lists, (host, request.clone()), &row.line);
         match call.and_then(|call| self.check_room(&call).map(|()| call)) {
@@ -298,14 +295,14 @@ impl ClientServers {
                     cx.out.durable = true;
                     cx.out.records.push(Record::Interaction(row));
                 }
-                self.open(id, call)
+                self.open(cx, id, call);
             }
             Err(error) => {
                 if !is_new {
                     cx.out.records.push(Record::InteractionGone { id });
                 }
                 let line = build::error(&request, &error);
-                vec![EngineEvent::AgentAnswered(Answer { host, line })]
+                cx.report(EngineEvent::AgentAnswered(Answer { host, line }));
             }
         }
     }
@@ -318,7 +315,7 @@ impl ClientServers {
         to: &Requester,
         params: &McpCallParams,
         (session, servers): (SessionKey, &Bytes),
-    ) -> Result<Vec<EngineEvent>, Fault> {
+    ) -> Result<(), Fault> {
         let McpCallParams { server: wanted, method, params, .. } = params;
         let mut lent = lent(servers).into_iter();
         let server = lent.find(|it| it.label == *wanted && it.is_connected(lenders));
@@ -336,17 +333,16 @@ impl ClientServers {
         let line = build::request(&Id::issued(id.0), MESSAGE, &message);
         let call = Call { caller: Caller::Tool(to.clone()), line, server };
         self.check_room(&call).map_err(|error| Fault::new(Reason::TooMany, error.message))?;
-        let mut events = Vec::new();
         if method == "tools/call" {
             let given = params.as_ref().map_or("", |params| params.get());
             let tool = str_at(given.as_bytes(), &["name"]).unwrap_or_default();
             let (tool, label) = (clipped(&tool, NAME), clipped(&call.server.label, NAME));
             let text = format!("a tool of the agent called `{tool}` of the MCP server `{label}`");
-            events.push(EngineEvent::SessionNoticed { session, severity: "info", text });
+            cx.report(EngineEvent::SessionNoticed { session, severity: "info", text });
         }
-        events.extend(self.open(id, call));
+        self.open(cx, id, call);
         cx.timers.set(Timer::Lent(id), cx.now.after(TOOL_TIMEOUT));
-        Ok(events)
+        Ok(())
     }
 
     /// # Errors
@@ -363,10 +359,9 @@ impl ClientServers {
     }
 
     /// Gives a new call to its client if that is here, else when it comes back.
-    fn open(&mut self, id: InteractionId, call: Call) -> Vec<EngineEvent> {
-        let asked = call.ask(id);
+    fn open(&mut self, cx: &mut Cx<'_>, id: InteractionId, call: Call) {
+        cx.report(call.ask(id));
         self.open.insert(id, call);
-        vec![asked]
     }
 
     pub(crate) fn is_open(&self, id: InteractionId) -> bool {
@@ -374,32 +369,34 @@ impl ClientServers {
     }
 
     /// Gives the client with this number, which has come back, the calls that it does not have.
-    pub(crate) fn on_client_back(&self, client: u64, has: &[Id]) -> Vec<EngineEvent> {
+    pub(crate) fn on_client_back(&self, cx: &mut Cx<'_>, client: u64, has: &[Id]) {
         let has: Vec<u64> = has.iter().filter_map(Id::as_issued).collect();
         let missing = self.open.iter().filter(|(id, _)| !has.contains(&id.0));
         let its = missing.filter(|(_, call)| call.server.client == client);
-        its.map(|(id, call)| call.ask(*id)).collect()
+        cx.events.extend(its.map(|(id, call)| call.ask(*id)));
     }
 
-    /// Handles an answer of the client with this number. Returns `None` if it answers no call.
+    /// Handles an answer of the client with this number. Returns whether it answers a call.
     pub(crate) fn on_client_answer(
         &mut self,
         cx: &mut Cx<'_>,
         client: u64,
         id: &Id,
         line: &Bytes,
-    ) -> Option<Vec<EngineEvent>> {
-        let id = id.as_issued().map(InteractionId)?;
-        self.open.get(&id).filter(|call| call.server.client == client)?;
-        Some(vec![self.end(cx, id)?.answered(line)])
+    ) -> bool {
+        let Some(id) = id.as_issued().map(InteractionId) else { return false };
+        let is_its = self.open.get(&id).is_some_and(|call| call.server.client == client);
+        let call = if is_its { self.end(cx, id) } else { None };
+        cx.events.extend(call.map(|call| call.answered(line)));
+        is_its
     }
 
     /// Handles `mcp/message` of a client about a call that it works on. Each process that has made such a call
     /// gets it: two sessions may have the same server, and agents count as they like. Tools do not.
-    pub(crate) fn on_client_notification(&self, client: u64, line: &Bytes) -> Vec<EngineEvent> {
+    pub(crate) fn on_client_notification(&self, cx: &mut Cx<'_>, client: u64, line: &Bytes) {
         let (server, request) = (["params", "serverId"], ["params", "requestId"]);
         let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else {
-            return Vec::new();
+            return;
         };
         let is_about = |call: &&Call| {
             let is_it = str_at(&call.line, &request).is_some_and(|request| request == of);
@@ -408,30 +405,26 @@ impl ClientServers {
         let about = self.open.values().filter(is_about);
         let line = |call: &Call| with_id(line, &server, &call.server.name());
         let news = |call: &Call| Some(Answer { host: call.caller.host()?, line: line(call) });
-        about.filter_map(news).map(EngineEvent::ProcessNotified).collect()
+        cx.events.extend(about.filter_map(news).map(EngineEvent::ProcessNotified));
     }
 
-    /// Ends calls, whether or not their clients work on them; their callers get an error. Returns `None` if
-    /// there are none.
-    pub(crate) fn on_call_end(
-        &mut self,
-        cx: &mut Cx<'_>,
-        why: &CallEnd<'_>,
-    ) -> Option<Vec<EngineEvent>> {
+    /// Ends calls, whether or not their clients work on them; their callers get an error. Returns whether
+    /// there are any.
+    pub(crate) fn on_call_end(&mut self, cx: &mut Cx<'_>, why: &CallEnd<'_>) -> bool {
         let meant = self.open.iter().filter(|(id, call)| why.is_of(**id, call));
         let meant: Vec<InteractionId> = meant.map(|(id, _)| *id).collect();
-        let mut events = Vec::new();
+        let has_any = !meant.is_empty();
         for id in meant {
             let Some(call) = self.end(cx, id) else { continue };
             // A client that is away learns of it when it comes back with the call.
             let asked = json!({ "requestId": Id::issued(id.0) });
             let line = build::notification("$/cancel_request", &asked);
-            events.push(EngineEvent::LenderAsked { client: call.server.client, line });
+            cx.report(EngineEvent::LenderAsked { client: call.server.client, line });
             let error = why.error(&call.server.label);
             let line = error.map(|error| build::error(&Id::null(), &error));
-            events.extend(line.map(|line| call.answered(&line)));
+            cx.events.extend(line.map(|line| call.answered(&line)));
         }
-        (!events.is_empty()).then_some(events)
+        has_any
     }
 
     fn end(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Option<Call> {

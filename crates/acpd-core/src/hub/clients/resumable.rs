@@ -143,8 +143,7 @@ impl Hub {
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key), out);
         }
-        let events = self.client_servers.on_client_back(number, &asked);
-        self.route(events, out);
+        step!(self.client_servers.on_client_back(number, &asked), out);
         let sessions = &self.sessions;
         let is_lost = |key| !sessions.is_controller(client, key);
         step!(self.questions.take_back(client, is_lost), out);

@@ -132,24 +132,13 @@ impl Hub {
             is_trusted: self.may_decide(client),
             may_control: self.sessions.may_control(client, key).is_ok(),
         };
-        let machine = &mut self.client_servers;
-        let (ignored, events) = machine.on_session_opened(
-            &mut cx!(self, out),
-            &lenders(&self.clients),
-            &opened,
-            &given,
-        );
-        self.route(events, out);
-        ignored
+        step!(self.client_servers.on_session_opened(&lenders(&self.clients), &opened, &given), out)
     }
 
     /// `mcp/message` of an agent, for a server in a client; `is_new` is `false` for a call of the last daemon.
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool, out: &mut Batch) {
         let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
-        let machine = &mut self.client_servers;
-        let cx = &mut cx!(self, out);
-        let events = machine.on_agent_call(cx, &lenders(&self.clients), lists, row, is_new);
-        self.route(events, out);
+        step!(self.client_servers.on_agent_call(&lenders(&self.clients), lists, row, is_new), out);
     }
 
     /// Finds a session for a tool that asks for what clients lend it.
@@ -180,22 +169,15 @@ impl Hub {
         let params = tool_call(asked.params)?;
         let key = self.lent_to(asked.to.client, &params.session)?;
         let session = (key, &self.session(key).servers());
-        let machine = &mut self.client_servers;
-        let events = machine.on_tool_call(
-            &mut cx!(self, out),
-            &lenders(&self.clients),
-            asked.to,
-            &params,
-            session,
-        )?;
-        self.route(events, out);
-        Ok(())
+        step!(
+            self.client_servers.on_tool_call(&lenders(&self.clients), asked.to, &params, session),
+            out
+        )
     }
 
     /// Ends calls. Returns whether there were any.
     pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>, out: &mut Batch) -> bool {
-        let events = self.client_servers.on_call_end(&mut cx!(self, out), why);
-        self.route(events, out)
+        step!(self.client_servers.on_call_end(why), out)
     }
 
     /// Asks the client with this number, or cancels that, if it is here.
@@ -214,8 +196,7 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         let client = number(&self.clients, client);
-        let events = self.client_servers.on_client_answer(&mut cx!(self, out), client, id, line);
-        self.route(events, out)
+        step!(self.client_servers.on_client_answer(client, id, line), out)
     }
 
     /// `mcp/message` of a client, about a call that it works on.
@@ -226,8 +207,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let client = number(&self.clients, client);
-        let events = self.client_servers.on_client_notification(client, line);
-        self.route(events, out);
+        step!(self.client_servers.on_client_notification(client, line), out);
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.
