@@ -61,7 +61,7 @@ pub(crate) enum EngineEvent {
     ProcessLost { slot: SlotId, host: HostId, fault: Fault, ended_late: bool },
     /// Processes remain of a run that got SIGKILL.
     LeftoversFound,
-    /// What waits for a process is refused; it may come later.
+    /// Everything that waits for a process is refused; the process may come later.
     WaitersRefused { slot: SlotId, fault: Fault },
     /// Nothing is left of a process.
     ProcessGone(SlotId),

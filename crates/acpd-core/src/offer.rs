@@ -44,7 +44,7 @@ pub(crate) fn is_offered(offer: Option<&str>, name: &str) -> bool {
     paths(name).iter().any(|path| locate(offer, path).is_some())
 }
 
-/// Where a name may be: `a.b` is the member `b` of `a`, either in the `_meta` of all capabilities or in
+/// Returns the paths of a name: `a.b` is the member `b` of `a`, either in the `_meta` of all capabilities or in
 /// that of the capability `a`.
 fn paths(name: &str) -> Vec<Vec<&str>> {
     let of_all = std::iter::once("_meta").chain(name.split('.')).collect();

@@ -227,7 +227,7 @@ impl Processes {
         }
     }
 
-    /// A login of the agent works: its slot needs none any more.
+    /// A login of the agent works, so its slot needs no other.
     pub(crate) fn on_login_worked(&mut self, cx: &mut Cx<'_>, id: SlotId) {
         match self[&id].state {
             State::NeedsAuth => self.set_state(cx, id, State::Ready, None),
@@ -263,41 +263,8 @@ impl Processes {
         self.stop(cx, id, StopWhy::Restart, reason, false);
     }
 
-    /// The result of `auth/status`, or the params of its notification.
-    pub(crate) fn on_auth_status(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        status: &RawValue,
-        activity: Activity,
-    ) {
-        let state = match str_at(status.get().as_bytes(), &["state"]).as_deref() {
-            Some("authenticated") => AuthState::Authenticated,
-            Some("not_required") => AuthState::NotRequired,
-            Some("unauthenticated") => AuthState::NeedsLogin,
-            _ => return,
-        };
-        self.on_reported_state(cx, id, state, activity);
-    }
-
-    /// The params of `_auth/status_update`, which is older than the protocol's own notification: the
-    /// adapters of Claude and Codex report in it whose account is used.
-    pub(crate) fn on_account(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        status: &RawValue,
-        activity: Activity,
-    ) {
-        let state = match str_at(status.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
-            Some("none") => AuthState::NeedsLogin,
-            Some(_) => AuthState::Authenticated,
-            None => return self.on_auth_status(cx, id, status, activity),
-        };
-        self.on_reported_state(cx, id, state, activity);
-    }
-
-    fn on_reported_state(
+    /// An agent reports its login.
+    pub(crate) fn on_report(
         &mut self,
         cx: &mut Cx<'_>,
         id: SlotId,
@@ -411,6 +378,26 @@ impl Processes {
         let waiting = &mut self.slot_mut(id).waiting;
         let at = waiting.iter().position(Waiting::is_login)?;
         Some(waiting.remove(at))
+    }
+}
+
+/// Returns the login that the result of `auth/status`, or the params of its notification, reports.
+pub(crate) fn reported_login(status: &RawValue) -> Option<AuthState> {
+    match str_at(status.get().as_bytes(), &["state"])?.as_ref() {
+        "authenticated" => Some(AuthState::Authenticated),
+        "not_required" => Some(AuthState::NotRequired),
+        "unauthenticated" => Some(AuthState::NeedsLogin),
+        _ => None,
+    }
+}
+
+/// Returns the login that the params of `_auth/status_update` report. It is older than the protocol's own
+/// notification: the adapters of Claude and Codex name the account in it.
+pub(crate) fn reported_account(status: &RawValue) -> Option<AuthState> {
+    match str_at(status.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
+        Some("none") => Some(AuthState::NeedsLogin),
+        Some(_) => Some(AuthState::Authenticated),
+        None => reported_login(status),
     }
 }
 

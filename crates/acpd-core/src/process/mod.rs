@@ -22,7 +22,7 @@
 //! | it ended, something remains of it, nothing remains | `on_exited`, `on_leftovers`, `on_gone`, `judge` |
 //! | a deadline | `on_timer` |
 //! | a request was refused or worked, a login or logout worked, one was found | `on_refusal`, `on_success`, `on_login`, `on_logout`, `on_login_found` |
-//! | the agent reports its login | `on_auth_status`, `on_account` |
+//! | the agent reports its login | `on_report` |
 //!
 //! Of the rest of the daemon it needs to know what wants a process ([`Demand`]), whether turns run in one, and what a
 //! login must not disturb ([`logins::Activity`]). Requests and lines of sessions are not read here.
@@ -44,7 +44,7 @@ mod writing;
 
 use crate::ids::Urgency;
 
-/// What the sessions of a slot and the daemon want of its process.
+/// The demand of the daemon, and of the sessions of a slot, for its process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
     /// The most urgent session that wants the process.

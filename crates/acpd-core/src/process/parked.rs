@@ -62,7 +62,7 @@ impl Processes {
         parked.take().0
     }
 
-    /// Drops all lines, because no open request can name a session any more.
+    /// Drops all lines, because no open request can name a session.
     pub(crate) fn drop_parked(&mut self, process: Process, out: &mut Batch) {
         let parked = std::mem::take(&mut self.slot_mut(process.slot).parked);
         if !parked.is_empty() {

@@ -131,7 +131,7 @@ pub(crate) enum StopWhy {
     Wedged,
     /// The process does not start without a login.
     NoLogin,
-    /// An earlier daemon started it, and it cannot be spoken with any more.
+    /// An earlier daemon started it, and acpd can no longer speak with it.
     Lost,
 }
 
@@ -341,7 +341,7 @@ impl Slot {
         self.state == State::Failed(Reason::AgentCrashLoop)
     }
 
-    /// The end of a sentence that tells why the last start failed.
+    /// Returns the end of a sentence about the failure of the last start.
     pub(super) fn what_it_printed(&self) -> String {
         let printed = self.printed.as_ref();
         printed.map(|line| format!("; it printed `{line}`")).unwrap_or_default()
@@ -456,7 +456,7 @@ pub(crate) enum Asker {
 }
 
 impl WaitFor {
-    /// Where its session works, and what is known of that.
+    /// Returns the directory of its session, and what is known of that.
     pub(crate) fn directory(&mut self) -> Option<(&str, &mut Directory)> {
         match self {
             WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),

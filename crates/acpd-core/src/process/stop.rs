@@ -53,7 +53,7 @@ impl Processes {
             return;
         };
         if let State::Stopping { stage, why: old } = state {
-            // A person's wish is what counts after the tree is gone; the ladder itself goes on. And
+            // A person's wish is what counts after the tree is gone; the ladder itself continues. And
             // the want of a login says more than that nothing was heard.
             let wish =
                 matches!(why, StopWhy::ByPerson | StopWhy::Restart) && old != StopWhy::ByPerson;
@@ -175,7 +175,7 @@ impl Processes {
         cx.report(EngineEvent::ProcessLost { slot: id, host, fault, ended_late });
     }
 
-    /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
+    /// acpd can no longer speak with a process of the last daemon: for its sessions that is a crash,
     /// but not one that counts against the agent.
     pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>, host: HostId, reason: &str) {
         let Some(id) = self.slot_of(host) else { return };

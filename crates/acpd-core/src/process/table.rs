@@ -111,7 +111,7 @@ impl Processes {
         id
     }
 
-    /// A slot without a process is not needed any more.
+    /// Removes a slot without a process.
     fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.slots.remove(&id) {
             mark(&mut self.changed, &slot.profile);

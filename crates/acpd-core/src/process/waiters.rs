@@ -48,14 +48,14 @@ impl Processes {
         slots.find_map(|(id, slot)| Some((id, slot.waiting.extract_if(.., asked).next()?)))
     }
 
-    /// Returns whether a request of a client waited, which does not wait any more.
+    /// Removes a request of a client that waits. Returns whether there was one.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
         let slots = self.iter_mut();
         let gone = slots.flat_map(|(_, slot)| slot.waiting.extract_if(.., |wait| wait.to == *to));
         gone.count() > 0
     }
 
-    /// No request of a client waits any more.
+    /// Removes all requests of a client.
     pub(crate) fn forget_client(&mut self, client: ClientId) {
         for (_, slot) in self.iter_mut() {
             slot.waiting.retain(|waiting| waiting.to.client != client);

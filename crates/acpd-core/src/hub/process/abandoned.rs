@@ -40,7 +40,7 @@ impl Hub {
         host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
     }
 
-    /// The agent has ended such a turn: what waited for that goes on.
+    /// The agent has ended such a turn: what waited for that continues.
     pub(crate) fn abandoned_ended(&mut self, slot: SlotId, out: &mut Batch) {
         self.lease(slot, out);
         if self.processes[&slot].is_up() {

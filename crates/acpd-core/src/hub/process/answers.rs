@@ -11,11 +11,13 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::auth::Refusal;
+use crate::cx::Cx;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::raw_at;
+use crate::process::logins::reported_login;
 use crate::requests::purpose::Purpose;
 use crate::views::without_boolean_options;
 
@@ -37,17 +39,15 @@ impl Hub {
             }
         };
         match why {
-            Purpose::Initialize => self.agent_initialized(process.slot, outcome, out),
+            Purpose::Initialize => step!(self.processes.on_initialized(process.slot, outcome), out),
             Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
             Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
             Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
             Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
+            // One that fails says nothing.
             Purpose::AuthStatus => {
-                // One that fails says nothing.
-                if let Some(result) = result {
-                    self.auth_status_told(process.slot, result, out);
-                }
+                self.login_reported(process.slot, result.and_then(reported_login), out);
             }
             Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some(), out),
             Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
@@ -75,7 +75,7 @@ impl Hub {
         match why {
             Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
-                self.agent_initialized(slot, Outcome::Error(&error), out);
+                step!(self.processes.on_initialized(slot, Outcome::Error(&error)), out);
             }
             Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
@@ -129,8 +129,8 @@ impl Hub {
                         let with = str_at(params, &["methodId"]).map(Cow::into_owned);
                         self.authenticated(slot, with, out);
                     }
-                    "logout" => self.logged_out(slot, out),
-                    "auth/status" => self.auth_status_told(slot, result, out),
+                    "logout" => step!(self.processes.on_logout(slot), out),
+                    "auth/status" => self.login_reported(slot, reported_login(result), out),
                     _ => {}
                 }
                 if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {

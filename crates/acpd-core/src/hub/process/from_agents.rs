@@ -16,6 +16,7 @@ use crate::ids::{HostId, InteractionId, Process};
 use crate::input::Batch;
 use crate::mcp::client_servers::MESSAGE;
 use crate::own::OWN;
+use crate::process::logins::{reported_account, reported_login};
 use crate::process::table::OutputEnd;
 use crate::read_line::ReadLine;
 use crate::record::{EventKind, InteractionRow};
@@ -52,7 +53,7 @@ impl Hub {
         });
     }
 
-    /// A line that is no message. Who waits for the answer that it was to be, or was to get one, is told.
+    /// A line that is no message. The request that it answered, or that it was, ends with an error.
     fn unreadable(
         &mut self,
         process: Process,
@@ -105,7 +106,7 @@ impl Hub {
                 out.note(process.host, &format!("skipped a `{method}`, which only acpd may say"));
             }
             Message::Notification { method, params } => {
-                // Before it is told: no rule may answer a question that it changes.
+                // Before the update is shown: no rule may answer a question that it changes.
                 if !is_intact {
                     self.doubt_call(process.slot, line, out);
                 }
@@ -225,8 +226,12 @@ impl Hub {
                 // The owner is unknown, so no client gets it.
                 return out.note(process.host, &format!("skipped a `{method}` without a session"));
             }
-            ("auth/status_update", Some(told)) => self.auth_status_told(process.slot, told, out),
-            ("_auth/status_update", Some(told)) => self.account_told(process.slot, told, out),
+            ("auth/status_update", Some(params)) => {
+                self.login_reported(process.slot, reported_login(params), out);
+            }
+            ("_auth/status_update", Some(params)) => {
+                self.login_reported(process.slot, reported_account(params), out);
+            }
             _ => {}
         }
         let profile = self.processes[&process.slot].profile().to_owned();

@@ -2,9 +2,8 @@
 //! login is missing or works.
 
 use acp_wire::{ErrorObject, Id, build};
-use acpd_api::{AgentRef, AuthSource};
+use acpd_api::{AgentRef, AuthSource, AuthState};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::auth::{Refusal, changes_login};
 use crate::clients::{Asked, Served};
@@ -48,10 +47,6 @@ impl Hub {
     pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>, out: &mut Batch) {
         step!(self.processes.on_login(slot, method), out);
         self.ask_auth_status(slot, out);
-    }
-
-    pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
-        step!(self.processes.on_logout(slot), out);
     }
 
     /// Continues what waited for a login, in the processes that there are.
@@ -145,15 +140,16 @@ impl Hub {
         }
     }
 
-    /// The result of `auth/status`, or the params of its notification.
-    pub(crate) fn auth_status_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
+    /// An agent reports its login, if that can be read.
+    pub(crate) fn login_reported(
+        &mut self,
+        slot: SlotId,
+        state: Option<AuthState>,
+        out: &mut Batch,
+    ) {
+        let Some(state) = state else { return };
         let activity = self.activity(slot);
-        step!(self.processes.on_auth_status(slot, told, activity), out);
-    }
-
-    pub(crate) fn account_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
-        let activity = self.activity(slot);
-        step!(self.processes.on_account(slot, told, activity), out);
+        step!(self.processes.on_report(slot, state, activity), out);
     }
 
     /// A process does not start without a login: what waits for it fails, or waits for the login.

@@ -3,7 +3,7 @@
 //!
 //! [`Processes`]: crate::process::table::Processes
 
-use acp_wire::{Outcome, locate, str_at};
+use acp_wire::{locate, str_at};
 use acpd_api::Reason;
 use bytes::Bytes;
 
@@ -140,10 +140,6 @@ impl Hub {
         let ask = self.ask(host, Purpose::Initialize, out);
         let offer = self.offer_for(id);
         self.processes.initialize(&mut cx!(self, out), id, ask, offer);
-    }
-
-    pub(crate) fn agent_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
-        step!(self.processes.on_initialized(id, outcome), out);
     }
 
     /// A process is usable for the first time.
