@@ -1,8 +1,9 @@
-//! Rows for a client that watches.
+//! Rows for a client that watches, and names of clients in notices.
 
 use acpd_api::{
-    Changed, Doing, DoingKind, InteractionInfo, Question, Removed, SessionInfo, SessionRowKey,
-    SessionState, TurnInfo, TurnState, Watched,
+    AnswerInfo, AnswerParams, CancelParams, Changed, ClientName, CutShort, Doing, DoingKind,
+    GivenAnswer, InteractionInfo, OptionInfo, Outcome, Question, QuestionAnswered, Removed,
+    SessionInfo, SessionRef, SessionRowKey, SessionState, TurnEnded, TurnInfo, TurnState, Watched,
 };
 use serde_json::json;
 
@@ -51,6 +52,27 @@ fn key(id: &str) -> SessionRowKey {
     session(id).row_key()
 }
 
+fn name() -> ClientName {
+    ClientName { name: "zed".into(), title: Some("Zed".into()), place: Some("pts/3".into()) }
+}
+
+#[test]
+fn what_changed_looks_like_this() {
+    let all = Changed {
+        sessions: vec![session("s-1")],
+        agents: Vec::new(),
+        interactions: vec![question("1-2")],
+        removed: Removed {
+            sessions: vec![key("s-2")],
+            agents: vec!["old".into()],
+            interactions: vec!["1-1".into()],
+        },
+    };
+    insta::assert_json_snapshot!((Watched::default(), &all, Changed::default()));
+    let told = serde_json::to_value(&all).unwrap();
+    assert_eq!(serde_json::from_value::<Changed>(told).unwrap(), all);
+}
+
 #[test]
 fn a_changed_row_takes_the_place_of_the_old_one() {
     let mut rows = Watched {
@@ -72,6 +94,46 @@ fn a_changed_row_takes_the_place_of_the_old_one() {
     });
     assert_eq!(rows.sessions, [other, elsewhere]);
     assert!(rows.interactions.is_empty());
+}
+
+#[test]
+fn who_did_it_looks_like_this() {
+    let option =
+        OptionInfo { option_id: "y".into(), name: "Yes".into(), kind: "allow_once".into() };
+    let answered = |answer, by| QuestionAnswered {
+        session_id: "s-1".into(),
+        id: "1-1".into(),
+        tool_call_id: Some("call-1".into()),
+        title: Some("Run it".into()),
+        subject: Some("run `make`".into()),
+        answer,
+        by,
+        at: 7,
+    };
+    let ended = TurnEnded {
+        session_id: "s-1".into(),
+        turn: 2,
+        started_at: 7,
+        at: 9,
+        outcome: Outcome::Stopped { stop_reason: "cancelled".into() },
+        cut_short: Some(CutShort { why: "cancelled".into(), by: Some(name()) }),
+        tools: None,
+        files: Vec::new(),
+        usage: None,
+    };
+    let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
+    insta::assert_json_snapshot!((
+        answered(AnswerInfo::Option { option }, name()),
+        answered(AnswerInfo::Decline, ClientName::default()),
+        ended,
+        AnswerParams {
+            id: "1-1".to_owned(),
+            answer: GivenAnswer::Decline,
+            by: Some(name()),
+            parent: None
+        },
+        CancelParams { session, turn_only: true, by: Some(name()) },
+    ));
 }
 
 #[test]

@@ -158,3 +158,22 @@ fn no_part_is_larger_than_its_budget() {
         "{larger}delete as much elsewhere in it, or raise it in {FILE} in a commit of its own"
     );
 }
+
+#[test]
+fn tests_are_counted_apart() {
+    let text = "//! Doc.\n\nfn one() {}\n\n#[cfg(test)]\nmod tests;\n\nmod two {\n    #[cfg(test)]\n    fn three() {\n        four();\n    }\n}\n";
+    let (mut code, mut tests) = Default::default();
+    count_rust(text, false, &mut code, &mut tests);
+    assert_eq!((code, tests), (Lines { code: 3, all: 7 }, Lines { code: 6, all: 6 }));
+    count_rust("// One.\nfn one() {}\n", true, &mut code, &mut tests);
+    assert_eq!(tests, Lines { code: 7, all: 8 });
+}
+
+#[test]
+fn budgets_only_fall_by_themselves() {
+    let counted = read_budgets("one 5 21\nnew 1 1\n");
+    let file = "# Lines.\none 30 30\ngone 1 1\n";
+    assert_eq!(read_budgets(&lowered(file, &counted)), read_budgets("one 10 30\nnew 10 10\n"));
+    let counted = read_budgets("one 50 60\n");
+    assert_eq!(read_budgets(&lowered(file, &counted)), read_budgets("one 30 30\n"));
+}

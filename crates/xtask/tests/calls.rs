@@ -388,3 +388,27 @@ fn files_of_the_core_that_call_each_other_only_become_fewer() {
     let found = circle.len();
     assert!(found <= LARGEST_CIRCLE, "{found} files call each other in a circle: {circle:#?}");
 }
+
+/// A circle over a field, a local variable, a parameter and a function, for any name of the type.
+#[test]
+fn a_circle_of_calls_is_found() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let mut files = vec![
+        file(
+            "a",
+            "pub struct Machine { part: Part } impl Machine { fn one(&mut self) { self.two(); } }",
+        ),
+        file(
+            "b",
+            "impl Machine { fn two(&mut self) { let part = &mut self.part; part.three(self); } }",
+        ),
+        file(
+            "c",
+            "use crate::d::four; pub struct Part; impl Part { fn three(&self, on: &mut Machine) { four(on); } }",
+        ),
+        file("d", "fn four(machine: &mut Machine) { println!(); }"),
+    ];
+    assert_eq!(largest_circle(&calls(&files)), Vec::<&str>::new());
+    files[3].1 = "fn four(machine: &mut Machine) { machine.one(); }".to_owned();
+    assert_eq!(largest_circle(&calls(&files)), ["a", "b", "c", "d"]);
+}

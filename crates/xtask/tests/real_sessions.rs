@@ -1,14 +1,17 @@
-//! A message to a running turn of a real agent.
+//! Special features of real agents' sessions: a message to a running turn, and MCP servers of a
+//! single session.
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
-use std::io::Read as _;
-use std::process::{Child, Stdio};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-use xtask::Result;
-use xtask::home::{kill_tree, wait_for};
-use xtask::real::home_with;
+use serde_json::{Value, json};
+use xtask::home::{Home, kill_tree, wait_for};
+use xtask::real::{Scripts, home_with, ready};
+use xtask::{Result, workspace};
 
 /// How long acpd may take to notice that an agent has ended.
 const NOTICE: Duration = Duration::from_secs(30);
@@ -16,6 +19,17 @@ const NOTICE: Duration = Duration::from_secs(30);
 #[test]
 fn claude_hears_what_is_said_into_its_turn_and_remembers_it() {
     steered("claude").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sessions -- --ignored`"]
+fn opencode_gives_the_mcp_servers_of_a_session_to_others_of_its_process_only() {
+    let Some(scripts) = ready(&["opencode"]).unwrap() else { return };
+    // Why the catalogue gives each session of it a process.
+    let both = tools(&scripts, "sharing = \"agent\"").unwrap();
+    assert_eq!(both, [["look_alpha", "look_beta"], ["look_alpha", "look_beta"]]);
+    let own = tools(&scripts, "").unwrap();
+    assert_eq!(own, [["look_alpha"], ["look_beta"]]);
 }
 
 fn steered(agent: &str) -> Result {
@@ -65,4 +79,105 @@ fn read_until(child: &mut Child, text: &str) -> Result {
         seen.push(byte[0]);
     }
     Ok(())
+}
+
+/// An MCP server with one tool, named by its argument.
+const SERVER: &str = r#"
+import json, sys
+name = sys.argv[1]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, answer = message["method"], {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}},
+                            "serverInfo": {"name": name, "version": "1"}}
+    elif method == "tools/list":
+        tool = {"name": "look_" + name, "description": "x", "inputSchema": {"type": "object"}}
+        answer["result"] = {"tools": [tool]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+/// Two sessions of one directory, each with an MCP server of its own: the tools of these that the model
+/// is offered in each.
+fn tools(scripts: &Scripts, more: &str) -> Result<Vec<Vec<String>>> {
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    scripts.configure(&home, "opencode", &model, more)?;
+    let server = home.path("server.py");
+    fs::write(&server, SERVER)?;
+    let mut editor = Editor::open(&home, "opencode")?;
+    let mut sessions = Vec::new();
+    for name in ["alpha", "beta"] {
+        let args = json!([server, name]);
+        let servers = json!([{"name": name, "command": "python3", "args": args, "env": []}]);
+        let params = json!({"cwd": home.path("work"), "mcpServers": servers});
+        sessions.push(editor.call("session/new", &params)?["sessionId"].clone());
+    }
+    let mut offered = Vec::new();
+    for session in sessions {
+        let before = model.asked()?.len();
+        let prompt = json!([{"type": "text", "text": "say #one"}]);
+        editor.call("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
+        let asked = model.asked()?;
+        let tools = asked.get(before).ok_or("the model was not asked")?["tools"].as_array();
+        let names = tools.into_iter().flatten().filter_map(Value::as_str);
+        let mut looks: Vec<String> =
+            names.filter_map(|name| Some(name[name.find("look_")?..].to_owned())).collect();
+        looks.sort();
+        offered.push(looks);
+    }
+    drop(editor);
+    home.stop()?;
+    Ok(offered)
+}
+
+/// An editor that starts `acpctl acp`; it ends with its input.
+struct Editor {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Editor {
+    fn open(home: &Home, agent: &str) -> Result<Editor> {
+        let mut command = home.acpctl(&["acp", agent]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
+        let mut editor = Editor { child, stdin, stdout, asked: 0 };
+        editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+        Ok(editor)
+    }
+
+    /// A request and its result.
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked;
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(self.stdin.as_mut().ok_or("no pipe")?, "{line}")?;
+        loop {
+            let mut line = String::new();
+            if self.stdout.read_line(&mut line)? == 0 {
+                return Err(format!("no answer to {method}").into());
+            }
+            let line: Value = serde_json::from_str(&line)?;
+            if line["id"] == id && line.get("method").is_none() {
+                let result = line.get("result").cloned();
+                return result.ok_or_else(|| format!("{method}: {}", line["error"]).into());
+            }
+        }
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        self.stdin.take();
+        self.child.wait().ok();
+    }
 }

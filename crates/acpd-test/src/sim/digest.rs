@@ -286,3 +286,59 @@ fn event_word(kind: EventKind) -> &'static str {
         EventKind::Child => "child",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use acpd_core::ids::ClientId;
+    use acpd_core::record::AgentRow;
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn digests(feed: impl Fn(&mut Digester)) -> Digests {
+        let mut digester = Digester::new();
+        feed(&mut digester);
+        digester.digests()
+    }
+
+    #[test]
+    fn wire_digest_depends_on_receiver_bytes_and_order() {
+        let line = |host, line: &'static str| {
+            let order = ToHost::Write { chunk: 1, line: Bytes::from_static(line.as_bytes()) };
+            Effect::Host(HostId(host), order)
+        };
+        let orders = [
+            vec![line(1, "a"), line(1, "b")],
+            vec![line(1, "b"), line(1, "a")],
+            vec![line(1, "ab")],
+            vec![line(2, "a"), line(1, "b")],
+            vec![Effect::Close(ClientId(1))],
+            vec![],
+        ];
+        let all: Vec<_> = orders
+            .iter()
+            .map(|effects| digests(|to| effects.iter().for_each(|effect| to.effect(effect))).wire)
+            .collect();
+        for (at, one) in all.iter().enumerate() {
+            assert!(all[..at].iter().all(|other| one != other), "{:?}", orders[at]);
+        }
+    }
+
+    #[test]
+    fn state_digest_depends_on_the_snapshot_only() {
+        let mut snapshot = Snapshot::default();
+        let empty = digests(|to| to.commit(&[], &snapshot));
+        let boot = Record::Boot { boot: 3 };
+        assert_eq!(empty, digests(|to| to.commit(std::slice::from_ref(&boot), &snapshot)));
+        snapshot.apply(&boot);
+        assert_ne!(empty, digests(|to| to.commit(&[], &snapshot)));
+        let before = digests(|to| to.commit(&[], &snapshot));
+        let row = AgentRow { name: "a".to_owned(), desired: Desired::Up, ..AgentRow::default() };
+        snapshot.apply(&Record::Agent(row));
+        let up = digests(|to| to.commit(&[], &snapshot));
+        assert_ne!(before, up);
+        let row = AgentRow { name: "a".to_owned(), desired: Desired::Down, ..AgentRow::default() };
+        snapshot.apply(&Record::Agent(row));
+        assert_ne!(up, digests(|to| to.commit(&[], &snapshot)));
+    }
+}

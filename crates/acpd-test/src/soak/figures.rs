@@ -188,3 +188,37 @@ fn shown(at: usize, value: u64) -> String {
     let unit = KINDS[at].unit;
     if unit == 1 { value.to_string() } else { format!("{:.1}", value as f64 / unit as f64) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at a daemon that has this much RSS at each.
+    fn series(rss: impl Fn(u64) -> u64) -> Series {
+        let mut series = Series::default();
+        for n in 0..60 {
+            let mut figures = Figures::default();
+            figures.0[2] = rss(n) * 1_000_000;
+            series.add(n >= 20, figures);
+        }
+        series
+    }
+
+    #[test]
+    fn noise_is_no_growth_and_growth_is_no_noise() {
+        series(|n| 30 + n * 7 % 5).check().unwrap();
+        series(|n| 90_u64.saturating_sub(n * 3).max(30)).check().unwrap();
+        let grown = series(|n| 30 + n).check().unwrap_err().to_string();
+        assert_eq!(grown, "grown: RSS MB from 60.0 to 80.0");
+    }
+
+    #[test]
+    fn a_zombie_is_seen() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let own = std::process::id();
+        crate::home::wait_for("its end", Duration::from_secs(30), || is_zombie_of(child.id(), own))
+            .unwrap();
+        child.wait().unwrap();
+        assert!(!is_zombie_of(child.id(), own));
+    }
+}

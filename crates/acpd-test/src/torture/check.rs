@@ -169,3 +169,100 @@ pub(super) fn chunks(seen: &[String], journal: &[&str]) -> Option<String> {
         journal.len()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::torture::plan::By;
+
+    /// A turn of two chunks that went well, with what is said of it put in another way.
+    struct Turned {
+        sent: &'static [&'static str],
+        journal: &'static [&'static str],
+        outcome: Value,
+        answer: Answer,
+        got: usize,
+        struck: bool,
+    }
+
+    fn well() -> Turned {
+        Turned {
+            sent: &["t/1", "t/2"],
+            journal: &["t/1", "t/2"],
+            outcome: json!({"kind": "stopped", "stopReason": "end_turn"}),
+            answer: Answer::Stopped("end_turn".to_owned()),
+            got: 1,
+            struck: false,
+        }
+    }
+
+    fn cut(journal: &'static [&'static str]) -> Turned {
+        let outcome = json!({"kind": "interrupted"});
+        Turned { journal, outcome, answer: Answer::Failed(String::new()), struck: true, ..well() }
+    }
+
+    fn is_fine(turned: Turned) -> bool {
+        let update = |kind: &str, text: &str| {
+            let content = json!({"text": text});
+            let update = json!({"sessionUpdate": kind, "content": content});
+            json!({"method": "session/update", "params": {"update": update}})
+        };
+        let mut lines = vec![json!({"method": "_acpd/turn_started"})];
+        lines.push(update("user_message_chunk", "t [number 2 t 0]"));
+        let chunk = |chunk: &&str| update("agent_message_chunk", &format!("{chunk}\n"));
+        lines.extend(turned.journal.iter().map(chunk));
+        let params = json!({"outcome": turned.outcome});
+        lines.push(json!({"method": "_acpd/turn_ended", "params": params}));
+        let mut journal = Journal::default();
+        let entry = |(seq, line)| json!({"seq": seq, "line": line});
+        journal.extend(&(1_u64..).zip(lines).map(entry).collect::<Vec<_>>()).unwrap();
+        let mut ledger = Ledger::new("/".into());
+        let received = Received {
+            by: vec![7; turned.got],
+            chunks: turned.sent.iter().map(|chunk| (*chunk).to_owned()).collect(),
+            answers: u32::from(!turned.struck),
+        };
+        ledger.prompts.insert("t".to_owned(), received);
+        let text = String::new();
+        let prompt = Prompt { tag: "t".to_owned(), by: By::Run, text, chunks: 2 };
+        let case = Case {
+            prompts: vec![&prompt],
+            answers: &BTreeMap::from([("t".to_owned(), turned.answer)]),
+            journal: &journal,
+            before: 0,
+            ledger: &ledger,
+            struck: turned.struck,
+            daemon_struck: false,
+        };
+        case.differences().is_empty()
+    }
+
+    #[test]
+    fn a_turn_of_an_agent_that_lives_has_exactly_what_was_sent() {
+        assert!(is_fine(well()));
+        assert!(!is_fine(Turned { journal: &["t/1"], ..well() }));
+        assert!(!is_fine(Turned { journal: &["t/2"], ..well() }));
+        assert!(!is_fine(Turned { journal: &["t/2", "t/1"], ..well() }));
+        assert!(!is_fine(Turned { journal: &["t/1", "t/1", "t/2"], ..well() }));
+        assert!(!is_fine(Turned { journal: &["t/1"], sent: &["t/1"], ..well() }));
+    }
+
+    #[test]
+    fn a_prompt_is_carried_out_once_and_its_sender_hears_how_it_ended() {
+        assert!(!is_fine(Turned { got: 2, ..well() }));
+        assert!(!is_fine(Turned { answer: Answer::Failed(String::new()), ..well() }));
+        assert!(is_fine(Turned { answer: Answer::Nobody, ..well() }));
+    }
+
+    #[test]
+    fn only_what_was_struck_may_be_cut_off_and_only_at_its_end() {
+        assert!(is_fine(cut(&["t/1"])));
+        assert!(!is_fine(cut(&["t/2"])));
+        assert!(!is_fine(Turned { struck: false, ..cut(&["t/1"]) }));
+        assert!(!is_fine(Turned { answer: Answer::Stopped("end_turn".to_owned()), ..cut(&[]) }));
+        let outcome = json!({"kind": "outcome_unknown"});
+        assert!(!is_fine(Turned { outcome, ..cut(&["t/1"]) }));
+    }
+}

@@ -196,3 +196,25 @@ fn strike(rng: &mut Rng, points: &[String]) -> Strike {
         _ => Strike::Detach,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_and_round_give_the_same_plan_and_others_another() {
+        let plan = |seed, round| Plan::random(seed, round, &["listening".to_owned()]);
+        assert_eq!(plan(1, 7), plan(1, 7));
+        assert_ne!(plan(1, 7), plan(2, 7));
+        assert_ne!(plan(1, 7), plan(1, 8));
+    }
+
+    #[test]
+    fn every_kind_of_strike_comes_up() {
+        let kinds: std::collections::BTreeSet<_> = (0..400)
+            .flat_map(|round| Plan::random(3, round, &["listening".to_owned()]).strikes)
+            .map(|(_, strike)| strike.kind())
+            .collect();
+        assert_eq!(kinds.len(), 12);
+    }
+}

@@ -152,3 +152,40 @@ fn take_seq(line: &mut Value) -> Option<u64> {
     }
     seq
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn journal(last: u64) -> Journal {
+        let mut journal = Journal::default();
+        let entries: Vec<_> = (1..=last).map(|seq| json!({"seq": seq, "line": seq})).collect();
+        journal.extend(&entries).unwrap();
+        journal
+    }
+
+    fn view(lines: &[u64]) -> View {
+        let mut view = View::default();
+        for seq in lines {
+            view.take(*seq, json!(seq)).unwrap();
+        }
+        view
+    }
+
+    #[test]
+    fn a_line_that_is_missing_in_a_view_is_found() {
+        let journal = journal(4);
+        assert!(view(&[1, 2, 4]).differences(&journal, |_| false).is_some());
+        assert!(view(&[1, 2, 4]).differences(&journal, |line| *line == json!(3)).is_none());
+        assert!(view(&[2, 3, 4]).differences(&journal, |_| false).is_some());
+        assert!(view(&[1, 2]).differences(&journal, |_| false).is_none());
+    }
+
+    #[test]
+    fn a_line_that_comes_twice_or_late_is_refused() {
+        assert!(view(&[1, 3]).take(3, json!(3)).is_err());
+        assert!(view(&[1, 3]).take(2, json!(2)).is_err());
+    }
+}
