@@ -1,9 +1,7 @@
 //! The way to the daemon.
 
-use std::time::Duration;
-
 use acpd_api::{ClientMeta, ClientName};
-use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
+use acpd_client::{ConnectError, Connection, Options, PATIENCE, Paths, connect, connect_lasting};
 use serde_json::{Value, json};
 
 use crate::error::Result;
@@ -27,9 +25,7 @@ pub(crate) struct Door {
 impl Door {
     /// Connects, and starts the daemon unless that was forbidden.
     pub(crate) fn connect(self) -> Result<Connection> {
-        let connection = connect(&self.options()?)?;
-        warn_if(connection.is_bound());
-        Ok(connection)
+        warned(connect(&self.options()?))
     }
 
     pub(crate) fn options(self) -> Result<Options> {
@@ -37,28 +33,19 @@ impl Door {
     }
 
     /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
-    pub(crate) fn lasting_link(self) -> Result<(LinkReader, LinkWriter)> {
-        self.link(PATIENCE)
-    }
-
-    /// Connects to this daemon and to none after it.
-    pub(crate) fn single_link(self) -> Result<(LinkReader, LinkWriter)> {
-        self.link(Duration::ZERO)
-    }
-
-    fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
-        let (reader, writer) = link(self.options()?, patience)?;
-        warn_if(reader.is_bound());
-        Ok((reader, writer))
+    pub(crate) fn connect_lasting(self) -> Result<Connection> {
+        warned(connect_lasting(&self.options()?, PATIENCE))
     }
 }
 
-/// Says that the daemon that was just started does not outlive what has started us.
-fn warn_if(is_bound: bool) {
-    if is_bound {
+/// Warns if the daemon was just started and does not outlive the program that has started us.
+fn warned(connected: std::result::Result<Connection, ConnectError>) -> Result<Connection> {
+    let connection = connected?;
+    if connection.is_bound() {
         complain(BOUND);
         complain(UNBOUND);
     }
+    Ok(connection)
 }
 
 /// Name of this client for notices to other clients.

@@ -261,12 +261,8 @@ fn way_out(reason: Reason) -> Option<&'static str> {
 impl From<CallError> for CommandError {
     fn from(error: CallError) -> CommandError {
         match error {
-            CallError::Rpc(error) | CallError::LetGo(error) => CommandError::rpc(&error),
-            CallError::NotAnswering(ref silent) => {
-                CommandError::because(ExitCode::Error, silent).hint_if(Some(silent.hint()))
-            }
-            CallError::NotStarted(error) => error.into(),
-            CallError::Closed | CallError::Io(_) => gone(),
+            CallError::Rpc(error) => CommandError::rpc(&error),
+            CallError::Ended(end) => end.into(),
             CallError::Unreadable { .. } => CommandError::because(ExitCode::Error, &error)
                 .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`"),
         }
@@ -274,7 +270,7 @@ impl From<CallError> for CommandError {
 }
 
 /// The daemon went away in the middle.
-pub(crate) fn gone() -> CommandError {
+fn gone() -> CommandError {
     let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
     failed.kind = Kind::Gone;
     failed.hint("see `acpctl daemon logs`")
@@ -294,10 +290,19 @@ impl From<ConnectError> for CommandError {
 
 impl From<LinkError> for CommandError {
     fn from(error: LinkError) -> CommandError {
-        if let LinkError::LetGo(why) = &error {
-            return CommandError::rpc(why);
+        match error {
+            LinkError::Dismissed(why) => CommandError::rpc(&why),
+            LinkError::NotStarted(error) => error.into(),
+            LinkError::Closed | LinkError::Io(_) => gone(),
+            error => {
+                let kind = match error {
+                    LinkError::Stopped => Kind::Gone,
+                    _ => Kind::Exit(ExitCode::Error),
+                };
+                let failed = CommandError::because(ExitCode::Error, &error);
+                CommandError { kind, ..failed.hint_if(error.hint()) }
+            }
         }
-        CommandError::because(ExitCode::Error, &error).hint_if(error.hint())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
+use acpd_client::{PATIENCE, connect_lasting, rejoin};
 use acpd_tui::{Opens, ScreenError, ScreenResult, ScreenStart, Theme};
 
 use crate::dirs::{current_dir, utf8};
@@ -34,8 +35,8 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Screen
             Err(error) => Err(error.message().clone()),
         },
         door: Box::new(move |may_start| {
-            let connect = if may_start { acpd_client::link } else { acpd_client::rejoin };
-            connect(options.clone(), acpd_client::PATIENCE)
+            let connect = if may_start { connect_lasting } else { rejoin };
+            connect(&options, PATIENCE)?.split()
         }),
     })
 }

@@ -7,7 +7,9 @@ use acpd_api::{
     AgentInfo, AgentRef, DaemonInfo, DaemonRestartParams, Empty, Environment, ExitCode, Status,
     method,
 };
-use acpd_client::{CallError, ConnectError, Connection, Options, Paths, connect, stopped_daemon};
+use acpd_client::{
+    CallError, ConnectError, Connection, LinkError, Options, Paths, connect, stopped_daemon,
+};
 
 use crate::error::{CommandError, Result};
 use crate::expiry;
@@ -111,7 +113,8 @@ pub(crate) fn take_place(
     };
     // An error of its configuration comes here, and everything stays as it is.
     match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
-        Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
+        Ok(Empty {})
+        | Err(CallError::Ended(LinkError::Closed | LinkError::Io(_) | LinkError::Stopped)) => {}
         Err(error) => return Err(error.into()),
     }
     // The end of the connection is the end of the old one: nothing is asked before it.

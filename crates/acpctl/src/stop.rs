@@ -5,7 +5,7 @@ use std::time::Duration;
 use acpd_api::{
     DaemonInfo, DaemonStopParams, Empty, ExitCode, SessionInfo, Status, TurnState, method,
 };
-use acpd_client::{ConnectError, Connection, Options, Paths, connect, link, wait_until_gone};
+use acpd_client::{ConnectError, Connection, Options, Paths, connect, wait_until_gone};
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -72,13 +72,13 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     // Agents that are left of a daemon that is gone are ended by the next one.
     let spawn = door.spawn && !detach && has_shims(paths);
     // To this daemon, and to none after it.
-    let link = match link(Options { spawn, paths: paths.clone() }, Duration::ZERO) {
-        Ok(link) => link,
+    let connection = match connect(&Options { spawn, paths: paths.clone() }) {
+        Ok(connection) => connection,
         Err(ConnectError::NotRunning { .. }) => return Ok(Stopped::NotRunning),
         Err(error) => return Err(error.into()),
     };
     ui.spin("stopping");
-    let mut live = Live::new(link)?;
+    let mut live = Live::new(connection)?;
     let (mut before, mut cut_off) = (None, 0);
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
         before = Some((status.daemon.pid, start_of(&status.daemon)));
@@ -88,10 +88,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     let how = match stopped {
         Ok(Empty {}) => {
             // The agents have ended; now the daemon ends.
-            while !matches!(
-                live.next(ui)?,
-                Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach
-            ) {}
+            while !matches!(live.next(ui)?, Event::Ended(_) | Event::Interrupt | Event::Detach) {}
             Stopped::Whole { cut_off }
         }
         // The daemon may have ended before its answer was read, and have a successor.

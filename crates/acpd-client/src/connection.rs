@@ -1,105 +1,109 @@
-//! A connection to the daemon.
+//! A connection to the daemon, from one thread.
 
-use std::collections::VecDeque;
-use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_wire::{Body, ErrorObject, Framer, Id, Message, Outcome, build, parse};
-use acpd_api::{ClientMeta, NAMESPACE};
-use acpd_sys::socket::Stream;
-use bytes::Bytes;
+use acp_wire::{ErrorObject, Message, Outcome, parse, read_legible};
+use acpd_api::{
+    AttachParams, AttachResult, ClientMeta, LogParams, LogResult, NAMESPACE, Role, SessionInfo,
+    SessionRef, method,
+};
+use acpd_sys::socket::is_left;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::connect::{Options, PATIENCE, open_or_start};
-use crate::error::{CallError, ConnectError, NotAnswering};
-use crate::silence::{Doubt, QUIET};
-use crate::stream::{is_timeout, read_block, write_line};
+use crate::connect::Options;
+use crate::error::{CallError, ConnectError, LinkError};
+use crate::link::{LinkEvent, LinkReader, LinkWriter, open};
 
-/// Bytes asked for in one read.
-const BLOCK: usize = 64 * 1024;
-
-/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set.
+/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set. The connection ends with the
+/// daemon's process.
 ///
 /// Nothing is sent before the socket's directory and the user id of the server are checked. Clients
 /// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
 /// error.
 pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
-    let opened = open_or_start(options)?;
-    let mut connection = Connection::new(opened.stream, options.clone());
-    connection.is_bound = opened.is_bound;
-    Ok(connection)
+    Connection::open(options, options.clone(), Duration::ZERO)
+}
+
+/// Connects in the same way, and outlives the daemon's process.
+///
+/// When the connection is lost, it is made again, for up to `patience` after the user begins to wait for something,
+/// and for any time before that. Each line comes once. This holds from `initialize` on; before it, unanswered
+/// requests are sent again.
+pub fn connect_lasting(options: &Options, patience: Duration) -> Result<Connection, ConnectError> {
+    Connection::open(options, options.clone(), patience)
+}
+
+/// Connects like [`connect_lasting`] to a daemon that runs. One that has died is replaced; one that was stopped
+/// stays so.
+pub fn rejoin(options: &Options, patience: Duration) -> Result<Connection, ConnectError> {
+    let spawn = options.spawn && is_left(&options.paths.socket());
+    Connection::open(&Options { spawn, ..options.clone() }, options.clone(), patience)
 }
 
 /// A connection to the daemon.
 #[derive(Debug)]
 pub struct Connection {
-    reader: Reader,
-    writer: Writer,
-    /// Lines that came while an answer was waited for.
-    held: VecDeque<Bytes>,
-    /// How to connect again.
-    options: Options,
-    /// Nothing was asked yet.
-    is_fresh: bool,
-    /// The daemon was started for this, and ends together with others that we belong to.
-    is_bound: bool,
+    reader: LinkReader,
+    writer: LinkWriter,
+    /// How to make the first request once more; none if the connection is made again by itself, or after that
+    /// request.
+    again: Option<Options>,
 }
 
 impl Connection {
-    fn new(stream: Stream, options: Options) -> Connection {
-        // Some systems refuse it for a connection that has ended: then the first write tells.
-        stream.set_write_timeout(Some(PATIENCE)).ok();
-        let stream = Arc::new(stream);
-        let reader = Reader {
-            stream: Arc::clone(&stream),
-            // The daemon is trusted and has a limit of its own.
-            framer: Framer::new(usize::MAX),
-            block: vec![0; BLOCK].into(),
-            held: VecDeque::new(),
-        };
-        let writer = Writer { stream, last_id: 0 };
-        let held = VecDeque::new();
-        Connection { reader, writer, held, options, is_fresh: true, is_bound: false }
+    fn open(
+        first: &Options,
+        options: Options,
+        patience: Duration,
+    ) -> Result<Connection, ConnectError> {
+        let again = patience.is_zero().then(|| options.clone());
+        let (reader, writer) = open(first, options, patience)?;
+        Ok(Connection { reader, writer, again })
     }
 
     /// Returns whether the daemon was started for this connection and ends together with the process that has
     /// started us, because the system lets no process out of what we are in (a Job of Windows).
     pub fn is_bound(&self) -> bool {
-        self.is_bound
+        self.reader.is_bound()
     }
 
-    /// Sends a request and waits for its answer. Other lines that come meanwhile are kept for the [`Reader`]
-    /// of [`split`](Connection::split).
+    /// Sends a request and waits for its answer, for any time as long as the daemon itself is there. Other lines
+    /// that come meanwhile are dropped: the answer is newer.
     ///
     /// A daemon that was killed at this moment may still have been connected to, and one that has many
     /// connections may have closed this one: if it never answered, the first request is made once more,
     /// on another connection.
-    ///
-    /// The answer may take any time, as long as the daemon itself is there.
     pub fn call<P: Serialize, R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: &P,
     ) -> Result<R, CallError> {
-        let is_fresh = std::mem::take(&mut self.is_fresh);
-        match self.call_once(method, params) {
-            Err(CallError::Closed | CallError::Io(_) | CallError::LetGo(_)) if is_fresh => {
-                *self = connect(&self.options).map_err(|error| match error {
-                    ConnectError::NotAnswering(silent) => silent.into(),
+        let again = self.again.take();
+        match (self.call_once(method, params), again) {
+            (
+                Err(CallError::Ended(
+                    LinkError::Closed
+                    | LinkError::Io(_)
+                    | LinkError::Dismissed(_)
+                    | LinkError::Stopped,
+                )),
+                Some(options),
+            ) => {
+                *self = connect(&options).map_err(|error| match error {
+                    ConnectError::NotAnswering(silent) => LinkError::NotAnswering(silent),
                     error @ (ConnectError::Spawn(_)
                     | ConnectError::StartFailed { .. }
                     | ConnectError::StartDied { .. }
-                    | ConnectError::StartTimedOut { .. }) => CallError::NotStarted(error),
-                    _ => CallError::Closed,
+                    | ConnectError::StartTimedOut { .. }) => LinkError::NotStarted(error),
+                    _ => LinkError::Closed,
                 })?;
-                self.is_fresh = false;
+                self.again = None;
                 self.call_once(method, params)
             }
-            answer => answer,
+            (answer, _) => answer,
         }
     }
 
@@ -108,75 +112,14 @@ impl Connection {
         method: &str,
         params: &P,
     ) -> Result<R, CallError> {
-        let id = match self.writer.request(method, params) {
-            Ok(id) => Id::from(id),
-            Err(error) if is_timeout(&error) => {
-                return Err(NotAnswering::now(&self.options.paths).into());
-            }
-            Err(error) => return Err(self.last_word().unwrap_or(CallError::Io(error))),
-        };
+        let asked = self.writer.request(method, params)?;
         loop {
-            let line = self.next_line()?.ok_or(CallError::Closed)?;
-            match parse(&line) {
-                // An error about no request is about the connection.
-                Ok(Message::Response { id, outcome: Outcome::Error(error) }) if id.is_null() => {
-                    return Err(CallError::LetGo(ErrorObject::from_raw(error)));
-                }
-                Ok(Message::Response { id: answered, outcome }) if answered == id => {
-                    return match outcome {
-                        Outcome::Error(error) => Err(CallError::Rpc(ErrorObject::from_raw(error))),
-                        Outcome::Result(result) => {
-                            serde_json::from_str(result.get()).map_err(|source| {
-                                CallError::Unreadable { method: method.to_owned(), source }
-                            })
-                        }
-                    };
-                }
-                _ => self.held.push_back(line),
-            }
-        }
-    }
-
-    /// Why the daemon has closed the connection, if it has said so: it may have done that before it was
-    /// asked anything.
-    fn last_word(&mut self) -> Option<CallError> {
-        while let Ok(Some(line)) = self.reader.next_line() {
-            if let Some(why) = let_go(&line) {
-                return Some(why);
-            }
-        }
-        None
-    }
-
-    /// The next line, as long as the daemon is there.
-    fn next_line(&mut self) -> Result<Option<Bytes>, CallError> {
-        let (since, mut doubt) = (Instant::now(), Doubt::new(QUIET));
-        loop {
-            // There is no limit of zero.
-            let left = doubt.after().saturating_sub(since.elapsed()).max(Duration::from_millis(1));
-            // As above.
-            self.reader.stream.set_read_timeout(Some(left)).ok();
-            match self.reader.next_line() {
-                Err(error) if is_timeout(&error) => doubt.check(&self.options)?,
-                line => return Ok(line?),
-            }
-        }
-    }
-
-    /// Returns whether the daemon ends this connection within that time; lines until then are dropped.
-    pub fn ends_within(&mut self, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            // As above.
-            self.reader.stream.set_read_timeout(Some(left)).ok();
-            match self.reader.next_line() {
-                Ok(Some(_)) => {}
-                Err(error) if is_timeout(&error) => return false,
-                Ok(None) | Err(_) => return true,
+            self.reader.expect_word();
+            let LinkEvent::Line(line) = self.reader.recv()? else { continue };
+            if let Ok(Message::Response { id, outcome }) = parse(&line)
+                && id == asked
+            {
+                return read_answer(method, outcome);
             }
         }
     }
@@ -191,30 +134,84 @@ impl Connection {
         self.call("initialize", &initialize_params(meta, client_name))
     }
 
-    /// The bare stream of a connection on which nothing was said yet.
-    pub(crate) fn into_stream(self) -> Arc<Stream> {
-        self.split().1.stream
+    /// Attaches to a session, from now on.
+    pub fn attach(&mut self, session: SessionRef, role: Role) -> Result<SessionInfo, CallError> {
+        let params = AttachParams { session, after: None, role };
+        let attached: AttachResult = self.call(method::SESSION_ATTACH, &params)?;
+        Ok(attached.session)
     }
 
-    /// The two directions, for two threads. Both wait for as long as it takes.
-    pub fn split(self) -> (Reader, Writer) {
-        let Connection { mut reader, writer, held, .. } = self;
-        // As above.
-        reader.stream.set_read_timeout(None).ok();
-        writer.stream.set_write_timeout(None).ok();
-        reader.held = held;
-        (reader, writer)
+    /// Reads the journal of a session page by page, from behind this line, until `take` returns an error.
+    pub fn read_log<E: From<CallError>>(
+        &mut self,
+        session: SessionRef,
+        after: u64,
+        mut take: impl FnMut(LogResult) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut params = LogParams { session, after, limit: None };
+        loop {
+            let page: LogResult = self.call(method::SESSION_LOG, &params)?;
+            let next = page.next;
+            take(page)?;
+            match next {
+                Some(next) => params.after = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for the next event.
+    pub fn next_event(&mut self) -> Result<LinkEvent, LinkError> {
+        self.reader.recv()
+    }
+
+    /// Waits for the next event, for up to this time.
+    pub fn next_within(&mut self, time: Duration) -> Result<Option<LinkEvent>, LinkError> {
+        self.reader.recv_within(time)
+    }
+
+    /// Waits for the end of this connection, for up to this time; what the daemon says until then is dropped.
+    /// Returns whether it has ended.
+    pub fn ends_within(&mut self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            match self.next_within(end.saturating_duration_since(Instant::now())) {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// The half that sends, for another thread, too.
+    pub fn writer(&self) -> &LinkWriter {
+        &self.writer
+    }
+
+    /// The two halves, for two threads.
+    pub fn split(self) -> Result<(LinkReader, LinkWriter), ConnectError> {
+        // A connection may live for hours; a long line must not cost its memory for as long.
+        acpd_sys::limits::return_large_buffers();
+        self.writer.start_thread()?;
+        Ok((self.reader, self.writer))
     }
 }
 
-/// An error about no request is about the connection.
-fn let_go(line: &[u8]) -> Option<CallError> {
-    match parse(line) {
-        Ok(Message::Response { id, outcome: Outcome::Error(error) }) if id.is_null() => {
-            Some(CallError::LetGo(ErrorObject::from_raw(error)))
-        }
-        _ => None,
+/// Reads the answer to a request.
+pub fn read_answer<R: DeserializeOwned>(
+    method: &str,
+    outcome: Outcome<'_>,
+) -> Result<R, CallError> {
+    match outcome {
+        Outcome::Error(error) => Err(CallError::Rpc(ErrorObject::from_raw(error))),
+        Outcome::Result(result) => read_result(method, result),
     }
+}
+
+/// Reads the result of a request, or the parameters of a notification.
+pub fn read_result<R: DeserializeOwned>(method: &str, result: &RawValue) -> Result<R, CallError> {
+    read_legible(result.get())
+        .map_err(|source| CallError::Unreadable { method: method.to_owned(), source })
 }
 
 /// The parameters of `initialize` (protocol version 1) of a client that gives agents no services of
@@ -226,59 +223,4 @@ pub fn initialize_params(meta: &ClientMeta, client_name: &str) -> Value {
         "clientInfo": {"name": client_name, "version": env!("CARGO_PKG_VERSION")},
         "_meta": {NAMESPACE: meta},
     })
-}
-
-/// The receiving half of a connection.
-#[derive(Debug)]
-pub struct Reader {
-    stream: Arc<Stream>,
-    framer: Framer,
-    block: Box<[u8]>,
-    held: VecDeque<Bytes>,
-}
-
-impl Reader {
-    /// The next line without its newline, however long; `None` at the end.
-    pub fn next_line(&mut self) -> io::Result<Option<Bytes>> {
-        if let Some(line) = self.held.pop_front() {
-            return Ok(Some(line));
-        }
-        loop {
-            while let Some(frame) = self.framer.next_frame() {
-                if let Body::Line(line) = frame.body {
-                    return Ok(Some(line));
-                }
-            }
-            match read_block(&self.stream, &mut self.block)? {
-                // A line that was cut off is of no use.
-                0 => return Ok(None),
-                count => self.framer.push(&self.block[..count]),
-            }
-        }
-    }
-}
-
-/// The sending half of a connection.
-#[derive(Debug)]
-pub struct Writer {
-    stream: Arc<Stream>,
-    last_id: u64,
-}
-
-impl Writer {
-    /// Sends a line; the newline is added.
-    pub fn send(&mut self, line: &[u8]) -> io::Result<()> {
-        write_line(&self.stream, line)
-    }
-
-    /// Sends a request and returns its id: 1, 2, 3 and so on in each connection.
-    pub fn request<P: Serialize>(&mut self, method: &str, params: &P) -> io::Result<u64> {
-        self.last_id += 1;
-        self.send(&build::request(&self.last_id.into(), method, params))?;
-        Ok(self.last_id)
-    }
-
-    pub fn notify<P: Serialize>(&mut self, method: &str, params: &P) -> io::Result<()> {
-        self.send(&build::notification(method, params))
-    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use acp_wire::ErrorObject;
-use acpd_api::ErrorData;
+use acpd_api::{ErrorData, Untrusted};
 use acpd_sys::dir::DirError;
 use acpd_sys::hints;
 use acpd_sys::lock::{self, LockError};
@@ -23,15 +23,15 @@ pub enum ConnectError {
     /// No daemon runs, and the options forbid to start one.
     #[error("acpd is not running")]
     NotRunning {
-        /// Where it would listen.
+        /// The place at which it would listen.
         socket: PathBuf,
     },
     /// A daemon runs, and its socket is gone: it starts, ends, or the runtime directory was removed.
     #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
     NoSocket {
-        /// Where it would listen.
+        /// The place at which it would listen.
         socket: PathBuf,
-        /// The daemon, as far as the lock file tells.
+        /// Pid in the lock file.
         pid: Option<u32>,
     },
     /// The socket's directory cannot be trusted or made.
@@ -129,7 +129,7 @@ impl ConnectError {
 }
 
 /// A daemon runs but does not answer; or none runs, and a service manager that listens for it cannot start one.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "acpd does not answer{}{}",
     .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default(),
@@ -188,26 +188,82 @@ impl NotAnswering {
     }
 }
 
-/// Why a request has no result.
+/// Why a connection has ended. Final.
 #[derive(Debug, Error)]
-pub enum CallError {
-    /// The daemon answered with an error.
+pub enum LinkError {
+    /// The daemon closed the connection, or we did.
+    #[error("acpd closed the connection")]
+    Closed,
+    /// The daemon closed the connection and said why.
     #[error("{}", .0.message)]
-    Rpc(ErrorObject),
-    /// The daemon closed the connection before it answered, and said why.
-    #[error("{}", .0.message)]
-    LetGo(ErrorObject),
+    Dismissed(ErrorObject),
+    /// The user has stopped the daemon.
+    #[error("acpd was stopped")]
+    Stopped,
     /// The daemon is there and does not answer.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
     /// The daemon closed the connection before it answered, and there is no other one.
     #[error(transparent)]
     NotStarted(ConnectError),
-    /// The daemon closed the connection before it answered.
-    #[error("acpd closed the connection")]
-    Closed,
+    /// The daemon did not come back in time.
+    #[error("acpd has not come back in {seconds} s")]
+    GaveUp {
+        /// How long it had.
+        seconds: u64,
+        /// Error of the last attempt.
+        source: ConnectError,
+    },
+    /// The daemon came back, but what we had with it is gone.
+    #[error(transparent)]
+    Unresumable(#[from] Unresumable),
+    /// The connection cannot be read.
     #[error("the connection to acpd broke")]
     Io(#[from] io::Error),
+}
+
+impl LinkError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            // The user may start it even if we may not.
+            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
+            | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
+            LinkError::GaveUp { source, .. } | LinkError::NotStarted(source) => source.hint(),
+            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::NotAnswering(silent) => Some(silent.hint()),
+            LinkError::Dismissed(error) => error_data(error)?.hint.map(Untrusted::into_raw),
+            LinkError::Closed | LinkError::Io(_) => None,
+        }
+    }
+}
+
+/// Why a connection cannot be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unresumable {
+    /// The journal is not the one that we have seen.
+    #[error(
+        "acpd came back with another journal: somebody restored a backup or removed the database"
+    )]
+    OtherJournal,
+    /// acpd no longer knows the lines that it had of us.
+    #[error("acpd came back and no longer knows this connection")]
+    Forgotten,
+}
+
+impl Unresumable {
+    /// The way out, as a sentence without its period.
+    pub fn hint(self) -> &'static str {
+        "start again; `acpctl ps` shows what is there"
+    }
+}
+
+/// Why a request has no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// The answer is an error.
+    #[error("{}", .0.message)]
+    Rpc(ErrorObject),
     /// The result is not what this version expects.
     #[error("acpd's answer to `{method}` cannot be read")]
     Unreadable {
@@ -216,13 +272,18 @@ pub enum CallError {
         /// The error in the answer.
         source: serde_json::Error,
     },
+    /// The connection has ended before the answer.
+    #[error(transparent)]
+    Ended(#[from] LinkError),
 }
 
 impl CallError {
     /// acpd's own part of the error, if the daemon gave one.
     pub fn data(&self) -> Option<ErrorData> {
         match self {
-            CallError::Rpc(error) | CallError::LetGo(error) => error_data(error),
+            CallError::Rpc(error) | CallError::Ended(LinkError::Dismissed(error)) => {
+                error_data(error)
+            }
             _ => None,
         }
     }

@@ -1,13 +1,35 @@
 //! Connections to acpd for the command line and for plugins: blocking, without a runtime.
 //!
-//! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the
-//! daemon if there is none. A [`Connection`] is good for requests one after another
-//! ([`Connection::call`]); split into [`Reader`] and [`Writer`] it carries anything, from two threads.
+//! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the daemon if there is
+//! none. A [`Connection`] speaks ACP and `_acpd/…` methods; the latter need no `initialize`.
 //!
-//! A [`link()`] carries anything, too, and outlives the daemon's process: it connects again, and neither
-//! side misses a line or gets one twice.
+//! ```text
+//!  connect ─▶ connected ── lost ─▶ reconnecting, or stopped ─▶ resumed ─▶ connected
+//!                 │                          │
+//!                 │ closed, dismissed,       │ gave up, or the daemon
+//!                 │ silent, or left          │ no longer knows the client
+//!                 └──────────────────────────┴─▶ ended
+//! ```
 //!
-//! A connection speaks ACP and `_acpd/…` methods. The latter need no `initialize`.
+//! | state | requests and lines of the user | event |
+//! | --- | --- | --- |
+//! | connected | are sent at once | [`LinkEvent::Line`] |
+//! | reconnecting | are kept, and sent when it is resumed; a daemon that died is started | [`LinkEvent::Reconnecting`] |
+//! | stopped by the user | those that the daemon knew are over; no daemon is started | [`LinkEvent::Stopped`] |
+//! | connected, and silent | are sent | [`LinkEvent::Silent`], after [`LinkReader::report_silence`] |
+//! | resumed | what the daemon has not committed is sent again, each line once | [`LinkEvent::Resumed`] |
+//! | ended | are refused with the reason, a [`LinkError`] | an error |
+//!
+//! A connection of [`connect`] is never resumed: it ends with the daemon's process. One of [`connect_lasting`] or
+//! [`rejoin`] is resumed as [`resume`] says, with each line once in both directions from `initialize` on.
+//!
+//! | from | use |
+//! | --- | --- |
+//! | one thread | [`Connection::call`] for requests one after another, then [`Connection::next_event`] |
+//! | several threads | [`Connection::split`]: a [`LinkReader`] for events, [`LinkWriter`]s for requests, whose answers are events |
+//!
+//! Errors: [`ConnectError`] if there is no connection, [`LinkError`] if it has ended, [`CallError`] if a request has no
+//! result. All are final, and have a hint with the way out.
 
 pub mod attachment;
 mod connect;
@@ -25,8 +47,10 @@ pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths, beside};
 pub use acpd_sys::socket::own_uid;
 pub use connect::{Options, hold_starts, open_socket, wait_until_gone};
-pub use connection::{Connection, Reader, Writer, connect, initialize_params};
-pub use error::{CallError, ConnectError, NotAnswering, chain, error_data};
-pub use link::{Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link, rejoin};
+pub use connection::{
+    Connection, connect, connect_lasting, initialize_params, read_answer, read_result, rejoin,
+};
+pub use error::{CallError, ConnectError, LinkError, NotAnswering, chain, error_data};
+pub use link::{LinkEvent, LinkReader, LinkWriter, PATIENCE};
 pub use program::{daemon_exe, program_error};
-pub use silence::{Doubt, silent_daemon, stopped_daemon};
+pub use silence::stopped_daemon;

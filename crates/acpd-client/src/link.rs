@@ -1,7 +1,8 @@
-//! A connection that outlives the daemon's process.
+//! The two halves of a connection.
 //!
-//! A thread of its own writes, so that a daemon that reads slowly never blocks reading; the caller of
-//! [`LinkReader::recv`] reads, and connects again when the connection is lost.
+//! After [`Connection::split`](crate::Connection::split) a thread of its own writes, so that a daemon that reads
+//! slowly never blocks reading; before it, each write is done by its caller. The caller of [`LinkReader::recv`]
+//! reads, and connects again when the connection is lost.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,17 +10,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::{Body, ErrorObject, Framer};
-use acpd_api::Untrusted;
+use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
 use acpd_sys::socket::{Stream, hang_up, is_left};
 use bytes::Bytes;
-use thiserror::Error;
+use serde::Serialize;
+use serde_json::json;
 
-use crate::connect::Options;
-use crate::connection::connect;
-use crate::error::{ConnectError, NotAnswering, error_data};
-use crate::resume::{Resumption, Unresumable, Verdict, unnumbered};
-use crate::silence::{Doubt, QUIET};
+use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
+use crate::error::{ConnectError, LinkError, NotAnswering};
+use crate::resume::{Resumption, Verdict, unnumbered};
+use crate::silence::{Doubt, QUIET, Silence};
 use crate::stream::{is_timeout, read_block, write_line};
 
 /// The usual patience of a link: how long a daemon may stay away while the user waits for it. While the
@@ -43,130 +43,63 @@ const SPAWN_AFTER: Duration = Duration::from_millis(100);
 /// The link does not start daemons more often than this.
 const SPAWN_PAUSE: Duration = Duration::from_millis(500);
 
-/// An event from the daemon.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incoming {
-    /// A line, without its newline.
+pub enum LinkEvent {
+    /// A line of the daemon, without its newline.
     Line(Bytes),
     /// The connection was lost and is made again.
-    Lost,
-    /// A person has stopped the daemon, and the connection has nothing to take up again. The link starts no
-    /// daemon; it comes back when there is one.
+    Reconnecting,
+    /// The user has stopped the daemon, and the connection has nothing to take up again. It starts no daemon, and
+    /// is resumed when there is one.
     Stopped,
     /// The connection is there again; nothing was lost.
-    Back,
-    /// The daemon closed the connection, and it cannot be taken up again.
-    Closed,
+    Resumed,
+    /// The daemon does not answer; it may recover. Only after [`LinkReader::report_silence`].
+    Silent(NotAnswering),
 }
 
-/// Why a connection that outlives the daemon has ended.
-#[derive(Debug, Error)]
-pub enum LinkError {
-    /// The daemon did not come back in time.
-    #[error("acpd has not come back in {seconds} s")]
-    GaveUp {
-        /// How long it had.
-        seconds: u64,
-        /// The error of the last attempt.
-        source: ConnectError,
-    },
-    /// The daemon came back, but our state with it is gone.
-    #[error(transparent)]
-    Unresumable(#[from] Unresumable),
-    /// The daemon is there and has not said a word.
-    #[error(transparent)]
-    NotAnswering(#[from] NotAnswering),
-    /// The daemon closed the connection and said why.
-    #[error("{}", .0.message)]
-    LetGo(ErrorObject),
-    /// A person has stopped the daemon.
-    #[error("acpd was stopped")]
-    Stopped,
-    /// The connection cannot be read.
-    #[error("the connection to acpd broke")]
-    Io(#[from] io::Error),
-}
-
-impl LinkError {
-    /// The way out, as a sentence without its period.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            // The user may start it, even where we do not.
-            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
-            | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
-            LinkError::GaveUp { source, .. } => source.hint(),
-            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
-            LinkError::NotAnswering(silent) => Some(silent.hint()),
-            LinkError::LetGo(error) => error_data(error)?.hint.map(Untrusted::into_raw),
-            LinkError::Io(_) => None,
-        }
-    }
-}
-
-/// Connects, and returns the two directions, for two threads.
-///
-/// When the connection is lost, the link connects again. It tries for up to `patience` after the user
-/// begins to wait for something, and for any time before that; zero means never. The link itself tells the
-/// daemon what it needs for that, and the user gets each line once. This holds from the user's `initialize`
-/// on; before it, the link sends unanswered requests again.
-pub fn link(
-    options: Options,
-    patience: Duration,
-) -> Result<(LinkReader, LinkWriter), ConnectError> {
-    begin(&options.clone(), options, patience)
-}
-
-/// Connects like [`link`] to a daemon that runs. One that has died is replaced; one that was stopped stays so.
-pub fn rejoin(
-    options: Options,
-    patience: Duration,
-) -> Result<(LinkReader, LinkWriter), ConnectError> {
-    let spawn = options.spawn && is_left(&options.paths.socket());
-    begin(&Options { spawn, ..options.clone() }, options, patience)
-}
-
-fn begin(
+/// Connects with these options; `options` are those with which a lost connection is made again, for up to
+/// `patience`.
+pub(crate) fn open(
     first: &Options,
     options: Options,
     patience: Duration,
 ) -> Result<(LinkReader, LinkWriter), ConnectError> {
-    // A link lives for hours; a long line must not cost its memory for as long.
-    acpd_sys::limits::return_large_buffers();
-    let token = token()?;
-    let connection = connect(first)?;
-    let is_bound = connection.is_bound();
-    let stream = connection.into_stream();
+    let memory = if patience.is_zero() { Resumption::single() } else { Resumption::new(token()?) };
+    let opened = open_or_start(first)?;
+    let stream = Arc::new(opened.stream);
+    limit_writes(&stream, Some(WRITE_PATIENCE));
     let inner = Inner {
-        memory: Resumption::new(token),
+        memory,
         stream: Some(Arc::clone(&stream)),
         out: VecDeque::new(),
         waiting: 0,
+        last_id: 0,
+        has_thread: false,
         is_ending: false,
         ended: false,
     };
-    let shared = Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() });
-    let writes = Arc::clone(&shared);
-    thread::Builder::new()
-        .name("writer".to_owned())
-        .spawn(move || writes.write())
-        .map_err(ConnectError::System)?;
+    let (inner, changed, writing) = (Mutex::new(inner), Condvar::new(), Mutex::new(()));
+    let shared = Arc::new(Shared { inner, changed, writing, options });
     let reader = LinkReader {
         shared: Arc::clone(&shared),
-        options,
         patience,
         stream: Some(stream),
         framer: Framer::new(usize::MAX),
         block: vec![0; BLOCK].into(),
         ready: VecDeque::new(),
         doubt: Some(Doubt::new(QUIET)),
+        silence: None,
         away: None,
         waiting: None,
         pause: Duration::ZERO,
         good_since: Instant::now(),
         spawned: None,
-        is_bound,
+        limit: Some(FIRST_LOOK),
+        set_limit: None,
+        is_bound: opened.is_bound,
     };
-    reader.limit_reads(Some(FIRST_LOOK));
     Ok((reader, LinkWriter { shared }))
 }
 
@@ -181,6 +114,10 @@ fn token() -> Result<String, ConnectError> {
 struct Shared {
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// Held while lines are written.
+    writing: Mutex<()>,
+    /// How to connect again.
+    options: Options,
 }
 
 #[derive(Debug)]
@@ -191,6 +128,10 @@ struct Inner {
     out: VecDeque<Bytes>,
     /// Bytes of `out` and of what is just being written.
     waiting: usize,
+    /// Id of the last request of [`LinkWriter::request`].
+    last_id: u64,
+    /// A thread writes.
+    has_thread: bool,
     /// As soon as everything is written, it ends.
     is_ending: bool,
     ended: bool,
@@ -219,34 +160,62 @@ impl Shared {
         self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes on a thread of its own, until the connection has ended.
     fn write(&self) {
         let mut inner = self.lock();
         while !inner.ended {
-            let stream = inner.stream.clone().filter(|_| !inner.out.is_empty());
-            let Some(stream) = stream else {
-                if inner.is_ending {
-                    inner.ended = true;
-                    inner.stream.iter().for_each(|stream| hang_up(stream));
-                    self.changed.notify_all();
-                    return;
-                }
+            if inner.stream.is_some() && !inner.out.is_empty() {
+                drop(inner);
+                // The reader finds out why.
+                drop(self.write_queued());
+                inner = self.lock();
+            } else if inner.is_ending {
+                self.finish(&mut inner);
+            } else {
                 inner = self.wait(inner);
-                continue;
-            };
-            let lines = std::mem::take(&mut inner.out);
-            drop(inner);
-            let written = lines.iter().try_for_each(|line| write_line(&stream, line));
-            inner = self.lock();
-            // The memory keeps lines that were written in vain to an earlier connection.
-            if inner.is_writing_to(&stream) {
-                if written.is_ok() {
-                    inner.waiting -= lines.iter().map(Bytes::len).sum::<usize>();
-                } else {
-                    inner.stream = None;
-                }
             }
-            self.changed.notify_all();
         }
+    }
+
+    /// Lets what was queued be written: by the thread, else now.
+    fn pass_on(&self, inner: MutexGuard<'_, Inner>) -> io::Result<()> {
+        if inner.has_thread {
+            self.changed.notify_all();
+            return Ok(());
+        }
+        drop(inner);
+        let written = self.write_queued();
+        let mut inner = self.lock();
+        if inner.is_ending {
+            self.finish(&mut inner);
+        }
+        written
+    }
+
+    fn write_queued(&self) -> io::Result<()> {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
+        let Some(stream) = inner.stream.clone() else { return Ok(()) };
+        let lines = std::mem::take(&mut inner.out);
+        drop(inner);
+        let written = lines.iter().try_for_each(|line| write_line(&stream, line));
+        inner = self.lock();
+        // The memory knows the lines that were written in vain to an earlier connection.
+        if inner.is_writing_to(&stream) {
+            if written.is_ok() {
+                inner.waiting -= lines.iter().map(Bytes::len).sum::<usize>();
+            } else {
+                inner.stream = None;
+            }
+        }
+        self.changed.notify_all();
+        written
+    }
+
+    fn finish(&self, inner: &mut Inner) {
+        inner.ended = true;
+        inner.stream.iter().for_each(|stream| hang_up(stream));
+        self.changed.notify_all();
     }
 }
 
@@ -258,26 +227,66 @@ pub struct LinkWriter {
 
 impl LinkWriter {
     /// Sends a line without its newline, or keeps it for as long as there is no connection. Blocks
-    /// while more than 8 MiB wait already. `false`: the connection has ended for good.
-    pub fn send(&self, line: Bytes) -> bool {
+    /// while more than 8 MiB wait already.
+    ///
+    /// # Errors
+    /// The connection has ended for good, or the daemon reads nothing.
+    pub fn send(&self, line: Bytes) -> Result<(), LinkError> {
         let mut inner = self.shared.lock();
-        while inner.waiting + inner.memory.held_bytes() > LIMIT && !inner.ended {
+        while inner.waiting + inner.memory.held_bytes() > LIMIT && !inner.ended && inner.has_thread
+        {
             inner = self.shared.wait(inner);
         }
         if inner.ended {
-            return false;
+            return Err(LinkError::Closed);
         }
         inner.with(|memory, out| memory.send(line, out));
-        self.shared.changed.notify_all();
-        true
+        match self.shared.pass_on(inner) {
+            Err(error) if is_timeout(&error) => {
+                Err(NotAnswering::now(&self.shared.options.paths).into())
+            }
+            // The reader finds out why.
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
-    /// Ends the link on purpose: tells acpd that the client will not come back, so that acpd forgets it at once.
-    /// It is the last line that is sent; nothing is received after it.
+    /// Sends a request and returns its id: 1, 2, 3 and so on in each connection.
+    pub fn request<P: Serialize>(&self, method: &str, params: &P) -> Result<Id, LinkError> {
+        let mut inner = self.shared.lock();
+        inner.last_id += 1;
+        let id = Id::from(inner.last_id);
+        drop(inner);
+        self.send(build::request(&id, method, params))?;
+        Ok(id)
+    }
+
+    pub fn notify<P: Serialize>(&self, method: &str, params: &P) -> Result<(), LinkError> {
+        self.send(build::notification(method, params))
+    }
+
+    /// Cancels a request of this connection and no other: the turn of a prompt ends, or the prompt is taken back
+    /// if it still waits.
+    pub fn cancel(&self, request: &Id) -> Result<(), LinkError> {
+        self.notify("$/cancel_request", &json!({ "requestId": request }))
+    }
+
+    /// Answers a request of the daemon.
+    pub fn answer<R: Serialize>(&self, id: &Id, result: &R) -> Result<(), LinkError> {
+        self.send(build::response(id, result))
+    }
+
+    /// Answers a request of the daemon for a service that this client does not have.
+    pub fn refuse(&self, id: &Id, text: impl Into<String>) -> Result<(), LinkError> {
+        self.send(build::error(id, &ErrorObject::new(code::METHOD_NOT_FOUND, text)))
+    }
+
+    /// Ends the connection on purpose: tells the daemon that the client will not come back, so that it forgets the
+    /// client at once. It is the last line that is sent; nothing is received after it.
     pub fn leave(&self) {
         let mut inner = self.shared.lock();
         inner.with(Resumption::leave);
-        self.shared.changed.notify_all();
+        // A daemon that is gone needs no last word.
+        drop(self.shared.pass_on(inner));
     }
 
     /// Like [`leave`](LinkWriter::leave), for a program that continues: the connection ends, too, when
@@ -286,7 +295,8 @@ impl LinkWriter {
         let mut inner = self.shared.lock();
         inner.with(Resumption::leave);
         inner.is_ending = true;
-        self.shared.changed.notify_all();
+        // As above.
+        drop(self.shared.pass_on(inner));
     }
 
     /// Waits until everything is written, for up to `deadline`: for the end of a process.
@@ -295,51 +305,91 @@ impl LinkWriter {
             |inner: &mut Inner| !inner.ended && inner.waiting + inner.memory.held_bytes() > 0;
         drop(self.shared.changed.wait_timeout_while(self.shared.lock(), deadline, is_full));
     }
+
+    /// Writes on a thread of its own from now on.
+    pub(crate) fn start_thread(&self) -> Result<(), ConnectError> {
+        let mut inner = self.shared.lock();
+        inner.has_thread = true;
+        inner.stream.iter().for_each(|stream| limit_writes(stream, None));
+        drop(inner);
+        let shared = Arc::clone(&self.shared);
+        let started =
+            thread::Builder::new().name("writer".to_owned()).spawn(move || shared.write());
+        started.map(drop).map_err(ConnectError::System)
+    }
 }
 
 /// The receiving half of a link. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct LinkReader {
     shared: Arc<Shared>,
-    options: Options,
     patience: Duration,
     /// None while there is no connection.
     stream: Option<Arc<Stream>>,
     framer: Framer,
     block: Box<[u8]>,
     ready: VecDeque<Bytes>,
-    /// Until the daemon has said a word.
+    /// Set while a word of the daemon is due: its first one, or the answer to a call.
     doubt: Option<Doubt>,
+    /// A silence that is reported.
+    silence: Option<Silence>,
     /// When the connection was lost, until acpd knows us again.
     away: Option<Instant>,
-    /// Since when the user waits for its first line or its return.
+    /// Since when the user waits for that word or for the daemon's return.
     waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
     /// When we last started a daemon.
     spawned: Option<Instant>,
+    /// How long one read may block, so that a silent daemon does not block the connection for ever.
+    limit: Option<Duration>,
+    /// How long one read of this stream blocks at most.
+    set_limit: Option<Duration>,
     is_bound: bool,
 }
 
 impl LinkReader {
-    /// As [`Connection::is_bound`](crate::Connection::is_bound), of the first connection.
-    pub fn is_bound(&self) -> bool {
+    pub(crate) fn is_bound(&self) -> bool {
         self.is_bound
     }
 
-    /// The next thing that happens.
-    pub fn recv(&mut self) -> Result<Incoming, LinkError> {
+    /// Reports a daemon that does not answer from now on, also while nothing is due.
+    pub fn report_silence(&mut self) {
+        self.silence = Some(Silence::begin());
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn recv(&mut self) -> Result<LinkEvent, LinkError> {
+        loop {
+            if let Some(event) = self.recv_until(None)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Waits for the next event, for up to this time.
+    ///
+    /// # Errors
+    /// As of [`recv`](LinkReader::recv).
+    pub fn recv_within(&mut self, time: Duration) -> Result<Option<LinkEvent>, LinkError> {
+        self.recv_until(Some(Instant::now() + time))
+    }
+
+    fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Option<LinkEvent>, LinkError> {
         loop {
             if let Some(line) = self.ready.pop_front() {
-                return Ok(Incoming::Line(line));
+                return Ok(Some(LinkEvent::Line(line)));
             }
             let alive = match self.stream.clone() {
-                None if self.shared.lock().ended => return Ok(Incoming::Closed),
+                None if self.shared.lock().ended => return Err(LinkError::Closed),
                 None => {
-                    self.come_back()?;
+                    self.come_back(deadline)?;
                     true
                 }
-                Some(stream) => match read_block(&stream, &mut self.block) {
+                Some(stream) => match self.read(&stream, deadline) {
                     Ok(0) => false,
                     Ok(count) => {
                         self.has_spoken();
@@ -347,21 +397,58 @@ impl LinkReader {
                         self.take_lines()?
                     }
                     Err(error) if is_timeout(&error) && self.doubt.is_some() => {
-                        self.await_first_word()?;
+                        self.await_word()?;
                         true
                     }
-                    Err(error) if is_timeout(&error) && self.has_waited_enough() => {
-                        let silent = NotAnswering::now(&self.options.paths);
-                        return Err(self.give_up(silent.into()));
+                    Err(error) if is_timeout(&error) && self.away.is_some() => {
+                        if self.has_waited_enough() {
+                            let silent = NotAnswering::now(&self.shared.options.paths);
+                            return Err(self.give_up(silent.into()));
+                        }
+                        true
                     }
-                    Err(error) if is_timeout(&error) => true,
+                    Err(error) if is_timeout(&error) => {
+                        let silence = self.silence.as_mut();
+                        let silent = silence.and_then(|it| it.look(&self.shared.options));
+                        if let Some(silent) = silent {
+                            return Ok(Some(LinkEvent::Silent(silent)));
+                        }
+                        true
+                    }
                     Err(error) => return Err(error.into()),
                 },
             };
-            let news = if alive { self.settled() } else { self.lost()? };
-            if let Some(news) = news {
-                return Ok(news);
+            let event = if alive { self.settled() } else { self.lost()? };
+            if event.is_some() {
+                return Ok(event);
             }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late && self.ready.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads some bytes, for as long as this state of the connection and the deadline let it wait.
+    fn read(&mut self, stream: &Stream, deadline: Option<Instant>) -> io::Result<usize> {
+        // There is no limit of zero.
+        let left = deadline.map(|deadline| left_until(deadline).max(Duration::from_millis(1)));
+        let look = self.silence.as_ref().and_then(Silence::limit);
+        let limit = self.limit.into_iter().chain(left).chain(look).min();
+        if self.set_limit != limit {
+            self.set_limit = limit;
+            // Some systems refuse it for a connection that has ended: then the read reports that.
+            stream.set_read_timeout(limit).ok();
+        }
+        read_block(stream, &mut self.block)
+    }
+
+    /// The daemon has to answer a call now, or a ping.
+    pub(crate) fn expect_word(&mut self) {
+        if self.away.is_none() && self.ready.is_empty() {
+            self.doubt = Some(Doubt::new(QUIET));
+            self.waiting = None;
+            self.limit = Some(FIRST_LOOK);
         }
     }
 
@@ -384,46 +471,52 @@ impl LinkReader {
                 Verdict::Refused => return Ok(false),
             }
         }
-        if inner.waiting != before {
-            self.shared.changed.notify_all();
+        if guard.waiting != before {
+            // A connection that broke is noticed by the next read.
+            drop(self.shared.pass_on(guard));
         }
         Ok(true)
     }
 
     /// The daemon has said something: from now on it may be silent for as long as it has nothing to say.
     fn has_spoken(&mut self) {
+        if let Some(silence) = &mut self.silence {
+            *silence = Silence::begin();
+        }
         if self.doubt.take().is_some() {
             self.waiting = None;
-            self.limit_reads(None);
+            self.limit = None;
         }
     }
 
-    /// Checks that a daemon that has sent nothing so far is there, if the client waits for it.
-    fn await_first_word(&mut self) -> Result<(), LinkError> {
+    /// Checks that a daemon that owes a line is there, if the client waits for it.
+    fn await_word(&mut self) -> Result<(), LinkError> {
         if !self.shared.lock().memory.waits() {
             return Ok(());
         }
         let since = *self.waiting.get_or_insert_with(Instant::now);
         match &mut self.doubt {
-            Some(doubt) if since.elapsed() >= doubt.after() => Ok(doubt.check(&self.options)?),
+            Some(doubt) if since.elapsed() >= doubt.after() => {
+                Ok(doubt.check(&self.shared.options)?)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Returns [`Incoming::Back`] if acpd has just taken us back.
-    fn settled(&mut self) -> Option<Incoming> {
+    /// Returns [`LinkEvent::Resumed`] if acpd has just taken us back.
+    fn settled(&mut self) -> Option<LinkEvent> {
         if self.away.is_none() || !self.shared.lock().memory.is_up() {
             return None;
         }
         self.away = None;
         self.waiting = None;
-        self.limit_reads(None);
+        self.limit = None;
         self.good_since = Instant::now();
-        Some(Incoming::Back)
+        Some(LinkEvent::Resumed)
     }
 
     /// The connection is gone. Returns what to tell the user, unless the user knows.
-    fn lost(&mut self) -> Result<Option<Incoming>, LinkError> {
+    fn lost(&mut self) -> Result<Option<LinkEvent>, LinkError> {
         let mut inner = self.shared.lock();
         inner.stream = None;
         inner.out.clear();
@@ -435,13 +528,13 @@ impl LinkReader {
         self.shared.changed.notify_all();
         drop(inner);
         if let Some(told) = told {
-            return Err(LinkError::LetGo(told));
+            return Err(LinkError::Dismissed(told));
         }
         if has_ended && is_stopped {
             return Err(LinkError::Stopped);
         }
         if has_ended {
-            return Ok(Some(Incoming::Closed));
+            return Err(LinkError::Closed);
         }
         self.stream = None;
         // From here on the link waits for the daemon's return, not for its first line.
@@ -455,16 +548,16 @@ impl LinkReader {
             self.pause = Duration::ZERO;
         }
         self.away = Some(Instant::now());
-        Ok(Some(if is_stopped { Incoming::Stopped } else { Incoming::Lost }))
+        Ok(Some(if is_stopped { LinkEvent::Stopped } else { LinkEvent::Reconnecting }))
     }
 
-    /// Connects, and says the first words.
-    fn come_back(&mut self) -> Result<(), LinkError> {
+    /// Connects, and says the first words. Returns also at the deadline, after one more attempt.
+    fn come_back(&mut self, deadline: Option<Instant>) -> Result<(), LinkError> {
         let reason = self.shared.lock().memory.refusal().map(|refusal| refusal.message.clone());
         let mut last = ConnectError::NotTakenBack { reason };
         let mut has_spawned = false;
         while !self.has_waited_enough() {
-            self.rest();
+            self.rest(deadline);
             if self.shared.lock().ended {
                 return Ok(());
             }
@@ -472,9 +565,9 @@ impl LinkReader {
             if spawn {
                 self.spawned = Some(Instant::now());
             }
-            match connect(&Options { spawn, ..self.options.clone() }) {
-                Ok(connection) => {
-                    self.install(connection.into_stream());
+            match open_or_start(&Options { spawn, ..self.shared.options.clone() }) {
+                Ok(opened) => {
+                    self.install(Arc::new(opened.stream));
                     return Ok(());
                 }
                 // Why the one that we started did not come up says more.
@@ -482,6 +575,9 @@ impl LinkReader {
                 Err(error) => last = error,
             }
             has_spawned |= spawn;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(());
+            }
         }
         Err(self.give_up(last))
     }
@@ -506,8 +602,8 @@ impl LinkReader {
     }
 
     /// Pauses before an attempt; the pause ends when the user begins to wait.
-    fn rest(&mut self) {
-        let pause = jittered(self.pause);
+    fn rest(&mut self, deadline: Option<Instant>) {
+        let pause = deadline.map_or(Duration::MAX, left_until).min(jittered(self.pause));
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
         let inner = self.shared.lock();
         let is_idle = !inner.memory.waits();
@@ -526,20 +622,13 @@ impl LinkReader {
         let since = *self.away.get_or_insert_with(Instant::now);
         let is_due = since.elapsed() >= SPAWN_AFTER
             && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
-        let has_died = || since.elapsed() < self.patience && is_left(&self.options.paths.socket());
+        let has_died =
+            || since.elapsed() < self.patience && is_left(&self.shared.options.paths.socket());
         let (is_stopped, is_wanted) = {
             let memory = &self.shared.lock().memory;
             (memory.is_stopped(), memory.is_resumable() && memory.waits())
         };
-        self.options.spawn && is_due && !is_stopped && (is_wanted || has_died())
-    }
-
-    /// Limits how long one read blocks, so that a silent daemon does not block the link for ever.
-    fn limit_reads(&self, limit: Option<Duration>) {
-        if let Some(stream) = &self.stream {
-            // Some systems refuse it for a connection that has ended: then the next read tells.
-            let _ = stream.set_read_timeout(limit);
-        }
+        self.shared.options.spawn && is_due && !is_stopped && (is_wanted || has_died())
     }
 
     fn install(&mut self, stream: Arc<Stream>) {
@@ -547,10 +636,14 @@ impl LinkReader {
         inner.out = inner.memory.back();
         inner.waiting = inner.out.iter().map(Bytes::len).sum();
         inner.stream = Some(Arc::clone(&stream));
-        self.shared.changed.notify_all();
-        drop(inner);
+        if !inner.has_thread {
+            limit_writes(&stream, Some(WRITE_PATIENCE));
+        }
+        // As above.
+        drop(self.shared.pass_on(inner));
         self.stream = Some(stream);
-        self.limit_reads(Some(self.patience.min(LAST_PAUSE)));
+        self.limit = Some(self.patience.min(LAST_PAUSE));
+        self.set_limit = None;
     }
 }
 
@@ -565,4 +658,13 @@ impl Drop for LinkReader {
 fn jittered(pause: Duration) -> Duration {
     let part = getrandom::u32().unwrap_or_default() % 256;
     pause + pause * part / 1024
+}
+
+fn left_until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+fn limit_writes(stream: &Stream, limit: Option<Duration>) {
+    // Some systems refuse it for a connection that has ended: then the first write reports that.
+    stream.set_write_timeout(limit).ok();
 }

@@ -26,8 +26,8 @@ use acpd_api::{
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use thiserror::Error;
 
+pub use crate::error::Unresumable;
 use crate::error::error_data;
 use crate::request::{Cursor, Kind, member};
 
@@ -38,27 +38,7 @@ const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","para
 /// Lines up to this length are copied when they are kept: a slice would keep its whole block alive.
 const COPIED: usize = 16 * 1024;
 
-/// Why a connection cannot be taken up again. Final.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Unresumable {
-    /// The journal is not the one that we have seen.
-    #[error(
-        "acpd came back with another journal: somebody restored a backup or removed the database"
-    )]
-    OtherJournal,
-    /// acpd no longer knows what it had of us.
-    #[error("acpd came back and no longer knows this connection")]
-    Forgotten,
-}
-
-impl Unresumable {
-    /// The way out, as a sentence without its period.
-    pub fn hint(self) -> &'static str {
-        "start again; `acpctl ps` shows what is there"
-    }
-}
-
-/// The effect of an answer or a line of acpd on the connection.
+/// Meaning of an answer or a line of acpd for the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The user gets the line.
@@ -105,6 +85,8 @@ struct Open {
 #[derive(Debug)]
 pub struct Resumption {
     token: String,
+    /// The connection is not resumed, so acpd is given no token.
+    is_single: bool,
     phase: Phase,
     connection: Connection,
     /// The connection was lost at least once.
@@ -141,6 +123,7 @@ impl Resumption {
     pub fn new(token: String) -> Resumption {
         Resumption {
             token,
+            is_single: false,
             phase: Phase::Bare,
             connection: Connection::Up,
             returned: false,
@@ -159,6 +142,11 @@ impl Resumption {
             asked: HashMap::new(),
             cursors: HashMap::new(),
         }
+    }
+
+    /// The memory of a client that does not come back.
+    pub fn single() -> Resumption {
+        Resumption { is_single: true, ..Resumption::new(String::new()) }
     }
 
     /// Returns whether lines pass, both ways.
@@ -321,9 +309,10 @@ impl Resumption {
     fn send_bare(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         let own_client = ["params", "_meta", NAMESPACE, "client"];
         match parse(&line) {
-            // A client that resumes its connection itself.
+            // A client that resumes its connection itself, or not at all.
             Ok(Message::Request { method, .. })
-                if method == "initialize" && locate(&line, &own_client).is_some() =>
+                if method == "initialize"
+                    && (self.is_single || locate(&line, &own_client).is_some()) =>
             {
                 self.phase = Phase::Plain;
             }

@@ -5,7 +5,7 @@
 //! A daemon that does not answer that either is stopped or hangs, and the system reports which.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acp_wire::{Id, build};
 use acpd_api::{Empty, method};
@@ -18,7 +18,9 @@ use crate::stream::{is_timeout, read_block, write_line};
 
 /// How long an answer is waited for before the daemon is asked whether it is there.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
-/// How long it may take to say so.
+/// How often a silent daemon is looked at while its user looks on.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long the answer to a ping may take.
 const ANSWER: Duration = Duration::from_secs(3);
 /// While it is there, it is asked less and less often, but not less often than this.
 const SELDOM: Duration = Duration::from_mins(1);
@@ -29,35 +31,69 @@ pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
     found.is_stopped().then_some(found)
 }
 
-/// The daemon, if it does not say that it is there. That may take some seconds.
-pub fn silent_daemon(paths: &Paths) -> Option<NotAnswering> {
-    check_answers(&Options { spawn: false, paths: paths.clone() }).err()
+/// A silence of the daemon while nothing is due, for a client whose user looks on.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    since: Instant,
+    doubt: Doubt,
+    /// The daemon that did not answer a ping. It may have said something meanwhile.
+    found: Option<NotAnswering>,
+    is_reported: bool,
+}
+
+impl Silence {
+    pub(crate) fn begin() -> Silence {
+        let doubt = Doubt::new(LOOK);
+        Silence { since: Instant::now(), doubt, found: None, is_reported: false }
+    }
+
+    /// Returns how long a read may wait before the next [`look`](Silence::look).
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        match self.found {
+            Some(_) => Some(Duration::from_millis(1)),
+            None => (!self.is_reported).then_some(LOOK),
+        }
+    }
+
+    /// Looks for a daemon that is stopped or, when a ping is due, does not answer it. Returns it once, if nothing
+    /// has come since it was found.
+    pub(crate) fn look(&mut self, options: &Options) -> Option<NotAnswering> {
+        if let Some(found) = self.found.take() {
+            self.is_reported = true;
+            return Some(found);
+        }
+        if !self.is_reported && self.since.elapsed() >= LOOK {
+            let is_due = self.since.elapsed() >= self.doubt.after();
+            let ping = || if is_due { self.doubt.check(options).err() } else { None };
+            self.found = stopped_daemon(&options.paths).or_else(ping);
+        }
+        None
+    }
 }
 
 /// Schedules the pings during one silence of the daemon: less and less often.
 #[derive(Debug, Clone, Copy)]
-pub struct Doubt(Duration);
+pub(crate) struct Doubt(Duration);
 
 impl Doubt {
     /// The doubt at the beginning of a silence: the first ping is due after `first`.
-    pub fn new(first: Duration) -> Doubt {
+    pub(crate) fn new(first: Duration) -> Doubt {
         Doubt(first)
     }
 
     /// The length of the silence at which the next ping is due.
-    pub fn after(self) -> Duration {
+    pub(crate) fn after(self) -> Duration {
         self.0
-    }
-
-    /// A ping is sent now.
-    pub fn asked(&mut self) {
-        self.0 += self.0.min(SELDOM);
     }
 
     /// Pings the daemon because it was silent for that long.
     pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
-        self.asked();
+        self.ping_later();
         check_answers(options)
+    }
+
+    fn ping_later(&mut self) {
+        self.0 += self.0.min(SELDOM);
     }
 }
 
@@ -92,7 +128,7 @@ mod tests {
         let mut doubt = Doubt::new(Duration::from_secs(2));
         let asked = std::iter::repeat_with(|| {
             let at = doubt.after().as_secs();
-            doubt.asked();
+            doubt.ping_later();
             at
         });
         assert_eq!(asked.take(9).collect::<Vec<_>>(), [2, 4, 8, 16, 32, 64, 124, 184, 244]);

@@ -1,10 +1,11 @@
-//! Short questions to the daemon, each on a connection of its own: none waits for another.
+//! Requests to the daemon: short ones, each on a connection of its own, and connections that follow a session.
 
+use acp_wire::{Message, parse};
 use acpd_api::{
-    Empty, InteractionInfo, InteractionList, LogParams, LogResult, Parent, SessionInfo, SessionRef,
-    TurnState, method,
+    ClientMeta, Empty, InteractionInfo, InteractionList, LogParams, LogResult, Parent, SessionInfo,
+    SessionRef, TurnState, method,
 };
-use acpd_client::{Options, connect};
+use acpd_client::{Connection, LinkEvent, LinkWriter, Options, PATIENCE, connect, connect_lasting};
 use acpd_view::{State, Turn};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +18,11 @@ use crate::ticket::Ticket;
 const WINDOW: u64 = 2_000;
 /// Entries of a page.
 const PAGE: u32 = 1_000;
+/// Name of this client.
+const NAME: &str = "acpctl mcp";
+/// Notices that change how a turn stands.
+const CHANGES: [&str; 4] =
+    [method::TURN_STARTED, method::TURN_ENDED, method::SESSION_STATE, method::SESSION_REMOVED];
 
 /// The way to the daemon.
 #[derive(Debug, Clone)]
@@ -29,11 +35,26 @@ impl Daemon {
         Daemon { options }
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
+    /// Opens a connection that outlives the daemon's process, bound to an agent, else to that of a directory.
+    pub(crate) fn follow(
+        &self,
+        agent: Option<String>,
+        cwd: Option<String>,
+    ) -> Result<Connection, Failure> {
+        let mut connection = connect_lasting(&self.options, PATIENCE)?;
+        let meta = ClientMeta {
+            cwd,
+            agent,
+            notices: true,
+            seq: true,
+            tool: true,
+            ..ClientMeta::default()
+        };
+        connection.initialize(&meta, NAME)?;
+        Ok(connection)
     }
 
-    /// Asks on a thread that may wait.
+    /// Sends a request on another thread, which may wait.
     pub(crate) async fn ask<R: DeserializeOwned + Send + 'static>(
         &self,
         method: &'static str,
@@ -114,17 +135,49 @@ impl Daemon {
     /// Reads the journal behind a line into a state.
     fn read(&self, session: &SessionInfo, after: u64) -> Result<State, Failure> {
         let mut state = State::new(&session.session_id).within(&session.cwd);
-        let mut daemon = connect(&self.options)?;
-        let mut next = Some(after);
-        while let Some(after) = next {
-            let params = LogParams { session: session.exactly(), after, limit: None };
-            let page: LogResult = daemon.call(method::SESSION_LOG, &params)?;
+        connect(&self.options)?.read_log(session.exactly(), after, |page| {
             for entry in &page.entries {
                 state.fold_entry(entry.seq, entry.line.get());
             }
-            next = page.next;
-        }
+            Ok::<(), Failure>(())
+        })?;
         Ok(state)
+    }
+}
+
+/// A connection that ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct EndOnDrop(pub(crate) LinkWriter);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Waits until a turn of a session is over to which the connection is attached.
+pub(crate) fn wait_until_over(
+    connection: &mut Connection,
+    session: &SessionInfo,
+    turn: u64,
+) -> Result<(), Failure> {
+    loop {
+        let now = connection.call(method::SESSION_SHOW, &session.exactly())?;
+        if is_told_over(&now, turn) {
+            return Ok(());
+        }
+        loop {
+            let is_change = match connection.next_event()? {
+                LinkEvent::Line(line) => matches!(parse(&line),
+                    Ok(Message::Notification { method, .. }) if CHANGES.contains(&&*method)),
+                // Notices without a line in the journal may have been lost.
+                LinkEvent::Resumed => true,
+                _ => false,
+            };
+            if is_change {
+                break;
+            }
+        }
     }
 }
 

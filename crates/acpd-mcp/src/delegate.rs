@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use acp_wire::acp::{self, SteeringOutcome};
 use acpd_api::{
-    AgentList, Empty, GivenAnswer, Question, Reason, SessionInfo, SessionList, SessionListParams,
-    SessionRef, TurnState, method,
+    AgentList, Empty, GivenAnswer, Question, Reason, Role, SessionInfo, SessionList,
+    SessionListParams, SessionRef, TurnState, method,
 };
 use acpd_view::Turn;
 use rmcp::handler::server::wrapper::Parameters;
@@ -20,15 +20,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::daemon::{is_told_over, last_ticket, off};
+use crate::daemon::{EndOnDrop, is_told_over, last_ticket, off, wait_until_over};
 use crate::failure::Failure;
-use crate::followed::Followed;
 use crate::paths::{directory, folder, link, runs_under_agent};
 use crate::report::{Report, Status, ToAnswer, age, line, said};
-use crate::running::{AT_ONCE, End, Running, Sent, Wanted, locked};
 use crate::server::Server;
 use crate::teller::Teller;
 use crate::ticket::Ticket;
+use crate::turns::{AT_ONCE, PromptOutcome, PromptRequest, RunningTurn, SentPrompt, locked};
 
 /// Bytes of a prompt.
 const PROMPT: usize = 1 << 20;
@@ -362,11 +361,11 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Report, Failure> {
         let own = self.own_session().await?;
-        let wanted = self.wanted(args, own).await?;
-        let waits = wanted.waits;
-        let (ticket, running) = match self.begin(wanted).await? {
-            Sent::New(running) => (running.ticket.clone(), Some(running)),
-            Sent::Before(ticket) => (ticket, None),
+        let request = self.request(args, own).await?;
+        let waits = request.waits;
+        let (ticket, running) = match self.begin(request).await? {
+            SentPrompt::New(running) => (running.ticket.clone(), Some(running)),
+            SentPrompt::Before(ticket) => (ticket, None),
         };
         if waits {
             // A host that cancels this call wants no more of the turn.
@@ -380,8 +379,12 @@ impl Server {
         self.report(&ticket).await
     }
 
-    /// Makes the task from the arguments, if it can be done.
-    async fn wanted(&self, args: PromptArgs, own: Option<SessionInfo>) -> Result<Wanted, Failure> {
+    /// Resolves the arguments of a prompt.
+    async fn request(
+        &self,
+        args: PromptArgs,
+        own: Option<SessionInfo>,
+    ) -> Result<PromptRequest, Failure> {
         let PromptArgs { session_name: name, prompt, agent, cwd, files, wait, key } = args;
         if prompt.trim().is_empty() {
             return Err(Failure::new("`prompt` is empty"));
@@ -417,21 +420,21 @@ impl Server {
             blocks.push(link(&Path::new(&cwd).join(file))?);
         }
         let own = self.own.zip(own);
-        Ok(Wanted { known, agent, name, cwd, blocks, own, waits: wait, key })
+        Ok(PromptRequest { known, agent, name, cwd, blocks, own, waits: wait, key })
     }
 
     /// Sends the prompt on a connection of its own.
-    async fn begin(&self, wanted: Wanted) -> Result<Sent, Failure> {
+    async fn begin(&self, request: PromptRequest) -> Result<SentPrompt, Failure> {
         if !self.turns().reserve() {
             let error = format!("{AT_ONCE} turns run at the same time already");
             return Err(Failure::new(error).hint("wait for one of them"));
         }
-        let (options, turns) = (self.daemon.options().clone(), Arc::clone(&self.turns));
-        // The task comes to its end although the host may no longer wait for it.
+        let (daemon, turns) = (self.daemon.clone(), Arc::clone(&self.turns));
+        // Sent even if the host no longer waits for it.
         off(move || {
-            let sent = Running::begin(&options, wanted);
-            locked(&turns).begun(match &sent {
-                Ok(Sent::New(running)) => Some(running),
+            let sent = RunningTurn::begin(&daemon, request);
+            locked(&turns).add(match &sent {
+                Ok(SentPrompt::New(running)) => Some(running),
                 _ => None,
             });
             sent
@@ -471,7 +474,7 @@ impl Server {
     }
 
     /// A turn that this process has sent and that runs.
-    fn own_turn(&self, ticket: &Ticket) -> Result<Arc<Running>, Failure> {
+    fn own_turn(&self, ticket: &Ticket) -> Result<Arc<RunningTurn>, Failure> {
         let sent = self.turns().get(ticket);
         sent.filter(|turn| !turn.is_over()).ok_or_else(|| {
             Failure::new("no turn runs that you have begun with this ticket").hint(
@@ -505,7 +508,7 @@ impl Server {
     }
 
     /// Waits until a turn asks something that this agent may answer.
-    async fn is_asked(&self, turn: &Running) {
+    async fn is_asked(&self, turn: &RunningTurn) {
         let mut news = turn.news();
         loop {
             if turn.waits() {
@@ -544,13 +547,17 @@ impl Server {
                 format!("{AT_ONCE} turns of others are waited for at the same time already");
             return Err(Failure::new(error).hint("wait for one of them"));
         };
-        let options = self.daemon.options().clone();
-        let mut followed = off(move || Followed::begin(&options, &session)).await?;
-        // The turn may have ended before it was followed.
-        while !is_told_over(&self.session_of(ticket).await?, ticket.turn) {
-            followed.news().await?;
-        }
-        Ok(())
+        let (daemon, turn) = (self.daemon.clone(), ticket.turn);
+        let (mut connection, session) = off(move || {
+            let mut connection = daemon.follow(Some(session.agent.raw().to_owned()), None)?;
+            let attached = connection.attach(session.exactly(), Role::Observer);
+            let session = attached.inspect_err(|_| connection.writer().end())?;
+            Ok((connection, session))
+        })
+        .await?;
+        // When the host no longer waits, so does the thread.
+        let _end = EndOnDrop(connection.writer().clone());
+        off(move || wait_until_over(&mut connection, &session, turn)).await
     }
 
     pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {
@@ -582,17 +589,17 @@ impl Server {
                 let found = state.turns().iter().find(of_it);
                 let mut report = Report::new(&session, ticket, found);
                 match end {
-                    End::Answered if found.is_none() => {
+                    PromptOutcome::Answered if found.is_none() => {
                         report.status = Status::Cancelled;
                         report
                             .notes
                             .push("the prompt was taken back before its turn began".to_owned());
                     }
-                    End::Answered => {}
-                    End::Busy(failure) => return Err(failure),
-                    End::Failed(failure) if found.is_none() => return Err(failure),
-                    End::Failed(failure) => report.notes.push(failure.text()),
-                    End::Unknown(failure) => {
+                    PromptOutcome::Answered => {}
+                    PromptOutcome::Busy(failure) => return Err(failure),
+                    PromptOutcome::Failed(failure) if found.is_none() => return Err(failure),
+                    PromptOutcome::Failed(failure) => report.notes.push(failure.text()),
+                    PromptOutcome::Unknown(failure) => {
                         report.status = Status::Unknown;
                         report.notes.push(failure.text());
                         report.notes.push(
@@ -624,8 +631,8 @@ impl Server {
     }
 }
 
-async fn is_over(news: &mut watch::Receiver<Option<End>>) {
-    // The sender reports the end before it goes.
+async fn is_over(news: &mut watch::Receiver<Option<PromptOutcome>>) {
+    // The sender announces the outcome before it is dropped.
     drop(news.wait_for(Option::is_some).await);
 }
 

@@ -1,8 +1,7 @@
 //! The error of a tool instead of a result: the event, the cause and the way out, for models and people.
 
-use acp_wire::ErrorObject;
 use acpd_api::{Reason, escape};
-use acpd_client::{CallError, ConnectError, LinkError, chain, error_data};
+use acpd_client::{CallError, ConnectError, LinkError, chain};
 use rmcp::model::{CallToolResult, ContentBlock};
 
 /// Why a tool has no result.
@@ -11,28 +10,16 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) reason: Option<Reason>,
-    /// The session that the error names.
-    pub(crate) session: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), hint: None, reason: None, session: None }
+        Failure { message: message.into(), hint: None, reason: None }
     }
 
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
-    }
-
-    pub(crate) fn rpc(error: &ErrorObject) -> Failure {
-        let data = error_data(error);
-        Failure {
-            message: error.message.clone(),
-            hint: data.as_ref().and_then(|data| Some(data.hint.as_ref()?.raw().to_owned())),
-            reason: data.as_ref().map(|data| data.reason),
-            session: data.and_then(|data| Some(data.session_id?.into_raw())),
-        }
     }
 
     /// Agents have a hand in it, so nothing of it may look like something else.
@@ -51,9 +38,15 @@ impl Failure {
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Failure {
-        match &error {
-            CallError::Rpc(error) => Failure::rpc(error),
-            other => Failure::new(chain(other)),
+        let data = error.data();
+        match error {
+            CallError::Rpc(error) => Failure {
+                message: error.message,
+                reason: data.as_ref().map(|data| data.reason),
+                hint: data.and_then(|data| Some(data.hint?.into_raw())),
+            },
+            CallError::Ended(end) => end.into(),
+            CallError::Unreadable { .. } => Failure::new(chain(&error)),
         }
     }
 }

@@ -5,10 +5,9 @@
 //!                                 │
 //!                                 ├─▶ workspace: what `files` looks into; no daemon needed
 //!                                 ├─▶ lent: what editors know of mistakes, for `diagnostics`
-//!                                 ├─▶ daemon: short questions, a connection each
-//!                                 ├─▶ followed: a session in which others work, until a turn in it is over
-//!                                 └─▶ running: a prompt, its connection and its thread, until its turn is over
-//!                                        └─▶ report: what of the turn the model gets, and what is told meanwhile
+//!                                 ├─▶ daemon: short requests, a connection each, and the wait for a turn of others
+//!                                 └─▶ turns: a prompt, its connection and its thread, until its turn is over
+//!                                        └─▶ report: the part of the turn that the model gets, and its progress
 //! ```
 //!
 //! The daemon treats it as a tool of an agent, wherever it runs: it is asked nothing, ends no turn but its own, and
@@ -21,17 +20,15 @@ mod daemon;
 mod delegate;
 mod failure;
 mod files;
-mod followed;
 mod history;
 mod lent;
-mod line;
 mod options;
 mod paths;
 mod report;
-mod running;
 mod server;
 mod teller;
 mod ticket;
+mod turns;
 mod workspace;
 
 pub use options::{DETECT, EDITOR, Options};

@@ -19,8 +19,8 @@ use crate::daemon::{Daemon, off};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::report::transcript;
-use crate::running::{AT_ONCE, Turns, locked};
 use crate::ticket::{TEMPLATE, Ticket};
+use crate::turns::{AT_ONCE, SentTurns, locked};
 use crate::workspace::Workspace;
 
 /// Address of the list of files in the workspace.
@@ -40,7 +40,7 @@ pub(crate) struct Server {
     /// Questions in turns that it has begun may be answered.
     pub(crate) answers: bool,
     /// Prompts that this process has sent.
-    pub(crate) turns: Arc<Mutex<Turns>>,
+    pub(crate) turns: Arc<Mutex<SentTurns>>,
     /// Places for those who wait for turns of others, each with a connection.
     pub(crate) followed: Arc<Semaphore>,
     /// The folders of the tools for files.
@@ -101,7 +101,7 @@ impl Server {
         router
     }
 
-    pub(crate) fn turns(&self) -> MutexGuard<'_, Turns> {
+    pub(crate) fn turns(&self) -> MutexGuard<'_, SentTurns> {
         locked(&self.turns)
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::report::Told;
-use crate::running::{End, Running};
+use crate::turns::{PromptOutcome, RunningTurn};
 
 /// The shortest time between two progress reports.
 const THROTTLE: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ pub(crate) struct Teller<'a> {
     told: Told,
     count: u32,
     pace: Pace,
-    news: Option<watch::Receiver<Option<End>>>,
+    news: Option<watch::Receiver<Option<PromptOutcome>>>,
 }
 
 impl<'a> Teller<'a> {
@@ -43,7 +43,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells what is new, when there is something, but not too often.
-    pub(crate) async fn follow(&mut self, turn: &Running) {
+    pub(crate) async fn follow(&mut self, turn: &RunningTurn) {
         let news = self.news.get_or_insert_with(|| turn.news());
         if news.changed().await.is_err() {
             // The turn is over.
@@ -53,7 +53,7 @@ impl<'a> Teller<'a> {
         self.tell(turn).await;
     }
 
-    pub(crate) async fn tell(&mut self, turn: &Running) {
+    pub(crate) async fn tell(&mut self, turn: &RunningTurn) {
         let Some(token) = self.context.meta.get_progress_token() else { return };
         let lines = {
             let waits = turn.waits();

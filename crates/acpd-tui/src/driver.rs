@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use acp_wire::ErrorObject;
 use acpd_api::{ClientName, Untrusted};
-use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, LinkWriter};
+use acpd_client::{ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter};
 use acpd_sys::asked::{Ask, end_by};
 use acpd_sys::program;
 use acpd_sys::screen::{self, Told, told};
@@ -347,16 +347,13 @@ impl Driver {
             }
             loop {
                 let event = match reader.recv() {
-                    Ok(Incoming::Line(line)) => AppEvent::Line(link, line),
-                    Ok(Incoming::Lost) => AppEvent::Lost(link),
-                    Ok(Incoming::Back) => AppEvent::Back(link),
-                    Ok(Incoming::Stopped) => AppEvent::Stopped(link),
+                    Ok(LinkEvent::Line(line)) => AppEvent::Line(link, line),
+                    Ok(LinkEvent::Reconnecting) => AppEvent::Lost(link),
+                    Ok(LinkEvent::Resumed) => AppEvent::Back(link),
+                    Ok(LinkEvent::Stopped) => AppEvent::Stopped(link),
+                    Ok(LinkEvent::Silent(_)) => continue,
                     Err(LinkError::Stopped) if matches!(link, LinkId::Chat(_)) => {
                         tell(DriverEvent::App(AppEvent::Stopped(link)));
-                        return;
-                    }
-                    Ok(Incoming::Closed) => {
-                        tell(ended(&"acpd closed the connection"));
                         return;
                     }
                     Err(error) => {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_client::{Options, Writer, connect};
+use acpd_client::{LinkEvent, LinkWriter, Options, connect};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{Liveness, ProcessId, detach_child, discard, start};
 use serde_json::{Value, json};
@@ -91,10 +91,10 @@ impl Home {
     fn client(&self) -> Client {
         let options = Options { spawn: false, paths: self.paths() };
         let connection = until("a daemon that answers", || connect(&options).ok());
-        let (mut reader, writer) = connection.split();
+        let (mut reader, writer) = connection.split().unwrap();
         let (send, lines) = channel();
         thread::spawn(move || {
-            while let Ok(Some(line)) = reader.next_line() {
+            while let Ok(LinkEvent::Line(line)) = reader.recv() {
                 if send.send(serde_json::from_slice(&line).unwrap()).is_err() {
                     return;
                 }
@@ -126,10 +126,10 @@ impl Home {
         let info = json!({"name": "test", "version": "0"});
         let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info,
             "_meta": {"_acpd": {"agent": agent}}});
-        let id = client.writer.request("initialize", &params).unwrap();
+        let id = client.request("initialize", &params);
         let answer = client.answer_or_error(id);
         let params = json!({"cwd": self.path("work"), "mcpServers": []});
-        let id = client.writer.request("session/new", &params).unwrap();
+        let id = client.request("session/new", &params);
         let answer = if answer["error"].is_null() { client.answer_or_error(id) } else { answer };
         answer["error"].to_string()
     }
@@ -250,7 +250,7 @@ fn chunk_text(message: &Value) -> Option<&str> {
 
 /// One end of a connection.
 struct Client {
-    writer: Writer,
+    writer: LinkWriter,
     lines: Receiver<Value>,
     seen: Vec<Value>,
     /// The next message to look at.
@@ -298,15 +298,19 @@ impl Client {
         message["result"].clone()
     }
 
+    fn request(&self, method: &str, params: &Value) -> u64 {
+        self.writer.request(method, params).unwrap().as_u64().unwrap()
+    }
+
     fn ok(&mut self, method: &str, params: Value) -> Value {
-        let id = self.writer.request(method, &params).unwrap();
+        let id = self.request(method, &params);
         self.answer(id)
     }
 
     fn prompt(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
         let params = json!({"sessionId": session, "prompt": prompt});
-        self.writer.request("session/prompt", &params).unwrap()
+        self.request("session/prompt", &params)
     }
 
     fn say(&mut self, session: &str, text: &str) {
@@ -500,7 +504,7 @@ fn a_permission_is_asked_for_and_given() {
     let allow = options.iter().find(|option| option["kind"] == "allow_once").unwrap();
     let outcome = json!({"outcome": "selected", "optionId": allow["optionId"]});
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"outcome": outcome}});
-    client.writer.send(answer.to_string().as_bytes()).unwrap();
+    client.writer.send(answer.to_string().into()).unwrap();
     assert_eq!(client.answer(turn)["stopReason"], "end_turn");
 }
 

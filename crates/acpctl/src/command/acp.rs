@@ -20,7 +20,7 @@ use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
 use acpd_api::{
     ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, SessionList, escape, json, method,
 };
-use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
+use acpd_client::{LinkError, LinkEvent, LinkReader, LinkWriter};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::lookup::Care;
 use crate::text::text;
 use crate::{last, lookup, signal};
@@ -65,10 +65,8 @@ enum End {
     Asking,
     /// The editor closed stdout, or has its last answer.
     Editor,
-    /// The daemon closed the connection, and it cannot be taken up again.
-    Daemon,
-    /// The daemon did not come back.
-    Lost(LinkError),
+    /// The connection to the daemon has ended.
+    Daemon(LinkError),
     /// Stdin or stdout broke in another way.
     Broken(io::Error),
     /// The session is ambiguous.
@@ -88,7 +86,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
         None => First::New,
     };
     // The connection comes first: an editor waits for the answer to `initialize`.
-    let (reader, writer) = door.lasting_link()?;
+    let (reader, writer) = door.connect_lasting()?.split()?;
     let terminated = writer.clone();
     signal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
@@ -117,8 +115,8 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     // Returning ends the process, even if the other thread is blocked.
     match why {
         Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
-        Ok(End::Lost(error)) => Err(error.into()),
-        Ok(End::Daemon) | Err(_) => Err(gone()),
+        Ok(End::Daemon(error)) => Err(error.into()),
+        Err(_) => Err(LinkError::Closed.into()),
         Ok(End::Unsure(error)) => Err(error),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, text!("the editor's pipe broke: {}", error)))
@@ -182,8 +180,8 @@ fn to_daemon(
                 Ok(line) => line,
                 Err(error) => return End::Unsure(error),
             };
-            if !daemon.send(line) {
-                return End::Daemon;
+            if let Err(error) = daemon.send(line) {
+                return End::Daemon(error);
             }
         }
         if at_end {
@@ -202,7 +200,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
     let mut had_last = false;
     loop {
         match daemon.recv() {
-            Ok(Incoming::Line(line)) => {
+            Ok(LinkEvent::Line(line)) => {
                 had_last |= wanted.given(&line);
                 let mut line = resumed.answer(line);
                 if is_terminal {
@@ -211,9 +209,8 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
                 lines.extend_from_slice(&line);
                 lines.push(b'\n');
             }
-            Ok(Incoming::Lost | Incoming::Stopped | Incoming::Back) => {}
-            Ok(Incoming::Closed) => return End::Daemon,
-            Err(error) => return End::Lost(error),
+            Ok(_) => {}
+            Err(error) => return End::Daemon(error),
         }
         if daemon.is_ready() && lines.len() < BLOCK {
             continue;

@@ -222,7 +222,7 @@ fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
 
 fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &mut Ui) -> Result {
     ui.spin(doing);
-    let mut live = Live::new(door.single_link()?)?;
+    let mut live = Live::new(door.connect()?)?;
     let info: AgentInfo = live.call(ui, method, params)?;
     ui.stop_spinning();
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
@@ -54,7 +54,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint("answer with `acpctl allow` or `acpctl deny`, or leave out `--control`"));
     }
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
     let found = find_live(&mut live, &Which::from(&args.which), ui)?;
     let agent = Some(found.agent.raw().to_owned());
@@ -195,8 +195,7 @@ fn show(
                 part.key(key, &mut live, ui)?;
                 continue;
             }
-            Event::Closed => return Err(gone()),
-            Event::Failed(error) => return Err(error.into()),
+            Event::Ended(error) => return Err(error.into()),
         };
         let Ok(message) = parse(&line) else { continue };
         let is_caught_up = matches!(&message,

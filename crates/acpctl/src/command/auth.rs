@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::args::Json;
 use crate::confirm::{ADD_YES, confirm, pick, yes};
 use crate::door::{Door, initialize_params};
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
@@ -108,7 +108,7 @@ enum How {
 }
 
 fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.single_link()?)?;
+    let mut live = Live::new(door.connect()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
     let shown = escape::one_line(agent);
     ui.spin(text!("asking {}", shown));
@@ -214,8 +214,7 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
-            Event::Closed => return Err(gone()),
-            Event::Failed(error) => return Err(error.into()),
+            Event::Ended(error) => return Err(error.into()),
             Event::Interrupt | Event::Detach => {
                 live.notify("$/cancel_request", &json!({"requestId": asked}))?;
                 return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
@@ -289,7 +288,7 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
 }
 
 fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.single_link()?)?;
+    let mut live = Live::new(door.connect()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
     let offered = bind(agent, &mut live, ui)?.capabilities;
     let shown = escape::one_line(agent);

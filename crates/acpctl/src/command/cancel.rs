@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::confirm::yes;
 use crate::door::Door;
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::lookup::{Which, find_live};
 use crate::queued::summary;
@@ -33,7 +33,7 @@ pub(super) struct Cancel {
 
 /// Cancels, and waits until the turn is over: then the next prompt begins at once.
 pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     let found = find_live(&mut live, &args.which, ui)?;
     let idle = |waiting: u32| {
         let name = found.handle();
@@ -117,8 +117,7 @@ fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
                 ));
             }
             Event::Key(_) | Event::Late => {}
-            Event::Closed => return Err(gone()),
-            Event::Failed(error) => return Err(error.into()),
+            Event::Ended(error) => return Err(error.into()),
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::args::Json;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::rows::{News, Rows};
+use crate::rows::{RowEvent, RowWatch};
 use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 use crate::{human, info};
@@ -67,14 +67,14 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
     let mut status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
-    let mut rows = Rows::watch()?;
+    let mut rows = RowWatch::begin()?;
     if args.json.json {
         loop {
             match rows.next(LONG)? {
-                Some(News::All(all)) => ui.json_line(&all)?,
-                Some(News::Changed(changed)) => ui.json_line(&changed)?,
-                Some(News::Stopped) => ui.say(STOPPED),
-                Some(News::Away) | None => {}
+                Some(RowEvent::All(all)) => ui.json_line(&all)?,
+                Some(RowEvent::Changed(changed)) => ui.json_line(&changed)?,
+                Some(RowEvent::Stopped) => ui.say(STOPPED),
+                Some(RowEvent::Away) | None => {}
             }
             ui.flush()?;
         }
@@ -89,10 +89,10 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
             (false, false) => LONG,
         };
         match rows.next(pause)? {
-            Some(News::All(new)) => (all, away) = (new, None),
-            Some(News::Changed(changed)) => all.apply(changed),
-            Some(News::Away) => away = away.or(Some(AWAY)),
-            Some(News::Stopped) => away = Some(STOPPED),
+            Some(RowEvent::All(new)) => (all, away) = (new, None),
+            Some(RowEvent::Changed(changed)) => all.apply(changed),
+            Some(RowEvent::Away) => away = away.or(Some(AWAY)),
+            Some(RowEvent::Stopped) => away = Some(STOPPED),
             None => {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();

@@ -2,6 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
+use acpd_client::read_result;
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::live::{Event, Live, result_of};
+use crate::live::{Event, Live};
 use crate::lookup::{Which, find_live};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
@@ -48,7 +49,7 @@ pub(super) struct Trace {
 
 /// Shows lines until Ctrl-C, or until the daemon is gone.
 pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let mut live = Live::new(door.single_link()?)?;
+    let mut live = Live::new(door.connect()?)?;
     let (of, params) = begin(args, &mut live, ui)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
     let words = text!("tracing {}; Ctrl-C ends it", of);
@@ -58,7 +59,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             Event::Line(line) => line,
             Event::Interrupt | Event::Detach => return Ok(ExitCode::Cancelled),
             Event::Key(_) | Event::Late => continue,
-            Event::Closed | Event::Failed(_) => {
+            Event::Ended(_) => {
                 let text = "acpd has stopped or is restarting; the trace has ended";
                 return Err(CommandError::new(ExitCode::Error, text).hint("start the trace again"));
             }
@@ -91,7 +92,7 @@ fn begin(args: &Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParam
 }
 
 fn show(params: &RawValue, json: bool, ui: &mut Ui) -> Result {
-    let traced: Traced = result_of(method::TRACED, params)?;
+    let traced: Traced = read_result(method::TRACED, params)?;
     if json {
         return Ok(ui.json_line(&traced)?);
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use acp_wire::parse;
 use acpd_api::{ExitCode, Role, Untrusted};
+use acpd_client::LinkError;
 use clap::Args;
 use serde::Serialize;
 
@@ -68,7 +69,7 @@ struct Over<'a> {
 
 /// Waits for all sessions, or for one of them.
 pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     if let Some(timeout) = args.timeout {
         live.end_after(timeout)?;
     }
@@ -101,12 +102,12 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             }
             Event::Late => return Err(late(&waited, args.timeout)),
             Event::Key(_) => {}
-            Event::Closed => {
+            Event::Ended(LinkError::Closed) => {
                 let text = "acpd closed the connection; the outcome of the turns is unknown";
                 return Err(CommandError::new(ExitCode::OutcomeUnknown, text)
                     .hint("wait again: `acpctl wait`"));
             }
-            Event::Failed(error) => {
+            Event::Ended(error) => {
                 return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
             }
         }

@@ -6,7 +6,7 @@ pub(crate) mod markdown;
 
 use std::collections::VecDeque;
 
-use acpd_api::{LogParams, LogResult, SessionInfo, method};
+use acpd_api::{LogResult, SessionInfo};
 use acpd_client::Connection;
 use acpd_view::{State, Turn};
 
@@ -118,16 +118,11 @@ pub(crate) fn read(
     mut take: impl FnMut(Turn) -> Result,
 ) -> Result {
     let mut state = State::new(&info.session_id);
-    let mut params = LogParams { session: info.exactly(), after, limit: None };
-    loop {
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+    connection.read_log(info.exactly(), after, |page: LogResult| {
         for entry in page.entries {
             state.fold_entry(entry.seq, entry.line.get());
         }
-        state.drain().into_iter().try_for_each(&mut take)?;
-        match page.next {
-            Some(next) => params.after = next,
-            None => return state.into_turns().into_iter().try_for_each(take),
-        }
-    }
+        state.drain().into_iter().try_for_each(&mut take)
+    })?;
+    state.into_turns().into_iter().try_for_each(take)
 }

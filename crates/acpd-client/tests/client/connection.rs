@@ -2,13 +2,16 @@
 
 use std::io::{BufRead as _, Write as _};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use acpd_api::{ClientMeta, Empty, method};
-use acpd_client::{CallError, ConnectError, Connection, connect};
+use acpd_client::{
+    CallError, ConnectError, Connection, LinkError, LinkEvent, PATIENCE, connect, connect_lasting,
+};
 use acpd_sys::socket::{Listener, clear_stale_socket};
 use serde_json::{Value, json};
 
-use crate::support::{Stream, accept, listen, options, read, write};
+use crate::support::{Stream, accept, listen, options, read, welcome, write};
 
 /// A daemon that serves one connection with `serve`, and the connection to it.
 fn connected<T: Send + 'static>(
@@ -23,7 +26,7 @@ fn connected<T: Send + 'static>(
 }
 
 #[test]
-fn a_call_gets_its_own_answer_and_keeps_the_rest_for_the_reader() {
+fn call_returns_its_own_answer_and_keeps_later_lines() {
     let (_home, mut connection, server) = connected(|mut stream| {
         let request = read(&mut stream);
         assert_eq!(request["method"], method::STATUS);
@@ -36,13 +39,9 @@ fn a_call_gets_its_own_answer_and_keeps_the_rest_for_the_reader() {
     assert_eq!(result, [1, 2]);
     server.join().unwrap();
 
-    let (mut reader, _writer) = connection.split();
-    let mut lines = Vec::new();
-    while let Some(line) = reader.next_line().unwrap() {
-        lines.push(String::from_utf8(line.to_vec()).unwrap());
-    }
-    assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines[0].contains("first") && lines[2].contains("last"), "{lines:?}");
+    let last = LinkEvent::Line(json!({"jsonrpc": "2.0", "method": "last"}).to_string().into());
+    assert_eq!(connection.next_event().unwrap(), last);
+    assert!(matches!(connection.next_event(), Err(LinkError::Closed)));
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn errors_and_ends_are_told_apart() {
     let error = connection.call::<_, Vec<u8>>("b", &Empty {}).unwrap_err();
     assert!(matches!(error, CallError::Unreadable { .. }), "{error:?}");
     let error = connection.call::<_, Value>("c", &Empty {}).unwrap_err();
-    assert!(matches!(error, CallError::Closed), "{error:?}");
+    assert!(matches!(error, CallError::Ended(LinkError::Closed)), "{error:?}");
     server.join().unwrap();
 }
 
@@ -93,15 +92,11 @@ fn lines_of_seventy_megabytes_pass_both_ways() {
         stream.get_mut().write_all(&line).unwrap();
         line.len()
     });
-    let (mut reader, mut writer) = connection.split();
-    let sender = thread::spawn(move || {
-        let line = format!("\"{}\"", "x".repeat(SIZE));
-        writer.send(line.as_bytes()).unwrap();
-    });
-    let line = reader.next_line().unwrap().unwrap();
+    let (mut reader, writer) = connection.split().unwrap();
+    writer.send(format!("\"{}\"", "x".repeat(SIZE)).into()).unwrap();
+    let LinkEvent::Line(line) = reader.recv().unwrap() else { panic!("not a line") };
     assert_eq!(line.len(), SIZE + 2);
-    assert_eq!(reader.next_line().unwrap(), None);
-    sender.join().unwrap();
+    assert!(matches!(reader.recv(), Err(LinkError::Closed)));
     assert_eq!(server.join().unwrap(), SIZE + 3);
 }
 
@@ -132,7 +127,7 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
     });
     let _: Empty = connection.call(method::STATUS, &Empty {}).unwrap();
     let error = connection.call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
-    assert!(matches!(&error, CallError::LetGo(_)), "{error:?}");
+    assert!(matches!(&error, CallError::Ended(LinkError::Dismissed(_))), "{error:?}");
     assert_eq!(error.to_string(), "no room");
     assert_eq!(error.data().unwrap().hint, Some("wait".into()));
     server.join().unwrap();
@@ -184,9 +179,58 @@ fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     // The listener accepts no connection.
     let _listener = listen(&options);
     let error = connect(&options).unwrap().call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
-    let CallError::NotAnswering(silent) = error else { panic!("{error:?}") };
+    let CallError::Ended(LinkError::NotAnswering(silent)) = error else { panic!("{error:?}") };
     let own = std::process::id();
     assert_eq!(silent.to_string(), format!("acpd does not answer (pid {own}, running)"));
     let ending = acpd_sys::hints::ending(own);
     assert!(silent.hint().contains(&ending) && silent.hint().contains("acpd.log"));
+}
+
+#[test]
+fn lasting_connection_is_resumed_in_mid_call() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    let listener = listen(&options);
+    let server = thread::spawn(move || {
+        let mut stream = accept(&listener);
+        welcome(&mut stream, 0);
+        assert_eq!(read(&mut stream)["method"], "a");
+        drop(stream);
+        let mut stream = accept(&listener);
+        assert_eq!(welcome(&mut stream, 0)["open"], json!([2]));
+        let again = read(&mut stream);
+        write(&mut stream, &json!({"id": again["id"], "result": again["method"]}));
+        assert_eq!(read(&mut stream)["method"], "_acpd/client/answered");
+        assert_eq!(read(&mut stream)["method"], "_acpd/client/leave");
+        assert_eq!(stream.read_line(&mut String::new()).unwrap(), 0);
+    });
+    let mut connection = connect_lasting(&options, PATIENCE).unwrap();
+    connection.initialize(&ClientMeta::default(), "test").unwrap();
+    assert_eq!(connection.call::<_, Value>("a", &Empty {}).unwrap(), "a");
+    connection.writer().end();
+    server.join().unwrap();
+    assert!(matches!(connection.next_event(), Err(LinkError::Closed)));
+}
+
+#[test]
+fn next_within_returns_in_time_while_daemon_is_away() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    let listener = listen(&options);
+    let mut connection = connect_lasting(&options, PATIENCE).unwrap();
+    let mut daemon = accept(&listener);
+    let brief = Duration::from_millis(1);
+    assert_eq!(connection.next_within(brief).unwrap(), None);
+    write(&mut daemon, &json!({"method": "m"}));
+    let long = Duration::from_mins(1);
+    assert!(matches!(connection.next_within(long).unwrap(), Some(LinkEvent::Line(_))));
+    drop((daemon, listener));
+    assert_eq!(connection.next_within(long).unwrap(), Some(LinkEvent::Reconnecting));
+    clear_stale_socket(&options.paths.socket()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(connection.next_within(brief).unwrap(), None);
+    }
+    let listener = Listener::bind(options.paths.socket()).unwrap();
+    assert_eq!(connection.next_within(long).unwrap(), Some(LinkEvent::Resumed));
+    drop(accept(&listener));
 }

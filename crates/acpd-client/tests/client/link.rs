@@ -5,40 +5,33 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
+use acpd_client::{
+    ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter, PATIENCE, connect_lasting,
+};
 use acpd_sys::socket::{self, Listener, clear_stale_socket};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Stream, accept, listen, options, read, write};
+use crate::support::{Stream, accept, listen, options, read, welcome, write};
 
 /// A link to a daemon that the test plays, and its socket.
 fn linked(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter) {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
     let listener = listen(&options);
-    let (reader, writer) = link(options, patience).unwrap();
+    let (reader, writer) = connect_lasting(&options, patience).unwrap().split().unwrap();
     (home, listener, reader, writer)
 }
 
 /// Like [`linked`], after the daemon has answered `initialize`.
 fn greeted(patience: Duration) -> (TempDir, Listener, LinkReader, LinkWriter, Stream) {
     let (home, listener, mut reader, writer) = linked(patience);
-    writer.send(hello());
+    writer.send(hello()).unwrap();
     let mut daemon = accept(&listener);
     welcome(&mut daemon, 0);
     next(&mut reader);
     (home, listener, reader, writer, daemon)
-}
-
-/// Reads `initialize` and takes the client back; what it says that it has.
-fn welcome(stream: &mut Stream, received: u64) -> Value {
-    let initialize = read(stream);
-    let meta = json!({"generation": "g", "received": received});
-    let result = json!({"agentCapabilities": {"_meta": {"_acpd": meta}}});
-    write(stream, &json!({"id": initialize["id"], "result": result}));
-    initialize["params"]["_meta"]["_acpd"]["client"]["resume"].clone()
 }
 
 fn line(value: &Value) -> Bytes {
@@ -57,9 +50,9 @@ fn list() -> Bytes {
 fn next(reader: &mut LinkReader) -> Value {
     loop {
         match reader.recv().unwrap() {
-            Incoming::Line(line) => return serde_json::from_slice(&line).unwrap(),
-            Incoming::Lost | Incoming::Back => {}
-            Incoming::Stopped | Incoming::Closed => panic!("closed"),
+            LinkEvent::Line(line) => return serde_json::from_slice(&line).unwrap(),
+            LinkEvent::Reconnecting | LinkEvent::Resumed => {}
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -69,25 +62,25 @@ fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
     let goodbye = json!({"method": "_acpd/daemon/stopped", "params": {}});
     // A link that watches waits for the next daemon, even with a request.
     let (home, listener, mut reader, writer) = linked(PATIENCE);
-    writer.send(line(&json!({"id": 1, "method": "_acpd/watch"})));
+    writer.send(line(&json!({"id": 1, "method": "_acpd/watch"}))).unwrap();
     let mut daemon = accept(&listener);
     read(&mut daemon);
     write(&mut daemon, &goodbye);
     drop((daemon, listener));
     clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
-    assert_eq!(reader.recv().unwrap(), Incoming::Stopped);
-    writer.send(line(&json!({"id": 2, "method": "_acpd/usage"})));
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Stopped);
+    writer.send(line(&json!({"id": 2, "method": "_acpd/usage"}))).unwrap();
     // The one that ends may take a connection once more.
     let listener = listen(&options(home.path()));
     let ends = thread::spawn(move || drop(accept(&listener)));
-    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Resumed);
     ends.join().unwrap();
     clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
-    assert_eq!(reader.recv().unwrap(), Incoming::Stopped);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Stopped);
     let listener = listen(&options(home.path()));
     let daemon = thread::spawn(move || accept(&listener));
-    assert_eq!(reader.recv().unwrap(), Incoming::Back);
-    writer.send(line(&json!({"id": 3, "method": "_acpd/watch"})));
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Resumed);
+    writer.send(line(&json!({"id": 3, "method": "_acpd/watch"}))).unwrap();
     assert_eq!(read(&mut daemon.join().unwrap())["id"], 3, "what nobody heard is not said later");
 
     // One with something to take up again has lost it.
@@ -103,15 +96,15 @@ fn a_daemon_that_a_person_stopped_is_not_started_by_links() {
 fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
     let (_home, listener, mut reader, writer, first) = greeted(PATIENCE);
     drop(first);
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
 
     // One line of any length is taken; the next one has to wait for it.
     let big = line(&json!({"method": "big", "params": "x".repeat(9 << 20)}));
-    assert!(writer.send(big.clone()));
+    writer.send(big.clone()).unwrap();
     let (sent, is_sent) = mpsc::channel();
     let other = writer.clone();
     let sender = thread::spawn(move || {
-        other.send(line(&json!({"method": "next"})));
+        other.send(line(&json!({"method": "next"}))).unwrap();
         sent.send(()).unwrap();
     });
     assert!(is_sent.try_recv().is_err());
@@ -120,7 +113,7 @@ fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
         welcome(&mut stream, 0);
         (read(&mut stream)["method"].clone(), read(&mut stream)["method"].clone())
     });
-    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Resumed);
     is_sent.recv().unwrap();
     sender.join().unwrap();
     assert_eq!(daemon.join().unwrap(), (json!("big"), json!("next")));
@@ -129,24 +122,24 @@ fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
 #[test]
 fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
     let (home, listener, mut reader, writer, mut daemon) = greeted(Duration::from_millis(1));
-    writer.send(list());
+    writer.send(list()).unwrap();
     read(&mut daemon);
     drop((daemon, listener));
     clear_stale_socket(&options(home.path()).paths.socket()).unwrap();
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(source, ConnectError::NotRunning { .. }), "{source:?}");
     assert_eq!(error.hint().unwrap(), "start it with `acpctl daemon start`");
     drop(reader);
-    assert!(!writer.send(hello()), "nobody reads any more");
+    assert!(writer.send(hello()).is_err(), "nothing reads any longer");
 }
 
 #[test]
 fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
     let (_home, listener, mut reader, writer, daemon) = greeted(Duration::from_millis(500));
     drop(daemon);
-    writer.send(list());
+    writer.send(list()).unwrap();
     // Ends with the link: until then every attempt is refused.
     thread::spawn(move || {
         loop {
@@ -156,7 +149,7 @@ fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
             let _ = writeln!(stream.get_mut(), "{}", json!({"id": id, "error": error}));
         }
     });
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
     assert!(source.to_string().ends_with(": the disk is full"), "{source}");
@@ -165,10 +158,10 @@ fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
 #[test]
 fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
     let (_home, listener, mut reader, writer, mut first) = greeted(Duration::from_millis(1));
-    writer.send(list());
+    writer.send(list()).unwrap();
     read(&mut first);
     drop(first);
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
     // The daemon listens, but does not accept.
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
@@ -179,13 +172,13 @@ fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
 #[test]
 fn m9_why_the_connection_was_closed_is_the_error_of_a_link_that_ends() {
     let (_home, listener, mut reader, writer) = linked(PATIENCE);
-    writer.send(list());
+    writer.send(list()).unwrap();
     let mut daemon = accept(&listener);
     read(&mut daemon);
     refuse(&mut daemon, "too_many", "no room");
     drop(daemon);
     let error = reader.recv().unwrap_err();
-    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+    assert!(matches!(&error, LinkError::Dismissed(_)), "{error:?}");
     assert_eq!((error.to_string().as_str(), error.hint().as_deref()), ("no room", Some("wait")));
 }
 
@@ -193,8 +186,8 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_link_that_ends() {
 fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room() {
     let (_home, listener, mut reader, writer) = linked(PATIENCE);
     refuse(&mut accept(&listener), "too_many", "no room");
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
-    writer.send(list());
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
+    writer.send(list()).unwrap();
     let daemon = thread::spawn(move || {
         let mut stream = accept(&listener);
         let asked = read(&mut stream);
@@ -203,10 +196,10 @@ fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room()
         read(&mut stream);
         refuse(&mut stream, "too_many", "no room");
     });
-    while !matches!(reader.recv().unwrap(), Incoming::Line(_)) {}
-    writer.send(list());
+    while !matches!(reader.recv().unwrap(), LinkEvent::Line(_)) {}
+    writer.send(list()).unwrap();
     let error = reader.recv().unwrap_err();
-    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+    assert!(matches!(&error, LinkError::Dismissed(_)), "{error:?}");
     daemon.join().unwrap();
 }
 
@@ -215,8 +208,8 @@ fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
     let listener = listen(&options);
-    let (mut reader, writer) = link(options.clone(), PATIENCE).unwrap();
-    writer.send(hello());
+    let (mut reader, writer) = connect_lasting(&options, PATIENCE).unwrap().split().unwrap();
+    writer.send(hello()).unwrap();
     let daemon = thread::spawn(move || {
         let mut stream = accept(&listener);
         let initialize = read(&mut stream);
@@ -229,8 +222,8 @@ fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_
     assert_eq!(next(&mut reader)["result"], json!({}));
     let (_listener, _stream) = daemon.join().unwrap();
 
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
-    writer.send(hello());
+    let (mut reader, writer) = connect_lasting(&options, PATIENCE).unwrap().split().unwrap();
+    writer.send(hello()).unwrap();
     let error = reader.recv().unwrap_err();
     assert!(matches!(error, LinkError::NotAnswering(_)), "{error:?}");
 }
@@ -241,7 +234,7 @@ fn l10_a_link_whose_token_another_connection_has_does_not_come_back() {
     refuse(&mut daemon, "replaced", "another one has it");
     drop(daemon);
     let error = reader.recv().unwrap_err();
-    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+    assert!(matches!(&error, LinkError::Dismissed(_)), "{error:?}");
 }
 
 /// acpd's last word to a connection that it closes.
@@ -255,7 +248,7 @@ fn refuse(daemon: &mut Stream, reason: &str, message: &str) {
 fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
     let (_home, listener, mut reader, writer, daemon) = greeted(Duration::from_millis(1));
     drop(daemon);
-    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), LinkEvent::Reconnecting);
     // The patience of the link passes many times.
     let (done, is_done) = mpsc::channel();
     let reads = thread::spawn(move || done.send(reader.recv()).unwrap());
@@ -263,7 +256,7 @@ fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
         drop(accept(&listener));
     }
     assert!(is_done.try_recv().is_err());
-    writer.send(list());
+    writer.send(list()).unwrap();
     // Ends with the tests.
     thread::spawn(move || {
         while let Ok(stream) = socket::accept(&listener) {
@@ -278,29 +271,29 @@ fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
 #[test]
 fn a_link_that_is_left_says_so_with_its_last_line() {
     let (_home, _listener, mut reader, writer, mut daemon) = greeted(PATIENCE);
-    writer.send(list());
+    writer.send(list()).unwrap();
     writer.leave();
-    writer.send(list());
+    writer.send(list()).unwrap();
     writer.flush(Duration::from_mins(1));
     assert_eq!(read(&mut daemon)["method"], "session/list");
     assert_eq!(read(&mut daemon)["method"], "_acpd/client/leave");
     drop(daemon);
-    assert_eq!(reader.recv().unwrap(), Incoming::Closed);
+    assert!(matches!(reader.recv(), Err(LinkError::Closed)));
 }
 
 #[test]
 fn a_link_without_patience_ends_with_its_daemon() {
     let (_home, listener, mut reader, writer) = linked(Duration::ZERO);
     drop(accept(&listener));
-    assert_eq!(reader.recv().unwrap(), Incoming::Closed);
-    assert!(!writer.send(hello()));
+    assert!(matches!(reader.recv(), Err(LinkError::Closed)));
+    assert!(writer.send(hello()).is_err());
 }
 
 #[test]
 fn both_directions_may_be_full_at_once() {
     const SIZE: usize = 4 << 20;
     let (_home, listener, mut reader, writer) = linked(PATIENCE);
-    writer.send(hello());
+    writer.send(hello()).unwrap();
     // Writes before it reads, as a daemon never would.
     let daemon = thread::spawn(move || {
         let mut stream = accept(&listener);
@@ -310,7 +303,7 @@ fn both_directions_may_be_full_at_once() {
         read(&mut stream)["method"].clone()
     });
     next(&mut reader);
-    writer.send(line(&json!({"method": "up", "params": "x".repeat(SIZE)})));
+    writer.send(line(&json!({"method": "up", "params": "x".repeat(SIZE)}))).unwrap();
     assert_eq!(next(&mut reader)["method"], "down");
     assert_eq!(daemon.join().unwrap(), "up");
     writer.flush(Duration::from_mins(1));

@@ -6,7 +6,7 @@ use std::path::Path;
 use acpd_client::Options;
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::{self, Listener};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The daemon's side of a connection.
 pub(crate) type Stream = BufReader<socket::Stream>;
@@ -35,4 +35,13 @@ pub(crate) fn read(stream: &mut Stream) -> Value {
 pub(crate) fn write(stream: &mut Stream, line: &Value) {
     // At once: who waits for any word may be gone after the first piece of it.
     stream.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Reads `initialize` and resumes the client; returns what the client says that it has.
+pub(crate) fn welcome(stream: &mut Stream, received: u64) -> Value {
+    let initialize = read(stream);
+    let meta = json!({"generation": "g", "received": received});
+    let result = json!({"agentCapabilities": {"_meta": {"_acpd": meta}}});
+    write(stream, &json!({"id": initialize["id"], "result": result}));
+    initialize["params"]["_meta"]["_acpd"]["client"]["resume"].clone()
 }

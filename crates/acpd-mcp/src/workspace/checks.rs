@@ -37,7 +37,7 @@ use super::folders::{Folders, Wanted};
 use crate::failure::Failure;
 use crate::options::DETECT;
 use crate::report::line;
-use crate::running::locked;
+use crate::turns::locked;
 
 /// How long a command may take.
 const TIME: Duration = Duration::from_mins(5);

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::lent::{Lent, Tool};
 use crate::options::EDITOR;
 use crate::report::line;
-use crate::running::locked;
+use crate::turns::locked;
 use acpd_services::fs::Kind;
 use checks::{Checks, Only};
 pub(crate) use checks::{Stop, Stopped};

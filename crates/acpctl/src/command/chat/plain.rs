@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::{Door, initialize_params, me};
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
 use crate::screen::Screen;
@@ -52,7 +52,7 @@ pub(super) fn plain(
     door: Door,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     let meta = ClientMeta {
         agent: Some(agent.clone()),
         notices: true,
@@ -168,8 +168,7 @@ impl Chat {
                 Event::Detach => return Ok(self.left(ui)),
                 Event::Interrupt => self.interrupt(ui)?,
                 Event::Late => {}
-                Event::Closed => return Err(gone()),
-                Event::Failed(error) => return Err(error.into()),
+                Event::Ended(error) => return Err(error.into()),
             }
             if self.is_at_end && self.prompts.is_empty() {
                 return Ok(self.left(ui));

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use acpd_api::{
-    Empty, InteractionInfo, LogParams, LogResult, QuestionAnswered, SessionRef, Status, Untrusted,
-    Watched, method,
+    Empty, InteractionInfo, QuestionAnswered, SessionRef, Status, Untrusted, Watched, method,
 };
+use acpd_client::CallError;
 use acpd_view::person;
 use serde::{Deserialize, Serialize};
 
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::{described, given};
-use crate::rows::{News, Rows};
+use crate::rows::{RowEvent, RowWatch};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
@@ -38,19 +38,19 @@ enum Event<'a> {
 pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
     // Starts the daemon if that may be.
     let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
-    let mut rows = Rows::watch()?;
+    let mut rows = RowWatch::begin()?;
     let mut all = Watched::default();
     // Printed questions, with the last line of the session's journal at that time.
     let mut told: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
     loop {
         match rows.next(LONG)? {
-            Some(News::All(new)) => all = new,
-            Some(News::Changed(changed)) => all.apply(changed),
-            Some(News::Stopped) => {
+            Some(RowEvent::All(new)) => all = new,
+            Some(RowEvent::Changed(changed)) => all.apply(changed),
+            Some(RowEvent::Stopped) => {
                 ui.say("acpd is not running. Start it: `acpctl daemon start`");
                 continue;
             }
-            Some(News::Away) | None => continue,
+            Some(RowEvent::Away) | None => continue,
         }
         let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);
         let gone: Vec<_> = told.extract_if(.., |id, _| !is_open(id)).collect();
@@ -100,10 +100,8 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
     }
     let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
     let mut daemon = Door { spawn: false }.connect().ok()?;
-    let mut next = Some(after);
-    while let Some(after) = next {
-        let params = LogParams { session: session.clone(), after, limit: None };
-        let page: LogResult = daemon.call(method::SESSION_LOG, &params).ok()?;
+    let mut found = None;
+    let read = daemon.read_log(session, after, |page| {
         for entry in page.entries {
             let Ok(line) = serde_json::from_str::<Line>(entry.line.get()) else { continue };
             if line.method.as_deref() != Some(method::ANSWERED) {
@@ -111,11 +109,9 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
             }
             let told: Option<QuestionAnswered> =
                 line.params.and_then(|params| serde_json::from_str(params.get()).ok());
-            if let Some(told) = told.filter(|told| told.id == open.id) {
-                return Some(told);
-            }
+            found = found.take().or_else(|| told.filter(|told| told.id == open.id));
         }
-        next = page.next;
-    }
-    None
+        Ok::<(), CallError>(())
+    });
+    read.ok().and(found)
 }

@@ -81,7 +81,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let words = if is_asked { &words } else { LOOK };
     let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &transcript))});
     ui.spin("starting");
-    let live = Live::new(door.lasting_link()?)?;
+    let live = Live::new(door.connect_lasting()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
     let mut target = Target::of(&mut turn, Some(args.to.clone()), &cwd)?;
     let name = args.name.as_deref();

@@ -142,7 +142,7 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if ui.can_ask() && args.agent.is_none() && args.resume.is_none() && !args.goes_on {
         args.agent = choose_agent(args.session.as_deref(), &utf8(&cwd)?, door, ui)?;
     }
-    let live = Live::new(door.lasting_link()?)?;
+    let live = Live::new(door.connect_lasting()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
     let target = match place {
         Some(name) => Target::in_worktree(&mut turn, &args, &cwd, name.as_deref())?,

@@ -30,7 +30,7 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         },
     };
     let said = Said::read(args, words, ui)?;
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     let agent = args.agent.as_deref();
     let found: SessionInfo = if let Some(session) = session {
         let list: SessionList = live.call(ui, method::SESSION_LIST, &lookup::all())?;

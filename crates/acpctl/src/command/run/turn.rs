@@ -6,6 +6,7 @@ use acpd_api::{
     AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
     SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
@@ -15,10 +16,10 @@ use serde_json::value::RawValue;
 
 use super::place::Place;
 use crate::elsewhere::Elsewhere;
-use crate::error::{CommandError, Result, gone};
+use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
-use crate::live::{Event, Live, result_of};
+use crate::live::{Event, Live};
 use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::text::text;
@@ -152,7 +153,7 @@ impl<'a> Turn<'a> {
     ) -> Result<std::result::Result<R, ErrorObject>> {
         let id = self.live.request(method, params)?;
         Ok(match self.wait(&id)? {
-            Ok(result) => Ok(result_of(method, &result)?),
+            Ok(result) => Ok(read_result(method, &result)?),
             Err(error) => Err(error),
         })
     }
@@ -170,10 +171,9 @@ impl<'a> Turn<'a> {
             let line = match self.live.next(self.ui)? {
                 Event::Line(line) => line,
                 Event::Interrupt | Event::Detach | Event::Key(_) | Event::Late => continue,
-                Event::Failed(error) => {
+                Event::Ended(error) => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
                 }
-                Event::Closed => return Err(gone().with_code(ExitCode::OutcomeUnknown)),
             };
             let Ok(Message::Response { id, outcome }) = parse(&line) else { continue };
             match outcome {
@@ -181,7 +181,7 @@ impl<'a> Turn<'a> {
                     return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
                 }
                 Outcome::Result(result) if id == show => {
-                    return Ok((result_of(method::SESSION_SHOW, result)?, self.ui));
+                    return Ok((read_result(method::SESSION_SHOW, result)?, self.ui));
                 }
                 _ => {}
             }
@@ -227,18 +227,17 @@ impl<'a> Turn<'a> {
                     self.questions.key(key, &mut self.live, self.ui)?;
                     self.go_on();
                 }
-                Event::Closed if self.running.is_some() => {
+                Event::Ended(LinkError::Closed) if self.running.is_some() => {
                     return Err(CommandError::new(
                         ExitCode::OutcomeUnknown,
                         "acpd closed the connection during the turn",
                     )
                     .hint("send another prompt to continue the session"));
                 }
-                Event::Failed(error) if self.running.is_some() => {
+                Event::Ended(error) if self.running.is_some() => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
                 }
-                Event::Failed(error) => return Err(error.into()),
-                Event::Closed => return Err(gone()),
+                Event::Ended(error) => return Err(error.into()),
             }
         }
     }

@@ -9,7 +9,7 @@ use acpd_client::Connection;
 use clap::Args;
 
 use crate::door::Door;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::info::question::waits;
 use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::screen::Screen;
@@ -101,10 +101,8 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     }
     let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
     screen.within(session.cwd.clone());
-    let mut params = LogParams { session: session.exactly(), after, limit: None };
-    let mut in_turn = false;
-    loop {
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+    let (mut in_turn, mut id) = (false, Untrusted::default());
+    connection.read_log(session.exactly(), after, |page| {
         screen.of(&page.session_id);
         for entry in &page.entries {
             if args.json {
@@ -117,16 +115,12 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
                 screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
             }
         }
-        if page.next.is_none() {
-            screen.finish(ui)?;
-        }
-        match page.next {
-            Some(next) => params.after = next,
-            // Questions are not in the journal: they may be answered at any time.
-            None if in_turn => return tell_questions(&mut connection, &page.session_id, ui),
-            None => return Ok(()),
-        }
-    }
+        id = page.session_id;
+        Ok::<(), CommandError>(())
+    })?;
+    screen.finish(ui)?;
+    // Questions are not in the journal: they may be answered at any time.
+    if in_turn { tell_questions(&mut connection, &id, ui) } else { Ok(()) }
 }
 
 /// Behind which entry the part begins; `None` if it has no turn. Read from the end: a journal may be long.

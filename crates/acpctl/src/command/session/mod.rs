@@ -331,7 +331,7 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
 
 /// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.lasting_link()?)?;
+    let mut live = Live::new(door.connect_lasting()?)?;
     let info = find_live(&mut live, session, ui)?;
     let agent = Some(info.agent.raw().to_owned());
     let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };

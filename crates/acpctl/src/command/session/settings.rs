@@ -1,7 +1,7 @@
 //! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
 use acp_wire::{Message, parse, read_legible};
-use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
+use acpd_api::{ClientMeta, SessionInfo, Untrusted};
 use acpd_view::{ConfigOption, Settings};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ struct Open {
 
 impl Open {
     fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
-        let mut live = Live::new(door.lasting_link()?)?;
+        let mut live = Live::new(door.connect_lasting()?)?;
         let info = find_live(&mut live, session, ui)?;
         let agent = Some(info.agent.raw().to_owned());
         let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
@@ -168,10 +168,8 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
     }
     let mut connection = door.connect()?;
     let session = find(&mut connection, session, Care::Guess, ui)?;
-    let mut params = LogParams { session: session.exactly(), after: 0, limit: None };
     let mut commands = Vec::new();
-    loop {
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+    connection.read_log(session.exactly(), 0, |page| {
         let told = |line: &&str| line.contains("available_commands_update");
         for line in page.entries.iter().map(|entry| entry.line.get()).filter(told) {
             if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
@@ -181,11 +179,8 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
                 commands = params.update.available_commands;
             }
         }
-        match page.next {
-            Some(next) => params.after = next,
-            None => break,
-        }
-    }
+        Ok::<(), CommandError>(())
+    })?;
     if json.json {
         return Ok(ui.json(&commands)?);
     }
