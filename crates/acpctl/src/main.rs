@@ -13,7 +13,6 @@ mod default_agent;
 mod dirs;
 mod door;
 mod editor;
-mod elsewhere;
 mod error;
 mod expiry;
 mod explain;

@@ -2,19 +2,23 @@
 //!
 //! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
 //! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
-//! command only reports the question, which stays open for another client.
+//! command only reports the question, which stays open for another client. Forms and pages are answered by
+//! other commands, and all questions if this one runs under an agent: it prints how.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acp_wire::{Id, read_legible};
-use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, Untrusted};
+use acp_wire::{Id, Message, Outcome, read_legible};
+use acpd_api::{
+    Empty, InteractionList, Meta, PermissionMeta, Question as Kind, QuestionAnswered, RawCall,
+    Shown, ShownUnclear, StateChanged, TurnState, Untrusted, method,
+};
 use acpd_view::{Sheet, about, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::info::question::{given, own_option};
+use crate::info::question::{described, given, own_option};
 use crate::live::Live;
 use crate::terminal::KeyMode;
 use crate::text::{BOLD, Role, Text, text};
@@ -40,6 +44,10 @@ pub(crate) struct Questions {
     typed: String,
     /// The last answer of any client in this session.
     answered: Option<Box<QuestionAnswered>>,
+    /// The request for all open questions.
+    listed: Option<Id>,
+    /// Printed questions that are answered by other commands.
+    told: HashSet<Untrusted>,
 }
 
 #[derive(Debug)]
@@ -72,13 +80,61 @@ enum Typed {
 }
 
 impl Questions {
-    pub(crate) fn ask(
+    /// Takes a message of the daemon: a question, its end, or that something waits for an answer. Requests for
+    /// services that acpctl does not have are refused.
+    pub(crate) fn take(
         &mut self,
-        id: Id,
-        params: &RawValue,
+        message: &Message<'_>,
+        session: Option<&Untrusted>,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
+        match message {
+            Message::Notification { method, params: Some(params) } => match &**method {
+                "$/cancel_request" => self.withdraw(params, live, ui),
+                name if needs_action(name, params) => self.look(live),
+                _ => Ok(()),
+            },
+            Message::Request { id, method, params: Some(params) }
+                if method == "session/request_permission" =>
+            {
+                self.ask(id.clone(), params, live, ui)
+            }
+            Message::Request { id, method, .. } => live.refuse(id, method),
+            Message::Response { id, outcome: Outcome::Result(list) }
+                if self.listed.as_ref() == Some(id) =>
+            {
+                if let Some(session) = session {
+                    self.tell(list, session, ui);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Requests all open questions.
+    pub(crate) fn look(&mut self, live: &mut Live) -> Result {
+        self.listed = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
+        Ok(())
+    }
+
+    /// Prints questions of this session that are not asked here, each once.
+    fn tell(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
+        let list: InteractionList = serde_json::from_str(list.get()).unwrap_or_default();
+        for question in list.interactions {
+            let is_ours = question.session_id.as_ref() == Some(session);
+            let is_asked_here = self.any() && matches!(question.question, Kind::Permission { .. });
+            if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
+                continue;
+            }
+            let line = text!("the agent asks: {}", described(&question));
+            ui.say(Text::styled(Role::Warning, line));
+            ui.say(text!("answer it with: acpctl answer {}", question.id));
+        }
+    }
+
+    fn ask(&mut self, id: Id, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
         let meta = meta(params).unwrap_or_else(|| unknown(&question, params));
         let head = if ui.can_ask() { "allow? " } else { "waiting for permission: " };
@@ -137,14 +193,17 @@ impl Questions {
 
     /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether the answer
     /// will be printed then: the question is on the screen.
-    pub(crate) fn told_answer(&mut self, params: &RawValue) -> bool {
+    pub(crate) fn told_answer(&mut self, name: &str, params: &RawValue) -> bool {
+        if name != method::ANSWERED {
+            return false;
+        }
         self.answered = serde_json::from_str(params.get()).ok();
         let told = self.answered.as_ref();
         told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
     }
 
     /// Takes a `$/cancel_request`: another client answered a question, or its turn is over.
-    pub(crate) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+    fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Withdrawn {
@@ -195,6 +254,12 @@ impl Questions {
         }
         Ok(())
     }
+}
+
+/// Returns whether a notification says that the session waits for an answer.
+pub(crate) fn needs_action(name: &str, params: &RawValue) -> bool {
+    let changed = || serde_json::from_str::<StateChanged>(params.get());
+    name == method::SESSION_STATE && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
 }
 
 /// Returns whether the agent means the option to hold from now on.

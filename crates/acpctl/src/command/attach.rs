@@ -1,22 +1,20 @@
 //! `acpctl attach`: follow a session and, with `--control`, answer its questions.
 
-use acp_wire::{Id, Message, Outcome, parse};
+use acp_wire::{Message, parse};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, StateChanged, TurnState,
-    method,
+    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, TurnState, method,
 };
 use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::door::{Door, initialize_params};
-use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
 use crate::lookup::{Which, WhichOrLast, find_live};
-use crate::permission::Questions;
+use crate::permission::{Questions, needs_action};
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, text};
 use crate::ui::Ui;
@@ -72,104 +70,50 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
         let (handle, agent, cwd) = (session.handle(), &session.agent, &session.cwd);
         ui.say(text!("following {} ({}) in {}; Ctrl-C ends", handle, agent, cwd));
     }
-    let mut part = if args.control { Part::controller() } else { Part::Observer };
+    let mut questions = args.control.then(Questions::default);
     if session.turn.state == TurnState::NeedsAction {
-        part.needs_action(&session, args, &mut live, ui)?;
+        match &mut questions {
+            Some(questions) => questions.look(&mut live)?,
+            None => tell_waiting(&session, args, ui),
+        }
     }
     let mut screen = Screen::whole(args.thoughts);
     screen.heed(hello);
     screen.within(session.cwd.clone());
     screen.of(&session.session_id);
-    let ended = show(live, args, &session, part, &mut screen, ui);
+    let ended = show(live, args, &session, questions, &mut screen, ui);
     // The part of an unfinished answer that came so far.
     screen.finish(ui)?;
     ended
 }
 
-/// Reaction to questions of the agent.
-#[derive(Debug)]
-enum Part {
-    Observer,
-    Controller { questions: Questions, elsewhere: Elsewhere },
+/// Refuses requests, so that they have an answer, too, and reports that something waits for one.
+fn observe(
+    message: &Message<'_>,
+    session: &SessionInfo,
+    args: &Attach,
+    live: &mut Live,
+    ui: &mut Ui,
+) -> Result {
+    match message {
+        Message::Request { id, method, .. } => live.refuse(id, method)?,
+        Message::Notification { method, params: Some(params) } if needs_action(method, params) => {
+            tell_waiting(session, args, ui);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
-impl Part {
-    fn controller() -> Part {
-        Part::Controller { questions: Questions::default(), elsewhere: Elsewhere::default() }
-    }
-
-    /// Something waits for an answer.
-    fn needs_action(
-        &mut self,
-        session: &SessionInfo,
-        args: &Attach,
-        live: &mut Live,
-        ui: &mut Ui,
-    ) -> Result {
-        match self {
-            // The permissions among it are asked here by themselves.
-            Part::Controller { elsewhere, .. } => elsewhere.look(live),
-            Part::Observer if args.json => Ok(()),
-            // An observer is not asked, but should know why nothing comes.
-            Part::Observer => {
-                let line = text!(
-                    "the agent is waiting for an answer: see `acpctl pending`, or answer here: \
-                     `acpctl attach --control {}`",
-                    session.handle()
-                );
-                ui.say(Text::styled(Look::Warning, line));
-                Ok(())
-            }
-        }
-    }
-
-    fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
-        match self {
-            Part::Controller { questions, .. } => questions.key(key, live, ui),
-            Part::Observer => Ok(()),
-        }
-    }
-
-    /// Takes a request of the agent. A request for other clients is refused, so it has an answer, too.
-    fn request(
-        &mut self,
-        id: Id,
-        method: &str,
-        params: Option<&RawValue>,
-        live: &mut Live,
-        ui: &mut Ui,
-    ) -> Result {
-        match (self, params) {
-            (Part::Controller { questions, .. }, Some(params))
-                if method == "session/request_permission" =>
-            {
-                questions.ask(id, params, live, ui)
-            }
-            _ => live.refuse(&id, method),
-        }
-    }
-
-    /// Takes the answer of another client. Returns whether it is printed when the question is taken back.
-    fn told_answer(&mut self, params: &RawValue) -> bool {
-        match self {
-            Part::Controller { questions, .. } => questions.told_answer(params),
-            Part::Observer => false,
-        }
-    }
-
-    fn withdrawn(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
-        match self {
-            Part::Controller { questions, .. } => questions.withdraw(params, live, ui),
-            Part::Observer => Ok(()),
-        }
-    }
-
-    fn answered(&mut self, id: &Id, result: &RawValue, session: &SessionInfo, ui: &mut Ui) {
-        if let Part::Controller { elsewhere, questions } = self
-            && elsewhere.waits_for(id)
-        {
-            elsewhere.tell(result, &session.session_id, questions.any(), ui);
-        }
+/// An observer is not asked, but should know why nothing comes.
+fn tell_waiting(session: &SessionInfo, args: &Attach, ui: &mut Ui) {
+    if !args.json {
+        let line = text!(
+            "the agent is waiting for an answer: see `acpctl pending`, or answer here: \
+             `acpctl attach --control {}`",
+            session.handle()
+        );
+        ui.say(Text::styled(Look::Warning, line));
     }
 }
 
@@ -177,7 +121,7 @@ fn show(
     mut live: Live,
     args: &Attach,
     session: &SessionInfo,
-    mut part: Part,
+    mut questions: Option<Questions>,
     screen: &mut Screen,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
@@ -192,7 +136,9 @@ fn show(
             Event::Interrupt | Event::Detach => return Ok(ExitCode::Ok),
             Event::Late => continue,
             Event::Key(key) => {
-                part.key(key, &mut live, ui)?;
+                if let Some(questions) = &mut questions {
+                    questions.key(key, &mut live, ui)?;
+                }
                 continue;
             }
             Event::Ended(error) => return Err(error.into()),
@@ -213,7 +159,7 @@ fn show(
                 ui.say(text!("now: {}", goes_on(session, human::now())));
             }
         }
-        let is_shown = match message {
+        let is_shown = match &message {
             Message::Notification { .. } => true,
             Message::Request { .. } => args.control,
             Message::Response { .. } => false,
@@ -221,32 +167,23 @@ fn show(
         if args.json && is_shown {
             ui.json_relayed(&line)?;
         }
-        match message {
-            Message::Notification { method: name, params } => {
-                let params = params.unwrap_or(RawValue::NULL);
-                let is_ours = name == method::ANSWERED && part.told_answer(params);
-                if !args.json && !is_ours {
-                    screen.show(ui, &name, params.get())?;
-                }
-                let changed = || serde_json::from_str::<StateChanged>(params.get());
-                if name == "$/cancel_request" {
-                    part.withdrawn(params, &mut live, ui)?;
-                } else if name == method::SESSION_STATE
-                    && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
-                {
-                    part.needs_action(session, args, &mut live, ui)?;
-                } else if name == method::SESSION_REMOVED {
-                    ui.say("the session was deleted");
-                    return Ok(if watch.is_some() { ExitCode::NotFound } else { ExitCode::Ok });
-                }
+        if let Message::Notification { method: name, params } = &message {
+            let params = params.unwrap_or(RawValue::NULL);
+            let mut questions = questions.as_mut();
+            let is_told_later = questions.as_mut().is_some_and(|it| it.told_answer(name, params));
+            if !args.json && !is_told_later {
+                screen.show(ui, name, params.get())?;
             }
-            Message::Request { id, method, params } => {
-                part.request(id, &method, params, &mut live, ui)?;
+            if name == method::SESSION_REMOVED {
+                ui.say("the session was deleted");
+                return Ok(if watch.is_some() { ExitCode::NotFound } else { ExitCode::Ok });
             }
-            Message::Response { id, outcome: Outcome::Result(result) } => {
-                part.answered(&id, result, session, ui);
+        }
+        match &mut questions {
+            Some(questions) => {
+                questions.take(&message, Some(&session.session_id), &mut live, ui)?;
             }
-            Message::Response { .. } => {}
+            None => observe(&message, session, args, &mut live, ui)?,
         }
         if let Some(end) = watch.as_ref().and_then(Watch::idle) {
             return ended(end);

@@ -22,7 +22,7 @@ use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
     AnswerParams, AttachParams, AttachResult, CancelParams, ClientMeta, Empty, ExitCode,
     InteractionInfo, InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role,
-    SessionInfo, SessionRef, StateChanged, TurnEnded, TurnState, Untrusted, method,
+    SessionInfo, SessionRef, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_client::attachment;
 use acpd_tui::PlainAnswer;
@@ -35,6 +35,7 @@ use crate::door::{Door, initialize_params, me};
 use crate::error::{CommandError, Result};
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
+use crate::permission::needs_action;
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
@@ -365,7 +366,7 @@ impl Chat {
                     ui.say("done");
                 }
             }
-            method::SESSION_STATE if needs_action(params) => self.look()?,
+            name if needs_action(name, params) => self.look()?,
             method::ANSWERED => {
                 let told = read::<QuestionAnswered>(params);
                 self.questions.retain(|open| told.as_ref().is_none_or(|told| told.id != open.id));
@@ -389,10 +390,6 @@ fn mentions<'a>(line: &'a str, is_file: impl Fn(&str) -> bool) -> Vec<&'a str> {
         names.extend(name.filter(|name| !names.contains(name)));
     }
     names
-}
-
-fn needs_action(params: &RawValue) -> bool {
-    read::<StateChanged>(params).is_some_and(|changed| changed.turn == TurnState::NeedsAction)
 }
 
 fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {

@@ -15,7 +15,6 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::place::Place;
-use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
@@ -67,7 +66,6 @@ pub(super) struct Turn<'a> {
     /// Each message is a line of JSON, instead of text for people.
     is_stream: bool,
     questions: Questions,
-    elsewhere: Elsewhere,
     place: Place,
     /// The session whose prompt runs.
     running: Option<String>,
@@ -89,7 +87,6 @@ impl<'a> Turn<'a> {
             screen.keep_answers();
         }
         let questions = Questions::default();
-        let elsewhere = Elsewhere::default();
         let place = Place::Own;
         Turn {
             ui,
@@ -100,7 +97,6 @@ impl<'a> Turn<'a> {
             screen,
             is_stream: how.json_stream,
             questions,
-            elsewhere,
             place,
             running: None,
         }
@@ -131,7 +127,7 @@ impl<'a> Turn<'a> {
             self.ui.say(text!("now: {}", goes_on(session, human::now())));
         }
         if session.turn.state == TurnState::NeedsAction {
-            self.elsewhere.look(&mut self.live)?;
+            self.questions.look(&mut self.live)?;
         }
         Ok(())
     }
@@ -249,23 +245,23 @@ impl<'a> Turn<'a> {
         id: &Id,
     ) -> Result<Option<std::result::Result<Box<RawValue>, ErrorObject>>> {
         let Ok(message) = parse(line) else { return Ok(None) };
-        match message {
+        match &message {
             Message::Notification { method, params } => {
                 let params = params.unwrap_or(RawValue::NULL);
-                let shown = self.is_ours(&method, params.get())?;
-                let told_later = method == method::ANSWERED && self.questions.told_answer(params);
-                if method == "$/cancel_request" {
-                    self.withdrawn(params)?;
-                } else if self.is_stream && shown {
+                let is_withdrawn = method == "$/cancel_request";
+                let shown = self.is_ours(method, params.get())? && !is_withdrawn;
+                let told_later = self.questions.told_answer(method, params);
+                if self.is_stream && shown {
                     self.ui.json_relayed(line)?;
                 } else if shown {
-                    self.watch(&method, params.get());
+                    self.watch(method, params.get());
                     if !told_later {
-                        self.screen.show(self.ui, &method, params.get())?;
+                        self.screen.show(self.ui, method, params.get())?;
                     }
                 }
-                if method == method::SESSION_STATE && needs_action(params.get()) {
-                    self.elsewhere.look(&mut self.live)?;
+                self.ask(&message)?;
+                if is_withdrawn {
+                    self.go_on();
                 }
                 if method == method::TURN_ENDED {
                     self.ended = read(params.get());
@@ -275,37 +271,28 @@ impl<'a> Turn<'a> {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
                 }
             }
-            Message::Request { id, method, params } => {
-                if self.is_stream {
-                    self.ui.json_relayed(line)?;
-                }
-                match params {
-                    Some(params) if method == "session/request_permission" => {
-                        self.questions.ask(id, params, &mut self.live, self.ui)?;
-                    }
-                    _ => self.live.refuse(&id, &method)?,
-                }
-            }
-            Message::Response { id: answered, outcome } if answered == *id => {
+            Message::Response { id: answered, outcome } if answered == id => {
                 if self.is_stream && self.running.is_some() {
                     self.ui.json_relayed(line)?;
                 }
                 return Ok(Some(match outcome {
-                    Outcome::Result(result) => Ok(result.to_owned()),
+                    Outcome::Result(result) => Ok((*result).to_owned()),
                     Outcome::Error(error) => Err(ErrorObject::from_raw(error)),
                 }));
             }
-            Message::Response { id: answered, outcome: Outcome::Result(open) }
-                if self.elsewhere.waits_for(&answered) =>
-            {
-                if let Some(session) = &self.running {
-                    let here = self.questions.any();
-                    self.elsewhere.tell(open, &session.into(), here, self.ui);
+            Message::Request { .. } | Message::Response { .. } => {
+                if self.is_stream && matches!(message, Message::Request { .. }) {
+                    self.ui.json_relayed(line)?;
                 }
+                self.ask(&message)?;
             }
-            Message::Response { .. } => {}
         }
         Ok(None)
+    }
+
+    fn ask(&mut self, message: &Message<'_>) -> Result {
+        let session = self.running.as_ref().map(Untrusted::from);
+        self.questions.take(message, session.as_ref(), &mut self.live, self.ui)
     }
 
     /// Returns whether a notification is about our turn or about the session as a whole.
@@ -338,12 +325,6 @@ impl<'a> Turn<'a> {
         self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
         self.ui.spin("cancelling, Ctrl-C exits now");
-        Ok(())
-    }
-
-    fn withdrawn(&mut self, params: &RawValue) -> Result {
-        self.questions.withdraw(params, &mut self.live, self.ui)?;
-        self.go_on();
         Ok(())
     }
 
@@ -383,10 +364,6 @@ impl<'a> Turn<'a> {
 
 fn before_the_prompt() -> CommandError {
     CommandError::new(ExitCode::Cancelled, "cancelled before the prompt was sent")
-}
-
-fn needs_action(params: &str) -> bool {
-    read::<StateChanged>(params).is_some_and(|changed| changed.turn == TurnState::NeedsAction)
 }
 
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
