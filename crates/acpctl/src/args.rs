@@ -1,6 +1,8 @@
 //! Options that many verbs have.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use serde::de::DeserializeOwned;
 
 /// Options of every verb.
 #[derive(Debug, Args)]
@@ -36,4 +38,16 @@ pub(crate) struct Json {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads one of these words as the value that it has in acpd's API. Each word has a description or an empty text.
+pub(crate) fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> impl TypedValueParser<Value = T> {
+    let value = |(word, what): (&'static str, &'static str)| match what {
+        "" => PossibleValue::new(word),
+        what => PossibleValue::new(word).help(what),
+    };
+    PossibleValuesParser::new(words.into_iter().map(value))
+        .try_map(|word| serde_json::from_value(word.into()))
 }

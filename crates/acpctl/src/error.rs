@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use acp_wire::acp::Unreadable;
 use acp_wire::{ErrorObject, code, plain_words};
 use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
 use acpd_client::attachment::AttachmentError;
@@ -274,6 +275,13 @@ fn gone() -> CommandError {
     let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
     failed.kind = Kind::Gone;
     failed.hint("see `acpctl daemon logs`")
+}
+
+/// An agent's message that acpctl cannot read.
+impl From<Unreadable> for CommandError {
+    fn from(error: Unreadable) -> CommandError {
+        CommandError::because(ExitCode::Error, &error)
+    }
 }
 
 impl From<ConnectError> for CommandError {

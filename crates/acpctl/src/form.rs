@@ -1,7 +1,7 @@
 //! Forms of agents: filled in by options of the command line, or field by field on a terminal.
 
 use acp_wire::acp::{Field, FieldKind, Form};
-use acpd_api::{ExitCode, Untrusted, escape};
+use acpd_api::{Untrusted, escape};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
@@ -13,8 +13,7 @@ use crate::ui::Ui;
 /// Reads the schema of a form. The order of its fields comes from `order`, for the schema has lost it.
 pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
-    let form = Form::from_raw(&raw);
-    let mut form = form.map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    let mut form = Form::from_raw(&raw)?;
     form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
     Ok(form)
 }

@@ -24,19 +24,12 @@ pub(crate) fn ago(at: u64, now: u64) -> Text {
 
 /// A time on this machine's clock: `2026-11-21 08:15:00`.
 pub(crate) fn clock(at: u64) -> Text {
-    i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).map_or_else(
-        || "-".into(),
-        |at| {
-            let zoned = at.to_zoned(TimeZone::system());
-            Untrusted::of(zoned.strftime("%Y-%m-%d %H:%M:%S")).into()
-        },
-    )
+    local(at, "%Y-%m-%d %H:%M:%S")
 }
 
-/// A day on this machine's clock: `2026-11-21`.
-pub(crate) fn day(at: u64) -> Text {
-    i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok()).map_or_else(
-        || "-".into(),
-        |at| Untrusted::of(at.to_zoned(TimeZone::system()).date()).into(),
-    )
+/// A time on this machine's clock, in a format of `strftime`.
+pub(crate) fn local(at: u64, format: &str) -> Text {
+    let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+    let shown = |at: Timestamp| Untrusted::of(at.to_zoned(TimeZone::system()).strftime(format));
+    at.map_or_else(|| "-".into(), |at| shown(at).into())
 }

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::args::When;
+use crate::error::Result;
 use crate::pager::Pager;
 use crate::text::{Role, Text, text};
 
@@ -286,6 +287,16 @@ impl Ui {
     /// A value as indented JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.put((json::pretty(value)? + "\n").as_bytes())
+    }
+
+    /// Prints a value: as JSON for programs, or as text for people.
+    pub(crate) fn show(
+        &mut self,
+        json: bool,
+        value: &impl Serialize,
+        text: impl Into<Text>,
+    ) -> Result {
+        Ok(if json { self.json(value) } else { self.print(text) }?)
     }
 
     /// A value as one line of JSON.

@@ -117,17 +117,12 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
     match command {
         Agent::Ls { all, json } => {
             let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
-            if json.json {
-                return Ok(ui.json(&list)?);
-            }
-            Ok(ui.print(overview(&list, all, human::now(), ui.out_width()))?)
+            let overview = overview(&list, all, human::now(), ui.out_width());
+            ui.show(json.json, &list, overview)
         }
         Agent::Show { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
-            if json.json {
-                return Ok(ui.json(&info)?);
-            }
-            Ok(ui.print(info::agent::card(&info))?)
+            ui.show(json.json, &info, info::agent::card(&info))
         }
         Agent::Env { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;

@@ -148,8 +148,7 @@ fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
         can["elicitation"] = json!({"form": {}, "url": {}});
     }
     let result: Box<RawValue> = live.call(ui, "initialize", &params)?;
-    InitializeResult::from_raw(&result)
-        .map_err(|error| CommandError::because(ExitCode::Error, &error))
+    Ok(InitializeResult::from_raw(&result)?)
 }
 
 /// The agent's own ways; the command of the configuration only if it has none.

@@ -124,11 +124,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
         findings = look(&paths);
     }
     let report = Report { findings };
-    if args.json.json {
-        ui.json(&report)?;
-    } else {
-        ui.print(card(&report))?;
-    }
+    ui.show(args.json.json, &report, card(&report))?;
     match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
         0 => Ok(()),
         _ if args.json.json => Err(CommandError::told()),

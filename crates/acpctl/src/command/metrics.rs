@@ -13,7 +13,7 @@ use clap::Args;
 use crate::args::Json;
 use crate::door::Door;
 use crate::error::Result;
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -50,12 +50,13 @@ const SESSION_STATES: [(SessionState, &str); 6] = [
 
 pub(super) fn metrics(Metrics { json }: Metrics, door: Door, ui: &mut Ui) -> Result {
     let metrics: Figures = door.connect()?.call(method::METRICS, &Empty {})?;
-    if json.json {
-        return Ok(ui.json(&metrics)?);
-    }
-    let page = Untrusted::from(page(&metrics));
-    // Labels hold no newline, and everything else that a terminal would take for more than text is shown by its number.
-    Ok(ui.print(text!("{}", page.prose()))?)
+    ui.show(json.json, &metrics, text(&metrics))
+}
+
+/// The figures for Prometheus. Labels hold no newline, and everything else that a terminal would take for more than
+/// text is shown by its number.
+pub(super) fn text(metrics: &Figures) -> Text {
+    text!("{}", Untrusted::from(page(metrics)).prose())
 }
 
 /// The kinds of a family.

@@ -82,14 +82,12 @@ pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {
 
 fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
     let list: PolicyList = door.connect()?.call(method::POLICY_LIST, &Empty {})?;
-    if json.json {
-        return Ok(ui.json(&list)?);
-    }
-    if list.remembered.is_empty() {
+    if list.remembered.is_empty() && !json.json {
         ui.say("there are no remembered decisions; rules are in `[policy]` of the configuration");
         return Ok(());
     }
-    Ok(ui.print(table(&list.remembered, human::now(), ui.out_width()))?)
+    let table = table(&list.remembered, human::now(), ui.out_width());
+    ui.show(json.json, &list, table)
 }
 
 fn table(known: &[RememberedInfo], now: u64, width: Option<usize>) -> Text {

@@ -54,10 +54,8 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
         return watch(args, door, ui);
     }
     let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
-    if args.json.json {
-        return Ok(ui.json(&status)?);
-    }
-    Ok(ui.print(overview(&status, args, human::now(), ui.out_width()))?)
+    let overview = overview(&status, args, human::now(), ui.out_width());
+    ui.show(args.json.json, &status, overview)
 }
 
 /// Shows it again and again, as it changes.

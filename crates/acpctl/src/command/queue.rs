@@ -7,11 +7,11 @@ use acpd_api::{
     SessionInfo, Untrusted, method,
 };
 use acpd_client::Connection;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::args::Json;
+use crate::args::{Json, words};
 use crate::door::Door;
 use crate::editor::Edited;
 use crate::error::{CommandError, Result};
@@ -63,8 +63,8 @@ enum QueueCommand {
         #[arg(value_name = "N")]
         number: u32,
         /// The new place.
-        #[arg(value_name = "WHERE")]
-        to: Step,
+        #[arg(value_name = "WHERE", value_parser = words::<QueueStep>(STEPS))]
+        to: QueueStep,
     },
     /// Remove queued prompts. Their clients are notified.
     #[command(after_long_help = examples!(
@@ -79,26 +79,9 @@ enum QueueCommand {
     },
 }
 
-/// A target of `queue move`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Step {
-    /// Before all others.
-    First,
-    /// One place up.
-    Up,
-    /// One place down.
-    Down,
-}
-
-impl From<Step> for QueueStep {
-    fn from(step: Step) -> QueueStep {
-        match step {
-            Step::First => QueueStep::First,
-            Step::Up => QueueStep::Up,
-            Step::Down => QueueStep::Down,
-        }
-    }
-}
+/// Targets of `queue move`.
+const STEPS: [(&str, &str); 3] =
+    [("first", "Before all others"), ("up", "One place up"), ("down", "One place down")];
 
 /// Name for notices to other clients.
 const BY: &str = "acpctl queue";
@@ -113,7 +96,7 @@ pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
             edit(&which, number, &prompt, door, ui)
         }
         Some(QueueCommand::Move { which, number, to }) => {
-            put(&which, number, to.into(), &mut door.connect()?, ui)
+            put(&which, number, to, &mut door.connect()?, ui)
         }
         None => show(&Which::from(&args.which), args.json.json, &mut door.connect()?, ui),
     }
@@ -122,14 +105,11 @@ pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
 fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> Result {
     let session = find(connection, which, Care::Guess, ui)?;
     let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
-    if json {
-        return Ok(ui.json(&info)?);
-    }
-    if info.prompts.is_empty() {
+    if info.prompts.is_empty() && !json {
         ui.say(text!("{} has no queued prompts", session.handle()));
         return Ok(());
     }
-    Ok(ui.print(table(&info, ui))?)
+    ui.show(json, &info, table(&info, ui))
 }
 
 fn table(info: &QueueInfo, ui: &Ui) -> Text {

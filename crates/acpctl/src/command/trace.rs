@@ -4,8 +4,6 @@ use acp_wire::{Message, parse};
 use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
 use acpd_client::read_result;
 use clap::Args;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
 
 use crate::door::Door;
@@ -135,7 +133,7 @@ fn line(traced: &Traced) -> Text {
     };
     let mut line = text!(
         "{} {} {} {}",
-        Text::styled(Role::Dim, time(traced.at)),
+        Text::styled(Role::Dim, human::local(traced.at, "%H:%M:%S%.3f")),
         arrow,
         Text::styled(BOLD, peer),
         Text::styled(style, kind),
@@ -153,15 +151,6 @@ fn line(traced: &Traced) -> Text {
         line += text!(" after {}", took_of(took));
     }
     line + Text::styled(Role::Dim, text!(" {}", human::bytes(traced.bytes)))
-}
-
-/// A time of the day on this machine's clock.
-fn time(at: u64) -> Text {
-    let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    at.map_or_else(
-        || "-".into(),
-        |at| Untrusted::of(at.to_zoned(TimeZone::system()).strftime("%H:%M:%S%.3f")).into(),
-    )
 }
 
 fn took_of(ms: f64) -> Text {

@@ -7,9 +7,9 @@ use acpd_api::{
     UsageTotal, method,
 };
 use acpd_client::Connection;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::args::Json;
+use crate::args::{Json, words};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::usage::costs;
@@ -28,35 +28,17 @@ pub(super) struct Usage {
     #[arg(long, value_name = "TIME", value_parser = when::time)]
     since: Option<u64>,
     /// Group turns by this.
-    #[arg(long, value_enum, default_value_t)]
-    by: By,
+    #[arg(long, default_value = "agent", value_parser = words::<UsageBy>(GROUPS.map(|by| (by, ""))))]
+    by: UsageBy,
     #[command(flatten)]
     json: Json,
 }
 
-/// Groups of turns in `usage`.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum By {
-    #[default]
-    Agent,
-    Session,
-    Workspace,
-    Day,
-}
-
-impl From<By> for UsageBy {
-    fn from(by: By) -> UsageBy {
-        match by {
-            By::Agent => UsageBy::Agent,
-            By::Session => UsageBy::Session,
-            By::Workspace => UsageBy::Workspace,
-            By::Day => UsageBy::Day,
-        }
-    }
-}
+/// Groups of turns.
+const GROUPS: [&str; 4] = ["agent", "session", "workspace", "day"];
 
 pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
-    let by = args.by.into();
+    let by = args.by;
     let mut connection = door.connect()?;
     let params = UsageParams { since: args.since.unwrap_or_default(), by };
     let report: UsageReport = connection.call(method::USAGE, &params)?;
@@ -81,7 +63,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
             let dir = total.cwd.as_ref();
             dir.map(|dir| human::directory(dir, home.as_deref())).unwrap_or_default()
         }
-        UsageBy::Day => total.day.map(human::day).unwrap_or_default(),
+        UsageBy::Day => total.day.map(|day| human::local(day, "%Y-%m-%d")).unwrap_or_default(),
     };
     ui.print(table(by, &report.totals, label).render(ui.out_width()))?;
     let count = |of: fn(&UsageTotal) -> u64| report.totals.iter().map(of).sum::<u64>();

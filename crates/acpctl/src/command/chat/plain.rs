@@ -68,9 +68,7 @@ pub(super) fn plain(
         None => {
             let params = json!({"cwd": utf8(&current_dir()?)?, "mcpServers": []});
             let new: Box<RawValue> = live.call(ui, "session/new", &params)?;
-            let new = NewSessionResult::from_raw(&new)
-                .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-            SessionRef::to(&agent, &new.session_id)
+            SessionRef::to(&agent, &NewSessionResult::from_raw(&new)?.session_id)
         }
     };
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };

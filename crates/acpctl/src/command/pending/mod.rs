@@ -90,21 +90,16 @@ pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
     }
     if let Some(id) = &args.id {
         let found = find(Some(id), args.agent.as_deref(), Care::Guess, door, ui)?;
-        if args.json.json {
-            return Ok(ui.json(&found)?);
-        }
         let text = text!("{} {}\n{}", found.id, asker(&found), call::whole(&found, ui));
-        return Ok(ui.print(text)?);
+        return ui.show(args.json.json, &found, text);
     }
     let list: InteractionList = door.connect()?.call(method::INTERACTION_LIST, &Empty {})?;
-    if args.json.json {
-        return Ok(ui.json(&list)?);
-    }
-    if list.interactions.is_empty() {
+    if list.interactions.is_empty() && !args.json.json {
         ui.say("there are no open questions");
         return Ok(());
     }
-    Ok(ui.print(table(&list.interactions, human::now(), ui.out_width()))?)
+    let table = table(&list.interactions, human::now(), ui.out_width());
+    ui.show(args.json.json, &list, table)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -309,8 +309,7 @@ impl Target {
             offer_to_install(turn, agent)?;
         }
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
-        let known = InitializeResult::from_raw(&raw)
-            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+        let known = InitializeResult::from_raw(&raw)?;
         // As people know it; what it calls itself is no name in commands.
         let path = ["agentCapabilities", "_meta", NAMESPACE, "agent"];
         let told = str_at(raw.get().as_bytes(), &path);
@@ -569,8 +568,7 @@ fn make(
         Ok(result) => result,
         Err(error) => return Ok(Err(error)),
     };
-    let new = NewSessionResult::from_raw(&result)
-        .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    let new = NewSessionResult::from_raw(&result)?;
     let settings = Settings::from_raw(&result);
     turn.begin(cwd.into(), settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;

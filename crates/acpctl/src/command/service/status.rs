@@ -61,11 +61,7 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
         failed: state.failed,
         lingers: service.lingers(),
     };
-    if json.json {
-        ui.json(&found)?;
-    } else {
-        ui.print(card(&found))?;
-    }
+    ui.show(json.json, &found, card(&found))?;
     if service.is_installed() || state != State::default() {
         return Ok(());
     }

@@ -228,8 +228,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Show { which: session, json } => {
             let info = find(&mut door.connect()?, &Which::from(&session), Care::Guess, ui)?;
-            let card = card(&info, human::now());
-            (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
+            ui.show(json.json, &info, card(&info, human::now()))
         }
         SessionCommand::Log(args) => log::log(&args, door, ui),
         SessionCommand::Search(args) => search::search(&args, door, ui),
@@ -315,18 +314,16 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
     if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
         let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
     }
-    if json.json {
-        return Ok(ui.json(&list)?);
-    }
-    if list.sessions.is_empty() && *params != SessionListParams::default() {
-        ui.say("no session matches");
+    if list.sessions.is_empty() && !json.json {
+        ui.say(if *params == SessionListParams::default() {
+            "no sessions; start one with `acpctl run -s NAME PROMPT`"
+        } else {
+            "no session matches"
+        });
         return Ok(());
     }
-    if list.sessions.is_empty() {
-        ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
-        return Ok(());
-    }
-    Ok(ui.print(table(&list.sessions, human::now(), ui.out_width()))?)
+    let table = table(&list.sessions, human::now(), ui.out_width());
+    ui.show(json.json, &list, table)
 }
 
 /// Copies a session, with its directory and its MCP servers.
@@ -340,8 +337,7 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     let meta = NewSessionMeta { name, ..NewSessionMeta::default() };
     let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "_meta": {NAMESPACE: meta}});
     let result: Box<RawValue> = live.call(ui, "session/fork", &params)?;
-    let made = NewSessionResult::from_raw(&result)
-        .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    let made = NewSessionResult::from_raw(&result)?;
     Ok(ui.relay_line(&made.session_id.into())?)
 }
 

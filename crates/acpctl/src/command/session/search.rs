@@ -48,18 +48,12 @@ pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
         limit: Some(args.limit),
     };
     let found: SearchResult = door.connect()?.call(method::SESSION_SEARCH, &params)?;
-    if args.json.json {
-        return Ok(ui.json(&found)?);
-    }
-    if found.hits.is_empty() {
+    if found.hits.is_empty() && !args.json.json {
         ui.say("nothing found");
         return Ok(());
     }
     let now = human::now();
-    for hit in &found.hits {
-        ui.print(entry(hit, now))?;
-    }
-    Ok(())
+    ui.show(args.json.json, &found, found.hits.iter().map(|hit| entry(hit, now)).collect::<Text>())
 }
 
 fn entry(hit: &Hit, now: u64) -> Text {

@@ -181,10 +181,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         }
         Ok::<(), CommandError>(())
     })?;
-    if json.json {
-        return Ok(ui.json(&commands)?);
-    }
-    if commands.is_empty() {
+    if commands.is_empty() && !json.json {
         ui.say("the agent has not listed any commands yet");
         return Ok(());
     }
@@ -197,7 +194,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
             said(&command["description"]).into(),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_width()))?)
+    ui.show(json.json, &commands, table.render(ui.out_width()))
 }
 
 fn marked(text: impl Into<Text>, is_current: bool) -> Text {

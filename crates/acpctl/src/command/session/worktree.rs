@@ -67,10 +67,7 @@ pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     if args.json.json {
         return Ok(ui.json(&of(&session)?)?);
     }
-    if args.merge {
-        return Ok(());
-    }
-    Ok(ui.print(card(&worktree))?)
+    if args.merge { Ok(()) } else { Ok(ui.print(card(&worktree))?) }
 }
 
 /// A session and its worktree, in JSON.
@@ -94,10 +91,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
             found.push(Listed { session_id: session.session_id, name: session.name, worktree });
         }
     }
-    if args.json.json {
-        return Ok(ui.json(&found)?);
-    }
-    if found.is_empty() {
+    if found.is_empty() && !args.json.json {
         ui.say("no session has a worktree; start one: `acpctl run --worktree=NAME PROMPT`");
         return Ok(());
     }
@@ -112,7 +106,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
             Text::from(&Untrusted::from(&worktree.path)),
         ]);
     }
-    Ok(ui.print(table.render(ui.out_width()))?)
+    ui.show(args.json.json, &found, table.render(ui.out_width()))
 }
 
 fn of(session: &SessionInfo) -> Result<Worktree> {
