@@ -212,16 +212,6 @@ impl Live {
         params: &impl Serialize,
     ) -> Result<R> {
         let id = self.request(method, params)?;
-        self.result(ui, method, &id)
-    }
-
-    /// Waits for the result of a request that was sent, as [`Live::call`] does.
-    pub(crate) fn result<R: DeserializeOwned>(
-        &mut self,
-        ui: &mut Ui,
-        method: &str,
-        id: &Id,
-    ) -> Result<R> {
         loop {
             let event = match self.step(ui)? {
                 Step::Event(event) => event,
@@ -244,7 +234,7 @@ impl Live {
                 }
             };
             match parse(&line) {
-                Ok(Message::Response { id: answered, outcome }) if answered == *id => {
+                Ok(Message::Response { id: answered, outcome }) if answered == id => {
                     return Ok(read_answer(method, outcome)?);
                 }
                 Ok(Message::Notification { method, params: Some(params) })

@@ -6,8 +6,7 @@
 use std::io;
 
 use acpd_api::{Untrusted, method};
-use acpd_view::{Markdown, Settings};
-use serde_json::value::RawValue;
+use acpd_view::Markdown;
 
 use crate::render::{Flow, Options, Piece, Transcript};
 use crate::text::Text;
@@ -19,7 +18,7 @@ const SMALL: usize = 2048;
 /// A conversation on the screen.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    transcript: Transcript,
+    pub(crate) transcript: Transcript,
     /// Everything is data (a transcript was asked for), not only the agent's answer.
     whole: bool,
     /// Nothing but the answer is shown.
@@ -91,26 +90,6 @@ impl Screen {
     /// Returns the kept answers without the last newline.
     pub(crate) fn kept(&self) -> Option<&str> {
         self.kept.as_ref().map(|kept| kept.raw().strip_suffix('\n').unwrap_or(kept.raw()))
-    }
-
-    /// Takes the folder of the session, before anything else.
-    pub(crate) fn within(&mut self, folder: Untrusted) {
-        self.transcript.within(folder);
-    }
-
-    /// Takes the daemon's answer to `initialize`, before anything else.
-    pub(crate) fn heed(&mut self, hello: Box<RawValue>) {
-        self.transcript.heed(hello);
-    }
-
-    /// Sets the session of the conversation: messages of subagents in other sessions are no part of it.
-    pub(crate) fn of(&mut self, session: &Untrusted) {
-        self.transcript.of(session);
-    }
-
-    /// Takes the settings that the session begins with.
-    pub(crate) fn know(&mut self, settings: Settings) {
-        self.transcript.know(settings);
     }
 
     pub(crate) fn show(&mut self, ui: &mut Ui, name: &str, params: &str) -> io::Result<()> {

@@ -78,9 +78,9 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
         }
     }
     let mut screen = Screen::whole(args.thoughts);
-    screen.heed(hello);
-    screen.within(session.cwd.clone());
-    screen.of(&session.session_id);
+    screen.transcript.heed(hello);
+    screen.transcript.within(session.cwd.clone());
+    screen.transcript.of(&session.session_id);
     let ended = show(live, args, &session, questions, &mut screen, ui);
     // The part of an unfinished answer that came so far.
     screen.finish(ui)?;

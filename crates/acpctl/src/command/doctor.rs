@@ -59,10 +59,10 @@ struct Report {
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Finding {
-    check: &'static str,
-    state: Health,
-    text: Untrusted,
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) state: Health,
+    pub(super) text: Untrusted,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<Untrusted>,
     /// `--fix` does that: it ends no turn.
@@ -72,7 +72,7 @@ struct Finding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Health {
+pub(super) enum Health {
     Ok,
     /// Works, but needs attention.
     Warning,
@@ -145,7 +145,8 @@ fn run(line: &Untrusted) -> Result {
     if status.success() { Ok(()) } else { Err(CommandError::told()) }
 }
 
-fn look(paths: &Paths) -> Vec<Finding> {
+/// Checks everything; starts and changes nothing.
+pub(super) fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
     let state = match &service {

@@ -74,9 +74,9 @@ pub(super) fn plain(
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
     let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
     let mut screen = Screen::plain();
-    screen.heed(hello);
-    screen.within(info.cwd.clone());
-    screen.of(&info.session_id);
+    screen.transcript.heed(hello);
+    screen.transcript.within(info.cwd.clone());
+    screen.transcript.of(&info.session_id);
     let mut chat = Chat {
         live,
         session,

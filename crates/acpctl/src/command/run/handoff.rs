@@ -98,7 +98,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let mut blocks = vec![said];
     let transcript = Attachment::markdown("transcript", transcript.text);
     for attachment in [Some(transcript), piped].iter().flatten() {
-        blocks.extend(attachment.blocks(target.can_embed));
+        blocks.extend(attachment.blocks(target.can.embedded_context));
     }
     let meta = PromptMeta { title: Some(title), ..PromptMeta::default() };
     target.prompt(turn, blocks, &args.turn, meta, name)

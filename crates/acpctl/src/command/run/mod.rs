@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
+use acp_wire::acp::{AgentCapabilities, InitializeResult, NewSessionResult, stop_reason};
 use acp_wire::{ErrorObject, locate, str_at};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE,
@@ -202,9 +202,7 @@ struct Target {
     /// The agent's name in the configuration, if it is known.
     profile: Option<String>,
     agent: String,
-    can_embed: bool,
-    can_see: bool,
-    can_hear: bool,
+    can: AgentCapabilities,
 }
 
 impl Target {
@@ -319,11 +317,9 @@ impl Target {
             session_id: String::new(),
             profile,
             agent: name.unwrap_or_else(|| "the agent".to_owned()),
-            can_embed: known.capabilities.embedded_context,
-            can_see: known.capabilities.image,
-            can_hear: known.capabilities.audio,
+            can: known.capabilities,
         };
-        turn.heed(raw);
+        turn.screen.transcript.heed(raw);
         Ok(target)
     }
 
@@ -403,7 +399,7 @@ impl Target {
         stop_reason: Option<Untrusted>,
         done: &Result<ExitCode>,
     ) -> Result {
-        let Some(answer) = turn.answer() else { return Ok(()) };
+        let Some(answer) = turn.screen.kept() else { return Ok(()) };
         let (answer, ended) = (Untrusted::from(answer), turn.ended.take());
         let report = Report::new(self, answer, stop_reason, ended, done);
         Ok(turn.ui.json(&report)?)
@@ -417,13 +413,13 @@ impl Target {
         }
         for attachment in &said.attachments {
             let refused = match attachment {
-                Attachment::Image { .. } if !self.can_see => {
+                Attachment::Image { .. } if !self.can.image => {
                     Some(("images", "leave out `--image`"))
                 }
-                Attachment::Audio { .. } if !self.can_hear => {
+                Attachment::Audio { .. } if !self.can.audio => {
                     Some(("audio", "leave out `--audio`"))
                 }
-                Attachment::Blob { .. } if !self.can_embed => {
+                Attachment::Blob { .. } if !self.can.embedded_context => {
                     Some(("binary files", "write the file's path in the prompt"))
                 }
                 _ => None,
@@ -433,7 +429,7 @@ impl Target {
                 return Err(CommandError::usage(text!("{} does not accept {}", agent, what))
                     .hint(text!("choose another agent with `--agent`, or {}", instead)));
             }
-            blocks.extend(attachment.blocks(self.can_embed));
+            blocks.extend(attachment.blocks(self.can.embedded_context));
         }
         Ok(blocks)
     }
@@ -570,7 +566,8 @@ fn make(
     };
     let new = NewSessionResult::from_raw(&result)?;
     let settings = Settings::from_raw(&result);
-    turn.begin(cwd.into(), settings.clone());
+    turn.screen.transcript.within(cwd.into());
+    turn.screen.transcript.know(settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;
     Ok(Ok(new.session_id.into_owned()))
 }

@@ -42,13 +42,9 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let agent = found.agent.raw().to_owned();
     let meta = ClientMeta { agent: Some(agent.clone()), ..ClientMeta::default() };
     let raw: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
-    let can = InitializeResult::from_raw(&raw)
-        .map_err(|error| CommandError::new(ExitCode::Error, escape::one_line(&error.to_string())))?
-        .capabilities;
-    let (can_embed, can_see, can_hear) = (can.embedded_context, can.image, can.audio);
+    let can = InitializeResult::from_raw(&raw)?.capabilities;
     let session_id = found.session_id.raw().to_owned();
-    let profile = Some(agent.clone());
-    let target = Target { session_id, profile, agent, can_embed, can_see, can_hear };
+    let target = Target { session_id, profile: Some(agent.clone()), agent, can };
     let prompt = target.blocks(&said)?;
     let params = SteeringParams::new(&target.session_id, &prompt);
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;

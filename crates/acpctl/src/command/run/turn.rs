@@ -7,7 +7,6 @@ use acpd_api::{
     SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_client::{LinkError, read_result};
-use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
@@ -62,7 +61,7 @@ pub(super) struct Turn<'a> {
     /// The person has cancelled the turn here.
     pub(super) is_cancelled: bool,
     live: Live,
-    screen: Screen,
+    pub(super) screen: Screen,
     /// Each message is a line of JSON, instead of text for people.
     is_stream: bool,
     questions: Questions,
@@ -102,27 +101,11 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the folder and the settings of a session that begins.
-    pub(super) fn begin(&mut self, folder: Untrusted, settings: Settings) {
-        self.screen.within(folder);
-        self.screen.know(settings);
-    }
-
-    /// Takes the daemon's answer to `initialize`.
-    pub(super) fn heed(&mut self, hello: Box<RawValue>) {
-        self.screen.heed(hello);
-    }
-
-    /// Returns the answer, if it is kept for the end.
-    pub(super) fn answer(&self) -> Option<&str> {
-        self.screen.kept()
-    }
-
     /// Joins a session; the turns that it has before ours are not shown.
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
-        self.screen.within(session.cwd.clone());
+        self.screen.transcript.within(session.cwd.clone());
         if session.turn.state != TurnState::Idle && !self.is_stream {
             self.ui.say(text!("now: {}", goes_on(session, human::now())));
         }

@@ -100,10 +100,10 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
         ui.page();
     }
     let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
-    screen.within(session.cwd.clone());
+    screen.transcript.within(session.cwd.clone());
     let (mut in_turn, mut id) = (false, Untrusted::default());
     connection.read_log(session.exactly(), after, |page| {
-        screen.of(&page.session_id);
+        screen.transcript.of(&page.session_id);
         for entry in &page.entries {
             if args.json {
                 ui.json_line(entry)?;
