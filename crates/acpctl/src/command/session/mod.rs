@@ -14,23 +14,23 @@ use std::path::PathBuf;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
-    NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, method,
+    NewSessionMeta, RenameParams, ReseedParams, SessionInfo, SessionList, SessionListParams,
+    SessionRef, TitleParams, method,
 };
-use acpd_client::Connection;
 use clap::{Subcommand, ValueHint};
+use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::args::Json;
 use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::human;
 use crate::info::session::{card, table};
 use crate::live::Live;
 use crate::lookup::{Care, Which, WhichOrLast, find, find_live};
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
@@ -76,44 +76,11 @@ pub(super) enum SessionCommand {
     /// Print a session as Markdown or JSON.
     Export(export::Export),
     /// Show the modes of a session, or switch to one.
-    #[command(after_long_help = examples!(
-        "acpctl session mode main" => "List the modes",
-        "acpctl session mode main code" => "Switch to the mode `code`",
-    ))]
-    Mode {
-        #[command(flatten)]
-        which: Which,
-        /// Switch to this mode: id or name.
-        mode: Option<String>,
-        #[command(flatten)]
-        json: Json,
-    },
+    Mode(settings::ModeArgs),
     /// Show the options of a session, the values of one, or set one.
-    #[command(after_long_help = examples!(
-        "acpctl session set main" => "Show the options and their values",
-        "acpctl session set main model" => "List the models",
-        "acpctl session set main model demo-large" => "Use this model from now on",
-    ))]
-    Set {
-        #[command(flatten)]
-        which: Which,
-        /// The option: id or name.
-        option: Option<String>,
-        /// The new value.
-        value: Option<String>,
-        #[command(flatten)]
-        json: Json,
-    },
+    Set(settings::SetArgs),
     /// List the slash commands of a session's agent.
-    #[command(after_long_help = examples!(
-        "acpctl session commands main" => "List the slash commands of its agent",
-    ))]
-    Commands {
-        #[command(flatten)]
-        which: WhichOrLast,
-        #[command(flatten)]
-        json: Json,
-    },
+    Commands(settings::CommandsArgs),
     /// Rename a session.
     #[command(after_long_help = examples!(
         "acpctl session rename main parser" => "Rename it to `parser`",
@@ -233,72 +200,51 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         SessionCommand::Log(args) => log::log(&args, door, ui),
         SessionCommand::Search(args) => search::search(&args, door, ui),
         SessionCommand::Export(args) => export::export(&args, door, ui),
-        SessionCommand::Mode { which, mode, json } => {
-            settings::mode(&which, mode.as_deref(), json, door, ui)
+        SessionCommand::Mode(args) => settings::mode(&args, door, ui),
+        SessionCommand::Set(args) => settings::set(&args, door, ui),
+        SessionCommand::Commands(args) => settings::commands(&args, door, ui),
+        SessionCommand::Rename { which, name, clear: _ } => {
+            let params = |session| RenameParams { session, name };
+            let said = |info: &SessionInfo| match &info.name {
+                Some(name) => text!("session {} is now named `{}`", info.session_id, name),
+                None => text!("session {} has no name now", info.session_id),
+            };
+            change(&which, Care::Guess, method::SESSION_RENAME, params, said, door, ui)
         }
-        SessionCommand::Set { which, option, value, json } => {
-            let setting = option.as_deref().map(|option| (option, value.as_deref()));
-            settings::set(&which, setting, json, door, ui)
+        SessionCommand::Title { which, title, clear: _ } => {
+            let params = |session| TitleParams { session, title };
+            let said = |info: &SessionInfo| match &info.title {
+                Some(title) => text!("the title of {} is now `{}`", info.handle(), title),
+                None => text!("{} has no title now", info.handle()),
+            };
+            change(&which, Care::Guess, method::SESSION_TITLE, params, said, door, ui)
         }
-        SessionCommand::Commands { which, json } => {
-            settings::commands(&Which::from(&which), json, door, ui)
+        SessionCommand::Archive { which } => {
+            let said =
+                |info: &SessionInfo| text!("{} is archived until its next prompt", info.handle());
+            change(&which, Care::Exact, method::SESSION_ARCHIVE, |it| it, said, door, ui)
         }
-        SessionCommand::Rename { which: session, name, clear: _ } => {
-            let info = change(&session, Care::Guess, door, ui, |session, connection| {
-                let params = RenameParams { session, name };
-                Ok(connection.call(method::SESSION_RENAME, &params)?)
-            })?;
-            match &info.name {
-                Some(name) => ui.say(text!("session {} is now named `{}`", info.session_id, name)),
-                None => ui.say(text!("session {} has no name now", info.session_id)),
-            }
-            Ok(())
-        }
-        SessionCommand::Title { which: session, title, clear: _ } => {
-            let info = change(&session, Care::Guess, door, ui, |session, connection| {
-                let params = TitleParams { session, title };
-                Ok(connection.call(method::SESSION_TITLE, &params)?)
-            })?;
-            match &info.title {
-                Some(title) => {
-                    ui.say(text!("the title of {} is now `{}`", info.handle(), title));
-                }
-                None => ui.say(text!("{} has no title now", info.handle())),
-            }
-            Ok(())
-        }
-        SessionCommand::Archive { which: session } => {
-            let info = change(&session, Care::Exact, door, ui, |session, connection| {
-                Ok(connection.call(method::SESSION_ARCHIVE, &session)?)
-            })?;
-            ui.say(text!("{} is archived until its next prompt", info.handle()));
-            Ok(())
-        }
-        SessionCommand::Unarchive { which: session } => {
-            let info = change(&session, Care::Guess, door, ui, |session, connection| {
-                Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
-            })?;
-            ui.say(text!("{} is no longer archived", info.handle()));
-            Ok(())
+        SessionCommand::Unarchive { which } => {
+            let said = |info: &SessionInfo| text!("{} is no longer archived", info.handle());
+            change(&which, Care::Guess, method::SESSION_UNARCHIVE, |it| it, said, door, ui)
         }
         SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
         SessionCommand::Fork { which, name } => fork(&which, name, door, ui),
-        SessionCommand::Move { which: session, cwd } => {
+        SessionCommand::Move { which, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
-            let info = change(&session, Care::Guess, door, ui, |session, connection| {
-                let params = MoveParams { session, cwd };
-                Ok(connection.call(method::SESSION_MOVE, &params)?)
-            })?;
-            ui.say(text!("{} now works in {}", info.handle(), info.cwd));
-            Ok(())
+            let params = |session| MoveParams { session, cwd };
+            let said = |info: &SessionInfo| text!("{} now works in {}", info.handle(), info.cwd);
+            change(&which, Care::Guess, method::SESSION_MOVE, params, said, door, ui)
         }
-        SessionCommand::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
-        SessionCommand::Close { which: session } => {
-            let info = change(&session, Care::Exact, door, ui, |session, connection| {
-                Ok(connection.call(method::SESSION_CLOSE, &session)?)
-            })?;
-            ui.say(text!("{} is closed; the next prompt restores it", info.handle()));
-            Ok(())
+        SessionCommand::Reseed { which, discard } => {
+            let params = |session| ReseedParams { session, discard };
+            change(&which, Care::Exact, method::SESSION_RESEED, params, reseed::said, door, ui)
+        }
+        SessionCommand::Close { which } => {
+            let said = |info: &SessionInfo| {
+                text!("{} is closed; the next prompt restores it", info.handle())
+            };
+            change(&which, Care::Exact, method::SESSION_CLOSE, |it| it, said, door, ui)
         }
         SessionCommand::Rm(args) => rm::rm(&args, door, ui),
         SessionCommand::Undo(args) => undo::undo(args, door, ui),
@@ -341,15 +287,19 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     Ok(ui.relay_line(&made.session_id.into())?)
 }
 
-/// Finds a session and does something to it.
-fn change(
+/// Finds a session, changes it, and prints the change.
+fn change<P: Serialize>(
     which: &Which,
     care: Care,
+    method: &str,
+    params: impl FnOnce(SessionRef) -> P,
+    said: impl FnOnce(&SessionInfo) -> Text,
     door: Door,
     ui: &mut Ui,
-    call: impl FnOnce(SessionRef, &mut Connection) -> Result<SessionInfo>,
-) -> Result<SessionInfo> {
+) -> Result {
     let mut connection = door.connect()?;
-    let session = find(&mut connection, which, care, ui)?;
-    call(session.exactly(), &mut connection)
+    let session = find(&mut connection, which, care, ui)?.exactly();
+    let info: SessionInfo = connection.call(method, &params(session))?;
+    ui.say(said(&info));
+    Ok(())
 }

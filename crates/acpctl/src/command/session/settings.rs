@@ -3,6 +3,7 @@
 use acp_wire::{Message, parse, read_legible};
 use acpd_api::{ClientMeta, SessionInfo, Untrusted};
 use acpd_view::{ConfigOption, Settings};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,10 +12,52 @@ use crate::args::Json;
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Which, find, find_live};
+use crate::lookup::{Care, Which, WhichOrLast, find, find_live};
 use crate::settings::{self, sentence};
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 use crate::ui::Ui;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl session mode main" => "List the modes",
+    "acpctl session mode main code" => "Switch to the mode `code`",
+))]
+pub(in crate::command) struct ModeArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Switch to this mode: id or name.
+    mode: Option<String>,
+    #[command(flatten)]
+    json: Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl session set main" => "Show the options and their values",
+    "acpctl session set main model" => "List the models",
+    "acpctl session set main model demo-large" => "Use this model from now on",
+))]
+pub(in crate::command) struct SetArgs {
+    #[command(flatten)]
+    which: Which,
+    /// The option: id or name.
+    option: Option<String>,
+    /// The new value.
+    value: Option<String>,
+    #[command(flatten)]
+    json: Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = examples!(
+    "acpctl session commands main" => "List the slash commands of its agent",
+))]
+pub(in crate::command) struct CommandsArgs {
+    #[command(flatten)]
+    which: WhichOrLast,
+    #[command(flatten)]
+    json: Json,
+}
 
 /// A session that was opened to look at its settings.
 struct Open {
@@ -41,18 +84,12 @@ impl Open {
 }
 
 /// Shows the modes, or switches to one.
-pub(super) fn mode(
-    session: &Which,
-    wanted: Option<&str>,
-    json: Json,
-    door: Door,
-    ui: &mut Ui,
-) -> Result {
-    let mut open = Open::new(session, door, ui)?;
+pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
+    let mut open = Open::new(&args.which, door, ui)?;
     if open.settings.modes.is_none() {
         return Err(no_modes(&open));
     }
-    if let Some(wanted) = wanted {
+    if let Some(wanted) = &args.mode {
         let Open { live, info, settings, .. } = &mut open;
         let mut call = |method, params| live.call(ui, method, &params);
         settings::switch(settings, &info.session_id, wanted, &mut call)?;
@@ -61,12 +98,12 @@ pub(super) fn mode(
         return Err(no_modes(&open));
     };
     let current = modes.current_mode_id.clone();
-    if json.json {
+    if args.json.json {
         let mut modes = open.raw["modes"].take();
         modes["currentModeId"] = json!(current);
         return Ok(ui.json(&modes)?);
     }
-    if wanted.is_some() {
+    if args.mode.is_some() {
         ui.say(text!("{} is now in mode `{}`", open.info.handle(), current));
         return Ok(());
     }
@@ -82,26 +119,18 @@ pub(super) fn mode(
 }
 
 /// Shows the options, the values of one, or sets it.
-pub(super) fn set(
-    session: &Which,
-    setting: Option<(&str, Option<&str>)>,
-    json: Json,
-    door: Door,
-    ui: &mut Ui,
-) -> Result {
-    let mut open = Open::new(session, door, ui)?;
+pub(super) fn set(args: &SetArgs, door: Door, ui: &mut Ui) -> Result {
+    let SetArgs { which, option, value, json } = args;
+    let mut open = Open::new(which, door, ui)?;
     let options = &open.settings.options;
-    if options.is_empty() && setting.is_some() {
-        let text = text!("session {} has no options", open.info.handle());
-        return Err(CommandError::usage(text));
-    }
-    let Some((wanted, value)) = setting else {
+    let none = || text!("session {} has no options", open.info.handle());
+    let Some(wanted) = option else {
         if json.json {
             let options = open.raw["configOptions"].take();
             return Ok(ui.json(&options)?);
         }
         if options.is_empty() {
-            ui.say(text!("session {} has no options", open.info.handle()));
+            ui.say(none());
             return Ok(());
         }
         let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
@@ -115,9 +144,12 @@ pub(super) fn set(
         }
         return Ok(ui.print(table.render(ui.out_width()))?);
     };
+    if options.is_empty() {
+        return Err(CommandError::usage(none()));
+    }
     let option = settings::option(&open.settings, wanted)?;
     let Some(value) = value else {
-        return values(option, json, &open.raw, ui);
+        return values(option, *json, &open.raw, ui);
     };
     let id = option.id.clone();
     let Open { live, info, settings, .. } = &mut open;
@@ -154,7 +186,7 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
 }
 
 /// Lists the commands that the agent has announced last; they are in the journal, so no agent is needed.
-pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
@@ -167,7 +199,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         available_commands: Vec<Value>,
     }
     let mut connection = door.connect()?;
-    let session = find(&mut connection, session, Care::Guess, ui)?;
+    let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
     let mut commands = Vec::new();
     connection.read_log(session.exactly(), 0, |page| {
         let told = |line: &&str| line.contains("available_commands_update");
@@ -181,7 +213,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         }
         Ok::<(), CommandError>(())
     })?;
-    if commands.is_empty() && !json.json {
+    if commands.is_empty() && !args.json.json {
         ui.say("the agent has not listed any commands yet");
         return Ok(());
     }
@@ -194,7 +226,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
             said(&command["description"]).into(),
         ]);
     }
-    ui.show(json.json, &commands, table.render(ui.out_width()))
+    ui.show(args.json.json, &commands, table.render(ui.out_width()))
 }
 
 fn marked(text: impl Into<Text>, is_current: bool) -> Text {
