@@ -59,7 +59,6 @@ pub(crate) fn edit(file: &Path) -> Result {
     }
 }
 
-/// The command line of the editor.
 fn wanted(variable: impl Fn(&str) -> Option<String>) -> String {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(variable);
     let mut named = named.filter(|line| !line.trim().is_empty());

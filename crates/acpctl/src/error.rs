@@ -270,7 +270,6 @@ impl From<CallError> for CommandError {
     }
 }
 
-/// The daemon went away in the middle.
 fn gone() -> CommandError {
     let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
     failed.kind = Kind::Gone;

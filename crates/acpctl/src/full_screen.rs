@@ -41,7 +41,6 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Screen
     })
 }
 
-/// Shows a screen until the person leaves.
 pub(crate) fn run(start: ScreenStart, ui: &mut Ui) -> Result {
     let ScreenResult { session, unsent } = match acpd_tui::run(start) {
         Ok(left) => left,

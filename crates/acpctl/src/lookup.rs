@@ -99,7 +99,6 @@ pub(crate) fn all() -> SessionListParams {
     SessionListParams { archived: Some(ArchiveFilter::Include), ..SessionListParams::default() }
 }
 
-/// Finds the session of a command line.
 pub(crate) fn find(
     connection: &mut Connection,
     which: &Which,

@@ -113,7 +113,6 @@ impl Questions {
         }
     }
 
-    /// Requests all open questions.
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
         self.listed = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
         Ok(())
@@ -271,7 +270,6 @@ fn is_of_word(key: char) -> bool {
     key.is_ascii_alphanumeric()
 }
 
-/// Reads acpd's part of a question.
 fn meta(params: &RawValue) -> Option<PermissionMeta> {
     #[derive(Deserialize)]
     struct Params {

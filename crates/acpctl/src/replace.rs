@@ -97,7 +97,6 @@ impl Change {
     }
 }
 
-/// Restarts the daemon in place.
 pub(crate) fn take_place(
     mut connection: Connection,
     paths: &Paths,

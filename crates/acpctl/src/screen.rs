@@ -146,7 +146,6 @@ impl Screen {
         Ok(())
     }
 
-    /// A part of an answer.
     fn say(&mut self, text: &Untrusted, ui: &mut Ui) -> io::Result<()> {
         if let Some(kept) = &mut self.kept {
             kept.push(text.raw());

@@ -108,7 +108,6 @@ struct Spinner {
 }
 
 impl Ui {
-    /// The streams of this process.
     pub(crate) fn new(color: When) -> Ui {
         let (out, err) = (io::stdout(), io::stderr());
         let is_coloured = |auto: ColorChoice| match color {
@@ -182,7 +181,6 @@ impl Ui {
         self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
     }
 
-    /// Returns whether messages go to a terminal.
     pub(crate) fn talks_to_terminal(&self) -> bool {
         self.err_is_terminal
     }
@@ -284,7 +282,6 @@ impl Ui {
         Ok(())
     }
 
-    /// A value as indented JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.put((json::pretty(value)? + "\n").as_bytes())
     }
@@ -299,7 +296,6 @@ impl Ui {
         Ok(if json { self.json(value) } else { self.print(text) }?)
     }
 
-    /// A value as one line of JSON.
     pub(crate) fn json_line(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.json_item(value)?;
         self.put(b"\n")
@@ -326,7 +322,6 @@ impl Ui {
         let _ = self.err.write_all(coded(lines, self.err_is_coloured).as_bytes());
     }
 
-    /// One line of talk.
     pub(crate) fn say(&mut self, line: impl Into<Text>) {
         self.talk(&(line.into() + "\n"));
     }
@@ -401,7 +396,6 @@ impl Ui {
         }
     }
 
-    /// Takes the spinner away.
     pub(crate) fn stop_spinning(&mut self) {
         self.hide_spinner();
         self.spinner = None;

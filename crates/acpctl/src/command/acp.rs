@@ -124,7 +124,6 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     }
 }
 
-/// The last words to the daemon.
 fn leave(daemon: &LinkWriter) {
     daemon.leave();
     daemon.flush(LAST_WORDS);

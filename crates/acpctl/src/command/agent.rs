@@ -112,7 +112,6 @@ pub(super) enum Agent {
     },
 }
 
-/// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
     match command {
         Agent::Ls { all, json } => {

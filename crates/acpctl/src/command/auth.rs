@@ -65,7 +65,6 @@ pub(super) enum Auth {
     },
 }
 
-/// Runs an `auth` command.
 pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {
     match command {
         Auth::Status { agent, json } => status(agent, json, door, ui),
@@ -94,7 +93,6 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
     Ok(ui.print(info::login::table(&agents, human::now(), ui.out_width()))?)
 }
 
-/// A way to log in.
 struct Way {
     id: Untrusted,
     name: Untrusted,

@@ -27,7 +27,6 @@ pub(super) struct Backup {
     json: Json,
 }
 
-/// Writes the journal into a file.
 pub(super) fn backup(args: &Backup, ui: &mut Ui) -> Result {
     let report = run([OsStr::new("backup"), args.file.as_os_str()], "copying", ui)?;
     if args.json.json {

@@ -96,7 +96,6 @@ fn also(queued: u32) -> Text {
     }
 }
 
-/// Waits until the turn is over.
 fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
     // Notices before the answer were dropped.
     watch.look(live)?;

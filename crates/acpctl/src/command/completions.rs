@@ -24,7 +24,6 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-/// Prints what makes a shell complete.
 pub(super) fn completions(Completions { shell }: Completions, ui: &mut Ui) -> Result {
     Ok(ui.relay_bytes(&registration(&shell.to_string())?)?)
 }

@@ -73,7 +73,6 @@ pub(super) enum Daemon {
     },
 }
 
-/// Runs a `daemon` command.
 pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     match command {

@@ -71,7 +71,6 @@ fn decision(text: &str) -> std::result::Result<i64, &'static str> {
     text.parse().map_err(|_| "not a number; `acpctl policy ls` lists decisions with their numbers")
 }
 
-/// Runs a `policy` command.
 pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {
     match command {
         Policy::Ls(json) => list(json, door, ui),

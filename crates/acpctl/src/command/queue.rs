@@ -138,7 +138,6 @@ impl Waiting {
         Ok(Waiting { session, info })
     }
 
-    /// The prompt with this number.
     fn prompt(&self, number: u32) -> Result<&QueuedPrompt> {
         let prompt = self.info.prompts.iter().find(|prompt| prompt.place == number);
         prompt.ok_or_else(|| {

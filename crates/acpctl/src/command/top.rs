@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::full_screen;
 use crate::ui::Ui;
 
-/// Shows it until the person leaves.
 pub(super) fn top(door: Door, ui: &mut Ui) -> Result {
     let start = full_screen::start(door, ui, "without one: `acpctl ps`")?;
     full_screen::run(start, ui)

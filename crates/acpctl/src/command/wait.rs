@@ -122,7 +122,6 @@ fn is_over(waited: &[Waited], any: bool) -> bool {
     if any { over.any(|over| over) } else { over.all(|over| over) }
 }
 
-/// Follows the sessions that are not over.
 fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
     let mut is_bound = false;
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {

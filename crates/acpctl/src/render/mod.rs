@@ -92,7 +92,6 @@ enum Shown {
 }
 
 impl Transcript {
-    /// A renderer that has seen nothing yet.
     pub(crate) fn new(options: Options) -> Transcript {
         Transcript {
             options,
@@ -147,7 +146,6 @@ impl Transcript {
         self.settings = settings;
     }
 
-    /// The end of a turn, in words.
     pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let usage = self.usage();
@@ -195,7 +193,6 @@ impl Transcript {
         pieces
     }
 
-    /// Prints the new part of a block.
     fn block(&mut self, block: &Block, mode: Option<&Untrusted>, pieces: &mut Vec<Piece>) {
         let Options { thoughts, whole } = self.options;
         let line = match &block.kind {
@@ -281,7 +278,6 @@ impl Transcript {
         text
     }
 
-    /// Prints the new part of a message.
     fn message(&mut self, flow: Flow, block: &Block, said: &Message, pieces: &mut Vec<Piece>) {
         let shown = self.shown.remove(&block.id);
         let (mut parts, mut bytes, has_ended) = match shown {
@@ -330,7 +326,6 @@ impl Transcript {
         self.begun = true;
     }
 
-    /// A part of a message.
     fn text(&mut self, flow: Flow, text: Untrusted, pieces: &mut Vec<Piece>) {
         if text.is_empty() {
             return;

@@ -46,7 +46,6 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Path of the log of launchd.
 pub(super) fn log(home: &Path) -> PathBuf {
     home.join("Library/Logs/acpd.log")
 }

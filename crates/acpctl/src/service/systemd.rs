@@ -18,7 +18,6 @@ const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
 const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
 const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
 
-/// Commands, one after another.
 type Steps = &'static [&'static [&'static str]];
 
 pub(super) const ENABLE: Steps = &[

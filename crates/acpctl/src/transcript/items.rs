@@ -14,7 +14,6 @@ pub(crate) fn items(turn: &Turn) -> impl Iterator<Item = Value> {
     started.into_iter().chain(turn.blocks.iter().filter_map(item))
 }
 
-/// The item of a plan.
 pub(crate) fn plan(block: &Block) -> Option<Value> {
     match &block.kind {
         Kind::Plan(plan) if plan.text.is_none() => {

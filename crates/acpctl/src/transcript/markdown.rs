@@ -27,7 +27,6 @@ impl<T: Into<Text>> From<T> for Part {
     }
 }
 
-/// The head of a transcript.
 pub(crate) fn head(session: &SessionInfo) -> Text {
     let title = session.title.as_ref().or(session.name.as_ref()).unwrap_or(&session.session_id);
     let name = match &session.name {

@@ -183,7 +183,6 @@ impl Chat {
         self.code
     }
 
-    /// Takes a line of the person.
     fn typed(&mut self, line: &str, ui: &mut Ui) -> Result {
         match (line, self.questions.front().filter(|_| !self.is_aside)) {
             ("", Some(_)) => {
@@ -312,7 +311,6 @@ impl Chat {
         Ok(())
     }
 
-    /// Takes a line of the daemon.
     fn line(&mut self, line: &[u8], screen: &mut Screen, ui: &mut Ui) -> Result {
         let Ok(message) = parse(line) else { return Ok(()) };
         match message {

@@ -59,7 +59,6 @@ pub(super) enum Config {
 /// Far more than a person writes, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Runs a `config` command.
 pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let file = paths.config_file();

@@ -11,7 +11,6 @@ use crate::info::question::described;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
-/// Lets a person choose among all options.
 pub(super) fn of_all(
     found: &InteractionInfo,
     options: &[OptionInfo],

@@ -108,7 +108,6 @@ pub(super) enum Decision {
     Deny,
 }
 
-/// Says yes or no to a question.
 pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
@@ -270,7 +269,6 @@ fn find(
     only(open, wanted)
 }
 
-/// The only one of these questions.
 fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<InteractionInfo> {
     match (open.len(), wanted) {
         (1, _) => Ok(open.remove(0)),

@@ -14,7 +14,6 @@ const SHOWN: [&str; 6] = ["signal", "agent", "level", "before", "status", "versi
 /// Replacement of lines that are no entries, such as a panic.
 const NO_ENTRY: &str = "[a line that is no entry of the log]";
 
-/// The entries of a log.
 pub(super) fn clean(log: &str) -> String {
     log.lines().map(|line| entry(line).unwrap_or_else(|| NO_ENTRY.to_owned()) + "\n").collect()
 }
@@ -35,7 +34,6 @@ fn entry(line: &str) -> Option<String> {
     Some(format!("{time} {level} {said}"))
 }
 
-/// The message and its fields.
 fn event(text: &str) -> String {
     let fields = field_at(text).unwrap_or(text.len());
     let (words, mut rest) = text.split_at(fields);
@@ -95,7 +93,6 @@ fn message(words: &str) -> String {
     out.trim_end().to_owned() + &more
 }
 
-/// The end of a quoted text.
 fn end_of(quoted: &str) -> Option<usize> {
     let mut escaped = false;
     quoted.char_indices().find_map(|(at, c)| {

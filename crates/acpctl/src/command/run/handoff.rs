@@ -61,7 +61,6 @@ const SOME: usize = 64 * 1024;
 const LOOK: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and what \
                     comes next. Change nothing yet.";
 
-/// Hands a session over.
 pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
     let mut connection = door.connect()?;

@@ -206,7 +206,6 @@ struct Target {
 }
 
 impl Target {
-    /// Finds the named session or begins one.
     fn find(turn: &mut Turn<'_>, args: &Run, cwd: &Path) -> Result<Target> {
         let cwd = utf8(cwd)?;
         let found = existing(turn, args, &cwd)?;
@@ -405,7 +404,6 @@ impl Target {
         Ok(turn.ui.json(&report)?)
     }
 
-    /// The prompt's content blocks.
     fn blocks(&self, said: &Said) -> Result<Vec<Value>> {
         let mut blocks = Vec::new();
         if !said.prompt.trim().is_empty() {
@@ -520,7 +518,6 @@ fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
     }
 }
 
-/// The last used session of this directory.
 fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<SessionInfo> {
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;

@@ -15,7 +15,6 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Behind this many turns.
     pub(super) fn behind(ahead: u32) -> Place {
         if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
     }

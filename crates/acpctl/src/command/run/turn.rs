@@ -79,7 +79,6 @@ pub(super) enum Ended {
 }
 
 impl<'a> Turn<'a> {
-    /// A turn that has not begun.
     pub(super) fn new(live: Live, ui: &'a mut Ui, how: &TurnArgs) -> Turn<'a> {
         let mut screen = Screen::answer(how.thoughts);
         if how.json {

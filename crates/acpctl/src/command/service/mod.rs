@@ -48,7 +48,6 @@ pub(super) enum ServiceCommand {
     Logs(Tail),
 }
 
-/// Runs a `service` command.
 pub(super) fn service(command: ServiceCommand, door: Door, ui: &mut Ui) -> Result {
     if env::consts::OS == "windows" {
         let error = "there is no service on Windows";

@@ -27,7 +27,6 @@ pub(in crate::command) struct Uninstall {
     yes: bool,
 }
 
-/// Takes the service out.
 pub(super) fn uninstall(
     args: Uninstall,
     service: &Service,

@@ -181,7 +181,6 @@ pub(super) enum SessionCommand {
     Undo(undo::Undo),
 }
 
-/// Runs a `session` command.
 pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let done = match command {
         SessionCommand::Ls { agent, cwd, archived, all, json } => {
@@ -252,7 +251,6 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
     done.map(|()| ExitCode::Ok)
 }
 
-/// Lists sessions, the most recently used first.
 fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let list: SessionList = connection.call(method::SESSION_LIST, params)?;

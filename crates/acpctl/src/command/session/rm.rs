@@ -204,7 +204,6 @@ fn at_work(session: &SessionInfo) -> CommandError {
         .hint(text!("`acpctl cancel {}` first, or add `--force`", shell_word(name)))
 }
 
-/// Shows what would be lost, and asks.
 fn ask(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
     let now = human::now();
     let names = Text::join(sessions.iter().map(|session| session.handle().into()), ", ");

@@ -38,7 +38,6 @@ pub(in crate::command) struct Search {
     json: Json,
 }
 
-/// Prints what was found, the best first.
 pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
     let here = || utf8(&directory(&current_dir()?)?);
     let params = SearchParams {
@@ -67,7 +66,6 @@ fn entry(hit: &Hit, now: u64) -> Text {
     text!("{}  {}\n    {}\n", handle, Text::styled(Role::Dim, place), line(&hit.snippet))
 }
 
-/// The snippet on one line.
 fn line(snippet: &[Part]) -> Text {
     let mut after_space = true;
     let pieces = snippet.iter().map(|part| {

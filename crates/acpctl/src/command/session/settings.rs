@@ -83,7 +83,6 @@ impl Open {
     }
 }
 
-/// Shows the modes, or switches to one.
 pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
     let mut open = Open::new(&args.which, door, ui)?;
     if open.settings.modes.is_none() {
@@ -164,7 +163,6 @@ pub(super) fn set(args: &SetArgs, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The values of one option.
 fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result {
     if json.json {
         let all = raw["configOptions"].as_array().into_iter().flatten();
