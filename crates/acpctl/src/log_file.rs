@@ -89,15 +89,29 @@ pub(crate) fn last(path: &Path, lines: usize) -> String {
 
 /// Goes to the last lines of a file. Returns how many lines have to come from the file before it.
 fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
-    let start = tail_start(file, lines)?;
-    let missing = if start > 0 {
-        0
-    } else {
-        file.seek(SeekFrom::Start(0))?;
-        lines.saturating_sub(count_lines(file)?)
-    };
-    file.seek(SeekFrom::Start(start))?;
-    Ok(missing)
+    let size = file.seek(SeekFrom::End(0))?;
+    let mut end = size;
+    // The newline that ends the file ends the last line, it does not begin another.
+    let mut missing = lines + 1;
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
+        if end == size && !block.ends_with(b"\n") {
+            missing -= 1;
+        }
+        for (at, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
+            missing = missing.saturating_sub(1);
+            if missing == 0 {
+                file.seek(SeekFrom::Start(start + at as u64 + 1))?;
+                return Ok(0);
+            }
+        }
+        end = start;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(missing.saturating_sub(1))
 }
 
 /// Returns the path to which the daemon moves a long log.
@@ -105,13 +119,6 @@ fn aside(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
     aside.into()
-}
-
-fn count_lines(file: &mut File) -> io::Result<usize> {
-    let mut text = Vec::new();
-    // The file has at most the wanted number of lines.
-    file.read_to_end(&mut text)?;
-    Ok(text.split_inclusive(|byte| *byte == b'\n').count())
 }
 
 /// Prints everything from the current place on; `unshown` is what was read and needs what comes next.
@@ -153,31 +160,6 @@ fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
     Ok((is_other || is_cut).then_some(newer))
 }
 
-/// Returns where the last `lines` lines begin.
-fn tail_start(file: &mut File, lines: usize) -> io::Result<u64> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    // The newline that ends the file ends the last line, it does not begin another.
-    let mut missing = lines + 1;
-    let size = end;
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        file.seek(SeekFrom::Start(start))?;
-        let mut block = Vec::new();
-        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
-        if end == size && !block.ends_with(b"\n") {
-            missing -= 1;
-        }
-        for (at, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
-            missing = missing.saturating_sub(1);
-            if missing == 0 {
-                return Ok(start + at as u64 + 1);
-            }
-        }
-        end = start;
-    }
-    Ok(0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -209,7 +191,8 @@ mod tests {
         let start = |text: &str, lines| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            tail_start(&mut file, lines).unwrap()
+            begin(&mut file, lines).unwrap();
+            file.stream_position().unwrap()
         };
         assert_eq!(start("a\nb\nc\n", 2), 2);
         assert_eq!(start("a\nb\nc", 2), 2);
