@@ -46,18 +46,22 @@ pub(crate) struct End {
     pub(crate) hint: Option<Text>,
 }
 
-/// Binds a connection to the agent of a session, so that notices come and no other agent is asked what it
-/// can do.
-pub(crate) fn bind(session: &SessionInfo, role: Role, live: &mut Live, ui: &mut Ui) -> Result {
+/// Binds a connection to an agent, so that notices come and no other agent is asked what it can do. Returns the
+/// daemon's answer.
+pub(crate) fn bind(
+    agent: &Untrusted,
+    role: Role,
+    live: &mut Live,
+    ui: &mut Ui,
+) -> Result<Box<RawValue>> {
     let meta = ClientMeta {
-        agent: Some(session.agent.raw().to_owned()),
+        agent: Some(agent.raw().to_owned()),
         notices: true,
         seq: true,
         role: Some(role),
         ..ClientMeta::default()
     };
-    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
-    Ok(())
+    live.call(ui, "initialize", &initialize_params(&meta))
 }
 
 impl Watch {

@@ -1,5 +1,10 @@
 //! `acpctl web` as a program of its own, so that no other verb carries a web server.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "all that is printed here is escaped, or blocks of our own"
+)]
+
 #[macro_use]
 #[path = "../manual.rs"]
 mod manual;
@@ -138,7 +143,6 @@ impl From<ScopeArgs> for Scopes {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "all that is written here is escaped")]
 fn main() -> ExitCode {
     let typed = Web::from_arg_matches(&Web::command().get_matches());
     match run(typed.unwrap_or_else(|error| error.exit())) {
@@ -200,7 +204,6 @@ fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
 }
 
 /// Shows an address with a code.
-#[expect(clippy::disallowed_methods, reason = "nothing is written there")]
 fn invite(invitation: &Invitation, more: &str) {
     print(&invitation.url);
     if invitation.is_local {
@@ -231,22 +234,18 @@ fn list(tokens: &[TokenInfo]) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is escaped")]
 fn print(line: &str) {
     anstream::println!("{}", escape::verbatim(line));
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is escaped")]
 fn print_json(value: &serde_json::Value) {
     anstream::println!("{}", json::pretty(value).unwrap_or_default());
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is escaped")]
 fn talk(text: &str) {
     anstream::eprintln!("{}", escape::one_line(text));
 }
 
-#[expect(clippy::disallowed_methods, reason = "blocks and colours of our own")]
 fn talk_raw(text: &str) {
     anstream::eprintln!("{text}");
 }

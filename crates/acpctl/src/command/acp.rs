@@ -94,7 +94,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
     let (agent, place) = (args.agent.clone(), here.clone());
     let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), place.as_deref());
-    let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed), find);
+    let rewriter = Rewriter::new(args, here, first, Arc::clone(&resumed), Box::new(find));
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
@@ -159,7 +159,7 @@ impl Wanted {
 fn to_daemon(
     mut stdin: impl Read,
     daemon: &LinkWriter,
-    mut rewriter: Rewriter<impl LastUsed>,
+    mut rewriter: Rewriter,
     wanted: &Wanted,
 ) -> End {
     let mut framer = Framer::new(usize::MAX);
@@ -257,8 +257,7 @@ fn last_used(
 }
 
 /// Finds the last used session of a directory.
-trait LastUsed: FnMut(&str) -> Result<Option<String>> {}
-impl<F: FnMut(&str) -> Result<Option<String>>> LastUsed for F {}
+type LastUsed = Box<dyn FnMut(&str) -> Result<Option<String>> + Send>;
 
 /// The request that became a `session/resume`, and its session.
 #[derive(Debug, Default)]
@@ -292,7 +291,7 @@ enum First {
 }
 
 /// Changes to the editor's requests.
-struct Rewriter<F> {
+struct Rewriter {
     /// Addition to the first `initialize`: a member and its text.
     told: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
@@ -300,17 +299,17 @@ struct Rewriter<F> {
     /// Replacement of the next `session/new`.
     first: First,
     resumed: Arc<Resumed>,
-    last_used: F,
+    last_used: LastUsed,
 }
 
-impl<F: LastUsed> Rewriter<F> {
+impl Rewriter {
     fn new(
         args: &Acp,
         here: Option<String>,
         first: First,
         resumed: Arc<Resumed>,
-        last_used: F,
-    ) -> Rewriter<F> {
+        last_used: LastUsed,
+    ) -> Rewriter {
         let session = args.session.clone().map(|name| {
             let meta = NewSessionMeta { name: Some(name), reuse: true, parent: None };
             json!(meta).to_string()
@@ -374,9 +373,9 @@ impl<F: LastUsed> Rewriter<F> {
 mod tests {
     use super::*;
 
-    fn rewriter(args: &Acp, first: First) -> Rewriter<impl LastUsed + use<>> {
+    fn rewriter(args: &Acp, first: First) -> Rewriter {
         let find = |cwd: &str| Ok((cwd == "/w").then(|| "s-1".to_owned()));
-        Rewriter::new(args, Some("/here".to_owned()), first, Arc::default(), find)
+        Rewriter::new(args, Some("/here".to_owned()), first, Arc::default(), Box::new(find))
     }
 
     fn demo() -> Acp {

@@ -54,7 +54,7 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let is_running = found.turn.state != TurnState::Idle;
     let is_asked = is_running && waiting > 0 && !args.queued && ui.can_ask();
     let turn_only = args.turn || is_asked && !yes(ui, also(waiting))?;
-    watch::bind(&found, Role::Observer, &mut live, ui)?;
+    watch::bind(&found.agent, Role::Observer, &mut live, ui)?;
     // Watched first: the turn may be over at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
     let params = CancelParams { session: found.exactly(), turn_only, by: None };

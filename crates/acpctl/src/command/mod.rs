@@ -27,8 +27,6 @@ mod service;
 mod session;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "tui")]
-mod top;
 mod trace;
 mod usage;
 mod wait;
@@ -41,6 +39,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::args::Global;
 use crate::door::Door;
 use crate::error::Result;
+#[cfg(feature = "tui")]
+use crate::full_screen;
 use crate::lazy_args::LazyArgs;
 use crate::manual;
 use crate::ui::Ui;
@@ -184,7 +184,10 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
         #[cfg(feature = "tui")]
-        Command::Top => top::top(door, ui)?,
+        Command::Top => {
+            let start = full_screen::start(door, ui, "without one: `acpctl ps`")?;
+            full_screen::run(start, ui)?;
+        }
         #[cfg(feature = "tui")]
         Command::Chat(LazyArgs(args)) => return chat::chat(&args, door, ui),
         Command::Run(LazyArgs(args)) => return run::run(args, door, ui),

@@ -126,7 +126,7 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
     let mut is_bound = false;
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
         if !is_bound {
-            watch::bind(&one.watch.session, Role::Observer, live, ui)?;
+            watch::bind(&one.watch.session.agent, Role::Observer, live, ui)?;
             is_bound = true;
         }
         one.watch = Watch::begin(&one.watch.session, live, ui)?;

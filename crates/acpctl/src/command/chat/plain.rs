@@ -20,9 +20,9 @@ use std::path::Path;
 use acp_wire::acp::{AgentCapabilities, InitializeResult, NewSessionResult};
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
-    AnswerParams, AttachParams, AttachResult, CancelParams, ClientMeta, Empty, ExitCode,
-    InteractionInfo, InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role,
-    SessionInfo, SessionRef, TurnEnded, TurnState, Untrusted, method,
+    AnswerParams, AttachParams, AttachResult, CancelParams, Empty, ExitCode, InteractionInfo,
+    InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role, SessionInfo,
+    SessionRef, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_client::attachment;
 use acpd_tui::PlainAnswer;
@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::dirs::{current_dir, utf8};
-use crate::door::{Door, initialize_params, me};
+use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
@@ -39,7 +39,7 @@ use crate::permission::needs_action;
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{human, terminal};
+use crate::{human, terminal, watch};
 
 /// Width of questions where the width of the terminal is unknown.
 const WIDTH: usize = 80;
@@ -54,14 +54,7 @@ pub(super) fn plain(
     ui: &mut Ui,
 ) -> Result<ExitCode> {
     let mut live = Live::new(door.connect_lasting()?)?;
-    let meta = ClientMeta {
-        agent: Some(agent.clone()),
-        notices: true,
-        seq: true,
-        role: Some(Role::Controller),
-        ..ClientMeta::default()
-    };
-    let hello: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let hello = watch::bind(&agent.as_str().into(), Role::Controller, &mut live, ui)?;
     let can = InitializeResult::from_raw(&hello).map(|hello| hello.capabilities);
     let session = match found {
         Some(session) => session.exactly(),
