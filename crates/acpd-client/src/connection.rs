@@ -114,7 +114,7 @@ impl Connection {
     ) -> Result<R, CallError> {
         let asked = self.writer.request(method, params)?;
         loop {
-            self.reader.expect_word();
+            self.reader.expect_line();
             let LinkEvent::Line(line) = self.reader.recv()? else { continue };
             if let Ok(Message::Response { id, outcome }) = parse(&line)
                 && id == asked

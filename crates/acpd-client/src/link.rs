@@ -329,13 +329,13 @@ pub struct LinkReader {
     framer: Framer,
     block: Box<[u8]>,
     ready: VecDeque<Bytes>,
-    /// Set while a word of the daemon is due: its first one, or the answer to a call.
+    /// Set while a line of the daemon is due: its first one, or the answer to a call.
     doubt: Option<Doubt>,
     /// A silence that is reported.
     silence: Option<Silence>,
     /// When the connection was lost, until acpd knows us again.
     away: Option<Instant>,
-    /// Since when the user waits for that word or for the daemon's return.
+    /// Since when the user waits for that line or for the daemon's return.
     waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
@@ -397,7 +397,7 @@ impl LinkReader {
                         self.take_lines()?
                     }
                     Err(error) if is_timeout(&error) && self.doubt.is_some() => {
-                        self.await_word()?;
+                        self.await_line()?;
                         true
                     }
                     Err(error) if is_timeout(&error) && self.away.is_some() => {
@@ -443,8 +443,8 @@ impl LinkReader {
         read_block(stream, &mut self.block)
     }
 
-    /// The daemon has to answer a call now, or a ping.
-    pub(crate) fn expect_word(&mut self) {
+    /// From now on the daemon has to send a line, or to answer a ping.
+    pub(crate) fn expect_line(&mut self) {
         if self.away.is_none() && self.ready.is_empty() {
             self.doubt = Some(Doubt::new(QUIET));
             self.waiting = None;
@@ -490,7 +490,7 @@ impl LinkReader {
     }
 
     /// Checks that a daemon that owes a line is there, if the client waits for it.
-    fn await_word(&mut self) -> Result<(), LinkError> {
+    fn await_line(&mut self) -> Result<(), LinkError> {
         if !self.shared.lock().memory.waits() {
             return Ok(());
         }
