@@ -4,6 +4,7 @@
 mod manual;
 
 mod args;
+mod checks;
 mod command;
 mod complete;
 mod configured;
@@ -31,6 +32,7 @@ mod lookup;
 mod pager;
 mod permission;
 mod programs;
+mod prometheus;
 mod queued;
 mod render;
 mod replace;

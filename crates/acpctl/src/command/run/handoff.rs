@@ -12,9 +12,12 @@ use acpd_client::attachment::{Attachment, LIMIT};
 use clap::Args;
 use serde_json::json;
 
+use super::moved;
+use super::opening::make;
+use super::prompt::prompt;
 use super::set_up::SetUp;
+use super::target::Target;
 use super::turn::{Turn, TurnArgs};
-use super::{Target, make, moved, prompt};
 use crate::dirs::{directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};

@@ -3,7 +3,6 @@
 use acpd_api::{ExitCode, Reason, TurnEnded, TurnUsage, Untrusted};
 use serde::Serialize;
 
-use super::Target;
 use crate::error::{CommandError, Result};
 
 /// A turn that is over, for scripts.
@@ -49,7 +48,7 @@ struct Ended {
 
 impl Report {
     pub(super) fn new(
-        target: &Target,
+        (session_id, agent): (&str, &str),
         answer: Untrusted,
         stop_reason: Option<Untrusted>,
         ended: Option<TurnEnded>,
@@ -60,8 +59,8 @@ impl Report {
             Err(error) => error.code(),
         };
         Report {
-            session_id: target.session_id.as_str().into(),
-            agent: target.agent.as_str().into(),
+            session_id: session_id.into(),
+            agent: agent.into(),
             answer,
             stop_reason,
             error: done.as_ref().err().map(Failed::of),

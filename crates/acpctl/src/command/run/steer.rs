@@ -5,7 +5,9 @@ use acp_wire::str_at;
 use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, escape, method};
 use serde_json::value::RawValue;
 
-use super::{Run, Said, Target};
+use super::Run;
+use super::prompt::Said;
+use super::target::Target;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};

@@ -1,28 +1,12 @@
-//! Permission questions: an agent asks before it acts.
-//!
-//! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
-//! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
-//! command only reports the question, which stays open for another client. Forms and pages are answered by
-//! other commands, and all questions if this one runs under an agent: it prints how.
+//! A permission question on the screen, and what is typed for its answers.
 
-use std::collections::{HashSet, VecDeque};
-
-use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acp_wire::{Id, Message, Outcome, read_legible};
-use acpd_api::{
-    Empty, InteractionList, Meta, PermissionMeta, Question as Kind, QuestionAnswered, RawCall,
-    Shown, ShownUnclear, StateChanged, TurnState, Untrusted, method,
-};
-use acpd_view::{Sheet, about, person};
-use serde::Deserialize;
+use acp_wire::Id;
+use acp_wire::acp::{PermissionOption, PermissionRequest};
+use acpd_api::{PermissionMeta, RawCall, Shown, ShownUnclear, Untrusted};
+use acpd_view::{Sheet, about};
 use serde_json::value::RawValue;
 
-use crate::error::Result;
-use crate::info::question::{described, given, own_option};
-use crate::live::Live;
-use crate::terminal::KeyMode;
 use crate::text::{BOLD, Role, Text, text};
-use crate::ui::Ui;
 
 /// Columns of an answer that does not fit on the screen and has no key.
 const CUT: usize = 28;
@@ -30,32 +14,13 @@ const CUT: usize = 28;
 const CALL_ROWS: usize = 8;
 /// Before the rows that continue an answer.
 const INDENT: &str = "      ";
-/// The longest word that counts as an answer.
-const WORD: usize = 16;
-/// The key that shows all of a call.
-const VIEW: char = 'v';
-
-/// The open questions; the first one is on the screen.
-#[derive(Debug, Default)]
-pub(crate) struct Questions {
-    open: VecDeque<Question>,
-    keys: Option<KeyMode>,
-    /// Typed part of a word.
-    typed: String,
-    /// The last answer of any client in this session.
-    answered: Option<Box<QuestionAnswered>>,
-    /// The request for all open questions.
-    listed: Option<Id>,
-    /// Printed questions that are answered by other commands.
-    told: HashSet<Untrusted>,
-}
 
 #[derive(Debug)]
-struct Question {
-    id: Id,
+pub(super) struct Question {
+    pub(super) id: Id,
     /// As the daemon's notices name it.
-    name: String,
-    sheet: Sheet,
+    pub(super) name: String,
+    pub(super) sheet: Sheet,
     choices: Vec<Choice>,
     always: Option<Untrusted>,
 }
@@ -79,208 +44,8 @@ enum Typed {
     Elsewhere,
 }
 
-impl Questions {
-    /// Takes a message of the daemon: a question, its end, or that something waits for an answer. Requests for
-    /// services that acpctl does not have are refused.
-    pub(crate) fn take(
-        &mut self,
-        message: &Message<'_>,
-        session: Option<&Untrusted>,
-        live: &mut Live,
-        ui: &mut Ui,
-    ) -> Result {
-        match message {
-            Message::Notification { method, params: Some(params) } => match &**method {
-                "$/cancel_request" => self.withdraw(params, live, ui),
-                name if needs_action(name, params) => self.look(live),
-                _ => Ok(()),
-            },
-            Message::Request { id, method, params: Some(params) }
-                if method == "session/request_permission" =>
-            {
-                self.ask(id.clone(), params, live, ui)
-            }
-            Message::Request { id, method, .. } => live.refuse(id, method),
-            Message::Response { id, outcome: Outcome::Result(list) }
-                if self.listed.as_ref() == Some(id) =>
-            {
-                if let Some(session) = session {
-                    self.tell(list, session, ui);
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn look(&mut self, live: &mut Live) -> Result {
-        self.listed = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
-        Ok(())
-    }
-
-    /// Prints questions of this session that are not asked here, each once.
-    fn tell(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
-        let list: InteractionList = serde_json::from_str(list.get()).unwrap_or_default();
-        for question in list.interactions {
-            let is_ours = question.session_id.as_ref() == Some(session);
-            let is_asked_here = self.any() && matches!(question.question, Kind::Permission { .. });
-            if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
-                continue;
-            }
-            let line = text!("the agent asks: {}", described(&question));
-            ui.say(Text::styled(Role::Warning, line));
-            ui.say(text!("answer it with: acpctl answer {}", question.id));
-        }
-    }
-
-    fn ask(&mut self, id: Id, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
-        let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
-        let meta = meta(params).unwrap_or_else(|| unknown(&question, params));
-        let head = if ui.can_ask() { "allow? " } else { "waiting for permission: " };
-        self.open.push_back(Question::new(id, head, &meta, &question));
-        if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
-    }
-
-    /// Returns whether something waits for an answer.
-    pub(crate) fn any(&self) -> bool {
-        !self.open.is_empty()
-    }
-
-    /// Answers the question on the screen, if the key is one of its choices, or ends the word for one.
-    pub(crate) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
-        let key = char::from(key).to_ascii_lowercase();
-        let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
-            return Ok(());
-        };
-        let typed = match key {
-            '\n' | '\r' if !self.typed.is_empty() => question.of_word(&self.typed),
-            _ if self.typed.is_empty() => question.of_key(key),
-            _ => None,
-        };
-        if let Some(option) = typed.cloned() {
-            ui.say(Text::styled(Role::Dim, text!("  {}", label(&option))));
-            if is_lasting(&option) {
-                ui.say(own_option(&option.name.as_str().into()));
-            }
-            if let Some(question) = self.open.pop_front() {
-                live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
-            }
-            return self.show(live, ui);
-        }
-        match key {
-            VIEW if self.typed.is_empty() => {
-                let (width, _) = ui.err_size();
-                let whole = Text::lines(&question.sheet.whole(Some(width)));
-                ui.talk(&whole);
-                ui.talk(&question.prompt(ui.err_size()));
-            }
-            '\n' | '\r' if !self.typed.is_empty() => {
-                self.typed.clear();
-                ui.mutter("\n");
-                let (width, _) = ui.err_size();
-                ui.talk(&Text::lines(&question.keys(0, width)));
-            }
-            '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
-            key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
-                self.typed.push(key);
-                ui.mutter(text!("{}", key));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether the answer
-    /// will be printed then: the question is on the screen.
-    pub(crate) fn told_answer(&mut self, name: &str, params: &RawValue) -> bool {
-        if name != method::ANSWERED {
-            return false;
-        }
-        self.answered = serde_json::from_str(params.get()).ok();
-        let told = self.answered.as_ref();
-        told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
-    }
-
-    /// Takes a `$/cancel_request`: another client answered a question, or its turn is over.
-    fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Withdrawn {
-            request_id: Id,
-        }
-        let Ok(Withdrawn { request_id }) = serde_json::from_str(params.get()) else {
-            return Ok(());
-        };
-        let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
-            return Ok(());
-        };
-        let gone = self.open.remove(at);
-        if at > 0 {
-            return Ok(());
-        }
-        let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
-        let line = match self.answered.as_deref().filter(is_it) {
-            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
-            None => "  withdrawn: no answer is needed".into(),
-        };
-        ui.say(Text::styled(Role::Dim, line));
-        self.show(live, ui)
-    }
-
-    /// Gives every open question the answer that a cancelled turn asks for.
-    pub(crate) fn cancel(&mut self, live: &mut Live) -> Result {
-        self.keys = None;
-        for question in self.open.drain(..) {
-            live.answer(&question.id, &PermissionAnswer::Cancelled)?;
-        }
-        Ok(())
-    }
-
-    /// Puts the first question on the screen.
-    fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
-        self.keys = None;
-        self.typed.clear();
-        let Some(question) = self.open.front_mut() else { return Ok(()) };
-        question.fit(ui.err_size());
-        ui.stop_spinning();
-        if ui.can_ask() {
-            // Earlier input is discarded before the question is visible.
-            self.keys = Some(KeyMode::enter()?);
-            live.listen_to_keys()?;
-            ui.talk(&question.prompt(ui.err_size()));
-        } else {
-            ui.talk(&waiting(question));
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether a notification says that the session waits for an answer.
-pub(crate) fn needs_action(name: &str, params: &RawValue) -> bool {
-    let changed = || serde_json::from_str::<StateChanged>(params.get());
-    name == method::SESSION_STATE && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
-}
-
-/// Returns whether the agent means the option to hold from now on.
-fn is_lasting(option: &PermissionOption) -> bool {
-    matches!(&*option.kind, "allow_always" | "reject_always")
-}
-
-fn is_of_word(key: char) -> bool {
-    key.is_ascii_alphanumeric()
-}
-
-fn meta(params: &RawValue) -> Option<PermissionMeta> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "_meta", default)]
-        meta: Meta<Option<PermissionMeta>>,
-    }
-    read_legible::<Params>(params.get()).ok()?.meta.own
-}
-
 /// A daemon of another version sends nothing about the call, so it counts as not understood.
-fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
+pub(super) fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
     let unclear =
         ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };
     let shown = Shown {
@@ -294,7 +59,7 @@ fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMet
 }
 
 impl Question {
-    fn new(
+    pub(super) fn new(
         id: Id,
         head: &'static str,
         meta: &PermissionMeta,
@@ -306,21 +71,21 @@ impl Question {
         Question { id, name: name.clone(), sheet, choices, always: shown.always.clone() }
     }
 
-    fn of_key(&self, key: char) -> Option<&PermissionOption> {
+    pub(super) fn of_key(&self, key: char) -> Option<&PermissionOption> {
         self.choices.iter().find(|choice| choice.typed == Typed::Key(key)).map(|c| &c.option)
     }
 
-    fn of_word(&self, typed: &str) -> Option<&PermissionOption> {
+    pub(super) fn of_word(&self, typed: &str) -> Option<&PermissionOption> {
         let is_it = |choice: &&Choice| matches!(choice.typed, Typed::Word(word) if word == typed);
         self.choices.iter().find(is_it).map(|choice| &choice.option)
     }
 
-    fn takes_words(&self) -> bool {
+    pub(super) fn takes_words(&self) -> bool {
         self.choices.iter().any(|choice| matches!(choice.typed, Typed::Word(_)))
     }
 
     /// Takes the key from each answer that allows something and is too long to be shown whole on this screen.
-    fn fit(&mut self, (width, height): (usize, usize)) {
+    pub(super) fn fit(&mut self, (width, height): (usize, usize)) {
         let together: usize = self.choices.iter().map(|choice| choice.line().width() + 2).sum();
         if together <= width {
             return;
@@ -340,7 +105,7 @@ impl Question {
     }
 
     /// Returns the question as it stands on the screen, where all of it fits.
-    fn prompt(&self, (width, height): (usize, usize)) -> Text {
+    pub(super) fn prompt(&self, (width, height): (usize, usize)) -> Text {
         // The row below it is where the cursor stands.
         let keys = self.keys(usize::MAX, width).len() + 1;
         let (mut lines, hidden) = self.sheet.fitting(width, height.saturating_sub(keys));
@@ -350,7 +115,7 @@ impl Question {
 
     /// Returns the rows that show what can be typed: one if all of it fits there, else at least one for each
     /// answer. The scope of an answer for always has a row of its own.
-    fn keys(&self, hidden: usize, width: usize) -> Vec<Text> {
+    pub(super) fn keys(&self, hidden: usize, width: usize) -> Vec<Text> {
         let view = Text::of(BOLD, "[v]").and(Role::Plain, " show all of it");
         let mut lines: Vec<Text> = self.choices.iter().map(Choice::line).collect();
         if hidden > 0 {
@@ -390,7 +155,7 @@ impl Choice {
 }
 
 /// The answer in acpd's words, then in the agent's.
-fn label(option: &PermissionOption) -> Text {
+pub(super) fn label(option: &PermissionOption) -> Text {
     about::option(&option.kind, &option.name.as_str().into())
 }
 
@@ -405,7 +170,7 @@ fn hanging(line: &Text, width: usize) -> Vec<Text> {
     rows.map(|(at, row)| Text::from(if at == 0 { "  " } else { INDENT }) + row).collect()
 }
 
-fn waiting(question: &Question) -> Text {
+pub(super) fn waiting(question: &Question) -> Text {
     let names = question.choices.iter().map(|choice| label(&choice.option));
     let call = Text::lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));

@@ -1,0 +1,118 @@
+//! The prompt of the command line: words, stdin and files.
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use acpd_api::ExitCode;
+use acpd_client::attachment::{self, Attachment};
+use acpd_sys::terminal::input_is_fed;
+
+use super::Run;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::text::{Role as Look, Text, text};
+use crate::ui::Ui;
+
+/// Time after which a slow stdin is reported.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The prompt of the command line.
+pub(super) struct Said {
+    pub(super) prompt: String,
+    pub(super) attachments: Vec<Attachment>,
+}
+
+impl Said {
+    /// Reads it from these words of the command line, from stdin and from files.
+    pub(super) fn read(args: &Run, words: &[String], ui: &mut Ui) -> Result<Said> {
+        let files = args.files.iter().map(|path| Attachment::file(path));
+        let images = args.images.iter().map(|path| Attachment::image(path));
+        let sounds = args.sounds.iter().map(|path| Attachment::audio(path));
+        let attachments = files.chain(images).chain(sounds);
+        let mut attachments = attachments.collect::<std::result::Result<Vec<_>, _>>()?;
+        let (prompt, piped) = prompt(words, &args.prompt_files, !args.turn.no_stdin, ui)?;
+        attachments.extend(piped);
+        if prompt.trim().is_empty() && attachments.is_empty() {
+            let hint = match &args.prompt_files[..] {
+                [] => {
+                    "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin"
+                }
+                _ => "the file of `--prompt-file` is empty",
+            };
+            return Err(CommandError::usage("no prompt given").hint(hint));
+        }
+        Ok(Said { prompt, attachments })
+    }
+}
+
+/// Returns the text and the attachment from stdin.
+///
+/// With words or files, stdin is attached; without, or where a `-` asks for it, it is part of the prompt.
+pub(super) fn prompt(
+    words: &[String],
+    files: &[PathBuf],
+    reads_stdin: bool,
+    ui: &mut Ui,
+) -> Result<(String, Option<Attachment>)> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (words, is_asked) = match words.split_last() {
+        Some((last, words)) if last == "-" => (words, true),
+        _ => (words, false),
+    };
+    let asked = files.iter().filter(|path| is_stdin(path)).count() + usize::from(is_asked);
+    if asked > 1 {
+        return Err(CommandError::usage("stdin can be read only once").hint("use one `-`"));
+    }
+    if asked > 0 && !reads_stdin {
+        return Err(
+            CommandError::usage("`-` contradicts `--no-stdin`").hint("leave out one of them")
+        );
+    }
+    let mut parts = Vec::new();
+    for path in files {
+        let said = if is_stdin(path) { stdin(ui)? } else { attachment::prompt_file(path)? };
+        parts.push(said.trim_end().to_owned());
+    }
+    let is_all = words.is_empty() && files.is_empty() && !io::stdin().is_terminal();
+    parts.push(words.join(" "));
+    let mut piped = None;
+    if is_asked || is_all && reads_stdin {
+        parts.push(stdin(ui)?.trim_end().to_owned());
+    } else if asked == 0 && reads_stdin && input_is_fed() {
+        piped = Attachment::piped(stdin(ui)?);
+        // The stdin of a script or a loop may not be meant for the agent.
+        if let Some(piped) = &piped {
+            let size = human::bytes(piped.size());
+            let line = text!("attached stdin, {}; `acpctl run -N` ignores it", size);
+            ui.say(Text::styled(Look::Dim, line));
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    Ok((parts.join("\n\n"), piped))
+}
+
+/// Reads stdin. If that takes long, prints what the command waits for.
+fn stdin(ui: &mut Ui) -> Result<String> {
+    let (sender, read) = mpsc::channel();
+    thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || drop(sender.send(attachment::stdin())))?;
+    let read = match read.recv_timeout(PATIENCE) {
+        Err(RecvTimeoutError::Timeout) => {
+            let line = "waiting for the end of stdin; `acpctl run -N` ignores it";
+            ui.say(Text::styled(Look::Dim, line));
+            read.recv().map_err(RecvTimeoutError::from)
+        }
+        read => read,
+    };
+    let (text, is_mended) =
+        read.map_err(|_| CommandError::new(ExitCode::Error, "cannot read stdin"))??;
+    if is_mended {
+        let line = "stdin is not valid UTF-8: invalid bytes become U+FFFD";
+        ui.say(Text::styled(Look::Warning, line));
+    }
+    Ok(text)
+}

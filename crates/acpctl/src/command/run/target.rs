@@ -1,0 +1,319 @@
+//! The session that is prompted, and what its agent can take.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
+use acp_wire::{ErrorObject, locate, str_at};
+use acpd_api::{
+    ClientMeta, ExitCode, NAMESPACE, PromptMeta, RestoreLevel, SessionInfo, SessionRef, Untrusted,
+    escape,
+};
+use acpd_client::attachment::Attachment;
+use acpd_view::cut_short;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::opening::{attach, begin, existing, offer_to_install, tell_config};
+use super::prompt::Said;
+use super::report::Report;
+use super::set_up::set_up;
+use super::turn::{Ended, Turn, TurnArgs};
+use super::{Run, left_behind};
+use crate::dirs::{current_dir, utf8};
+use crate::door::initialize_params;
+use crate::error::{CommandError, Result};
+use crate::git::{self, Worktree};
+use crate::signal;
+use crate::text::{Role as Look, Text, shell_word, text};
+
+/// The session to prompt and what its agent can take.
+pub(super) struct Target {
+    pub(super) session_id: String,
+    /// The agent's name in the configuration, if it is known.
+    pub(super) profile: Option<String>,
+    pub(super) agent: String,
+    pub(super) can: AgentCapabilities,
+}
+
+impl Target {
+    pub(super) fn find(turn: &mut Turn<'_>, args: &Run, cwd: &Path) -> Result<Target> {
+        let cwd = utf8(cwd)?;
+        let found = existing(turn, args, &cwd)?;
+        Target::open(turn, args, &cwd, found)
+    }
+
+    /// Takes part in a session that was found, or begins one.
+    fn open(
+        turn: &mut Turn<'_>,
+        args: &Run,
+        cwd: &str,
+        found: Option<SessionInfo>,
+    ) -> Result<Target> {
+        let known = found.as_ref().map(|session| session.agent.raw().to_owned());
+        let agent = known.or(args.agent.clone());
+        let mut target = Target::of(turn, agent.clone(), cwd)?;
+        target.session_id = match found {
+            Some(session) => {
+                let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
+                set_up(turn, &session, &args.set_up)?;
+                session.session_id.into_raw()
+            }
+            None => {
+                let id = begin(turn, args, cwd, agent.clone())?;
+                let line = match &args.session {
+                    Some(name) => text!("new session {}", Untrusted::from(name)),
+                    None => {
+                        let shown = Untrusted::from(&id);
+                        let how = match utf8(&current_dir()?) {
+                            Ok(here) if here == cwd => "-c".into(),
+                            _ => text!("-s {}", shell_word(&shown)),
+                        };
+                        text!("session {}; continue with: acpctl run {} ...", shown, how)
+                    }
+                };
+                if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
+                    turn.ui.say(Text::styled(Look::Dim, line));
+                }
+                if agent.is_none() || turn.ui.can_ask() {
+                    tell_config(turn, agent.is_none().then_some(cwd))?;
+                }
+                id
+            }
+        };
+        Ok(target)
+    }
+
+    /// Begins a session in its own worktree, which goes again if that fails.
+    pub(super) fn in_worktree(
+        turn: &mut Turn<'_>,
+        args: &Run,
+        dir: &Path,
+        name: Option<&str>,
+    ) -> Result<Target> {
+        let worktree = Worktree::make(dir, name.or(args.session.as_deref()))?;
+        let target = worktree.inside(dir).map_err(CommandError::from).and_then(|cwd| {
+            let cwd = utf8(&cwd)?;
+            match existing(turn, args, &cwd)? {
+                Some(session) => {
+                    let text = text!("session {} exists", session.handle());
+                    Err(CommandError::usage(text)
+                        .hint("`--worktree` starts a new session; choose another name"))
+                }
+                None => Target::open(turn, args, &cwd, None),
+            }
+        });
+        let target = target.map_err(|error| match worktree.remove() {
+            Ok(()) => error,
+            Err(_) => error.hint(text!(
+                "remove its worktree: git worktree remove {}",
+                shell_word(&Untrusted::from(&worktree.path))
+            )),
+        })?;
+        let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
+        turn.ui.say(Text::styled(Look::Dim, text!("worktree {}, branch {}", path, branch)));
+        if let Some(warning) = &worktree.warning {
+            let warning = Untrusted::from(warning);
+            turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
+        }
+        if git::has_changes(dir)? {
+            let line = "uncommitted changes are not in the worktree";
+            turn.ui.say(Text::styled(Look::Dim, line));
+        }
+        Ok(target)
+    }
+
+    /// Initializes the agent, without a session yet.
+    pub(super) fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
+        let meta = ClientMeta {
+            agent: profile.clone(),
+            // The directory decides which agent that is.
+            cwd: profile.is_none().then(|| cwd.to_owned()),
+            notices: true,
+            seq: true,
+            ..ClientMeta::default()
+        };
+        if let Some(agent) = &profile {
+            offer_to_install(turn, agent)?;
+        }
+        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
+        let known = InitializeResult::from_raw(&raw)?;
+        // As people know it; what it calls itself is no name in commands.
+        let path = ["agentCapabilities", "_meta", NAMESPACE, "agent"];
+        let told = str_at(raw.get().as_bytes(), &path);
+        let name = profile.clone().or(told.map(Cow::into_owned));
+        let name = name.or(known.agent_info.map(|info| info.name));
+        let target = Target {
+            session_id: String::new(),
+            profile,
+            agent: name.unwrap_or_else(|| "the agent".to_owned()),
+            can: known.capabilities,
+        };
+        turn.screen.transcript.heed(raw);
+        Ok(target)
+    }
+
+    /// Sends the prompt and shows the turn to its end, or leaves it alone.
+    pub(super) fn prompt(
+        &self,
+        mut turn: Turn<'_>,
+        blocks: Vec<Value>,
+        how: &TurnArgs,
+        mut meta: PromptMeta,
+        name: Option<&str>,
+    ) -> Result<ExitCode> {
+        let mut params = json!({"sessionId": self.session_id, "prompt": blocks});
+        // The answer to every permission question of the turn.
+        meta.permissions = match (how.yes, how.deny) {
+            (true, _) => Some("allow".to_owned()),
+            (_, true) => Some("reject".to_owned()),
+            _ => None,
+        };
+        if meta != PromptMeta::default() {
+            params["_meta"] = json!({ NAMESPACE: meta });
+        }
+        if how.detach {
+            let session = SessionRef {
+                session: self.session_id.clone(),
+                agent: self.profile.clone(),
+                ..SessionRef::default()
+            };
+            let (session, ui) = turn.leave_behind(&session, &params)?;
+            return left_behind(&session, how.json, ui);
+        }
+        let id = Untrusted::from(&self.session_id);
+        let word = shell_word(&name.map_or(id, Untrusted::from));
+        let line =
+            text!("the turn continues in the background; come back with: acpctl attach {}", word);
+        signal::say_at_end(Some(line.clone()));
+        let ended = turn.prompt(&self.session_id, &params);
+        signal::say_at_end(None);
+        match ended {
+            Ok(Ended::Answered(answer)) => {
+                if let Some(turn_before) = repeated(&answer) {
+                    turn.ui.say(Text::styled(
+                        Look::Dim,
+                        text!(
+                            "this prompt was already executed as turn {}; see: acpctl session log {}",
+                            turn_before,
+                            word
+                        ),
+                    ));
+                }
+                let stop = answer.as_ref().ok().and_then(|result| stop_reason(result));
+                let stop = stop.map(Untrusted::from);
+                let done = match &answer {
+                    Ok(result) => Ok(end(&mut turn, result)),
+                    Err(error) => Err(CommandError::of_agent(&self.agent, error)),
+                };
+                self.print(&mut turn, stop, &done)?;
+                done
+            }
+            Ok(Ended::Left) => {
+                turn.ui.say(line);
+                Ok(ExitCode::Ok)
+            }
+            // The reader has enough, as in `acpctl run … | head`; the agent continues.
+            Err(error) if error.is_broken_pipe() => {
+                turn.ui.say(line);
+                Ok(ExitCode::OutcomeUnknown)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Prints what a script wants to know of the turn, if it does.
+    fn print(
+        &self,
+        turn: &mut Turn<'_>,
+        stop_reason: Option<Untrusted>,
+        done: &Result<ExitCode>,
+    ) -> Result {
+        let Some(answer) = turn.screen.kept() else { return Ok(()) };
+        let (answer, ended) = (Untrusted::from(answer), turn.ended.take());
+        let ids = (self.session_id.as_str(), self.agent.as_str());
+        let report = Report::new(ids, answer, stop_reason, ended, done);
+        Ok(turn.ui.json(&report)?)
+    }
+
+    pub(super) fn blocks(&self, said: &Said) -> Result<Vec<Value>> {
+        let mut blocks = Vec::new();
+        if !said.prompt.trim().is_empty() {
+            blocks.push(json!({"type": "text", "text": said.prompt}));
+        }
+        for attachment in &said.attachments {
+            let refused = match attachment {
+                Attachment::Image { .. } if !self.can.image => {
+                    Some(("images", "leave out `--image`"))
+                }
+                Attachment::Audio { .. } if !self.can.audio => {
+                    Some(("audio", "leave out `--audio`"))
+                }
+                Attachment::Blob { .. } if !self.can.embedded_context => {
+                    Some(("binary files", "write the file's path in the prompt"))
+                }
+                _ => None,
+            };
+            if let Some((what, instead)) = refused {
+                let agent = escape::one_line(&self.agent);
+                return Err(CommandError::usage(text!("{} does not accept {}", agent, what))
+                    .hint(text!("choose another agent with `--agent`, or {}", instead)));
+            }
+            blocks.extend(attachment.blocks(self.can.embedded_context));
+        }
+        Ok(blocks)
+    }
+}
+
+/// The turn whose outcome this is, if the prompt was executed before under its key.
+fn repeated(answer: &std::result::Result<Box<RawValue>, ErrorObject>) -> Option<u64> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Mark {
+        repeated: bool,
+        turn: u64,
+    }
+    let own = match answer {
+        Ok(result) => raw_at(result, &["_meta", NAMESPACE]),
+        Err(error) => raw_at(error.data.as_deref()?, &[NAMESPACE]),
+    };
+    let mark: Mark = serde_json::from_str(own?).ok()?;
+    mark.repeated.then_some(mark.turn)
+}
+
+fn raw_at<'a>(value: &'a RawValue, path: &[&str]) -> Option<&'a str> {
+    locate(value.get().as_bytes(), path).map(|at| &value.get()[at])
+}
+
+/// Prints the end of a turn and returns the exit code.
+fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
+    let stop = stop_reason(result).unwrap_or_default();
+    let note: Option<Text> = match &*stop {
+        "refusal" => Some("the agent refused".into()),
+        "max_tokens" => Some("stopped: the answer reached the length limit of the agent".into()),
+        "max_turn_requests" => {
+            Some("stopped: the turn reached the request limit of the agent".into())
+        }
+        "cancelled" => Some("cancelled".into()),
+        "end_turn" if turn.is_cancelled => Some("the turn ended before the cancel".into()),
+        "end_turn" => None,
+        "" => Some("stopped: the agent gave no reason".into()),
+        other => Some(text!("stopped: {}", Untrusted::from(other))),
+    };
+    let cut = turn.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
+    let others = cut.filter(|_| stop == "cancelled" && !turn.is_cancelled);
+    match (others.map(cut_short), note) {
+        (Some(others), _) => turn.ui.say(others),
+        (None, Some(note)) => turn.ui.say(note),
+        (None, None) => {}
+    }
+    match &*stop {
+        "refusal" => ExitCode::Refused,
+        "cancelled" => ExitCode::Cancelled,
+        // After a cancel, `&&` must not continue, even if the turn was quicker.
+        _ if turn.is_cancelled => ExitCode::Cancelled,
+        _ if turn.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
+        _ => ExitCode::Ok,
+    }
+}

@@ -1,0 +1,248 @@
+//! Permission questions: an agent asks before it acts.
+//!
+//! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
+//! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
+//! command only reports the question, which stays open for another client. Forms and pages are answered by
+//! other commands, and all questions if this one runs under an agent: it prints how.
+
+mod question;
+
+use std::collections::{HashSet, VecDeque};
+
+use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
+use acp_wire::{Id, Message, Outcome, read_legible};
+use acpd_api::{
+    Empty, InteractionList, Meta, PermissionMeta, Question as Kind, QuestionAnswered, StateChanged,
+    TurnState, Untrusted, method,
+};
+use acpd_view::person;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::info::question::{described, given, own_option};
+use crate::live::Live;
+use crate::terminal::KeyMode;
+use crate::text::{Role, Text, text};
+use crate::ui::Ui;
+use question::{Question, label, unknown, waiting};
+
+/// The longest word that counts as an answer.
+const WORD: usize = 16;
+/// The key that shows all of a call.
+const VIEW: char = 'v';
+
+/// The open questions; the first one is on the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    open: VecDeque<Question>,
+    keys: Option<KeyMode>,
+    /// Typed part of a word.
+    typed: String,
+    /// The last answer of any client in this session.
+    answered: Option<Box<QuestionAnswered>>,
+    /// The request for all open questions.
+    listed: Option<Id>,
+    /// Printed questions that are answered by other commands.
+    told: HashSet<Untrusted>,
+}
+
+impl Questions {
+    /// Takes a message of the daemon: a question, its end, or that something waits for an answer. Requests for
+    /// services that acpctl does not have are refused.
+    pub(crate) fn take(
+        &mut self,
+        message: &Message<'_>,
+        session: Option<&Untrusted>,
+        live: &mut Live,
+        ui: &mut Ui,
+    ) -> Result {
+        match message {
+            Message::Notification { method, params: Some(params) } => match &**method {
+                "$/cancel_request" => self.withdraw(params, live, ui),
+                name if needs_action(name, params) => self.look(live),
+                _ => Ok(()),
+            },
+            Message::Request { id, method, params: Some(params) }
+                if method == "session/request_permission" =>
+            {
+                self.ask(id.clone(), params, live, ui)
+            }
+            Message::Request { id, method, .. } => live.refuse(id, method),
+            Message::Response { id, outcome: Outcome::Result(list) }
+                if self.listed.as_ref() == Some(id) =>
+            {
+                if let Some(session) = session {
+                    self.tell(list, session, ui);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn look(&mut self, live: &mut Live) -> Result {
+        self.listed = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
+        Ok(())
+    }
+
+    /// Prints questions of this session that are not asked here, each once.
+    fn tell(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
+        let list: InteractionList = serde_json::from_str(list.get()).unwrap_or_default();
+        for question in list.interactions {
+            let is_ours = question.session_id.as_ref() == Some(session);
+            let is_asked_here = self.any() && matches!(question.question, Kind::Permission { .. });
+            if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
+                continue;
+            }
+            let line = text!("the agent asks: {}", described(&question));
+            ui.say(Text::styled(Role::Warning, line));
+            ui.say(text!("answer it with: acpctl answer {}", question.id));
+        }
+    }
+
+    fn ask(&mut self, id: Id, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+        let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
+        let meta = meta(params).unwrap_or_else(|| unknown(&question, params));
+        let head = if ui.can_ask() { "allow? " } else { "waiting for permission: " };
+        self.open.push_back(Question::new(id, head, &meta, &question));
+        if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
+    }
+
+    /// Returns whether something waits for an answer.
+    pub(crate) fn any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Answers the question on the screen, if the key is one of its choices, or ends the word for one.
+    pub(crate) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
+        let key = char::from(key).to_ascii_lowercase();
+        let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
+            return Ok(());
+        };
+        let typed = match key {
+            '\n' | '\r' if !self.typed.is_empty() => question.of_word(&self.typed),
+            _ if self.typed.is_empty() => question.of_key(key),
+            _ => None,
+        };
+        if let Some(option) = typed.cloned() {
+            ui.say(Text::styled(Role::Dim, text!("  {}", label(&option))));
+            if is_lasting(&option) {
+                ui.say(own_option(&option.name.as_str().into()));
+            }
+            if let Some(question) = self.open.pop_front() {
+                live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
+            }
+            return self.show(live, ui);
+        }
+        match key {
+            VIEW if self.typed.is_empty() => {
+                let (width, _) = ui.err_size();
+                let whole = Text::lines(&question.sheet.whole(Some(width)));
+                ui.talk(&whole);
+                ui.talk(&question.prompt(ui.err_size()));
+            }
+            '\n' | '\r' if !self.typed.is_empty() => {
+                self.typed.clear();
+                ui.mutter("\n");
+                let (width, _) = ui.err_size();
+                ui.talk(&Text::lines(&question.keys(0, width)));
+            }
+            '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
+            key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
+                self.typed.push(key);
+                ui.mutter(text!("{}", key));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether the answer
+    /// will be printed then: the question is on the screen.
+    pub(crate) fn told_answer(&mut self, name: &str, params: &RawValue) -> bool {
+        if name != method::ANSWERED {
+            return false;
+        }
+        self.answered = serde_json::from_str(params.get()).ok();
+        let told = self.answered.as_ref();
+        told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
+    }
+
+    /// Takes a `$/cancel_request`: another client answered a question, or its turn is over.
+    fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Withdrawn {
+            request_id: Id,
+        }
+        let Ok(Withdrawn { request_id }) = serde_json::from_str(params.get()) else {
+            return Ok(());
+        };
+        let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
+            return Ok(());
+        };
+        let gone = self.open.remove(at);
+        if at > 0 {
+            return Ok(());
+        }
+        let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
+        let line = match self.answered.as_deref().filter(is_it) {
+            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
+            None => "  withdrawn: no answer is needed".into(),
+        };
+        ui.say(Text::styled(Role::Dim, line));
+        self.show(live, ui)
+    }
+
+    /// Gives every open question the answer that a cancelled turn asks for.
+    pub(crate) fn cancel(&mut self, live: &mut Live) -> Result {
+        self.keys = None;
+        for question in self.open.drain(..) {
+            live.answer(&question.id, &PermissionAnswer::Cancelled)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the first question on the screen.
+    fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
+        self.keys = None;
+        self.typed.clear();
+        let Some(question) = self.open.front_mut() else { return Ok(()) };
+        question.fit(ui.err_size());
+        ui.stop_spinning();
+        if ui.can_ask() {
+            // Earlier input is discarded before the question is visible.
+            self.keys = Some(KeyMode::enter()?);
+            live.listen_to_keys()?;
+            ui.talk(&question.prompt(ui.err_size()));
+        } else {
+            ui.talk(&waiting(question));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a notification says that the session waits for an answer.
+pub(crate) fn needs_action(name: &str, params: &RawValue) -> bool {
+    let changed = || serde_json::from_str::<StateChanged>(params.get());
+    name == method::SESSION_STATE && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
+}
+
+/// Returns whether the agent means the option to hold from now on.
+fn is_lasting(option: &PermissionOption) -> bool {
+    matches!(&*option.kind, "allow_always" | "reject_always")
+}
+
+fn is_of_word(key: char) -> bool {
+    key.is_ascii_alphanumeric()
+}
+
+fn meta(params: &RawValue) -> Option<PermissionMeta> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta", default)]
+        meta: Meta<Option<PermissionMeta>>,
+    }
+    read_legible::<Params>(params.get()).ok()?.meta.own
+}
