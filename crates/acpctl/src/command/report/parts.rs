@@ -7,17 +7,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpd_api::redact::HIDDEN;
-use acpd_api::{AgentInfo, AgentList, Empty, Outcome, SessionInfo, Status, Untrusted, method};
+use acpd_api::{
+    AgentInfo, AgentList, Empty, Metrics, Outcome, SessionInfo, Status, Untrusted, method,
+};
 use acpd_client::{Connection, Paths};
 use acpd_sys::machine;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::log::clean;
+use crate::checks::{Finding, Health, look};
 use crate::human;
 use crate::log_file;
 use crate::programs;
+use crate::prometheus;
 use crate::service::{self, Service};
 
 /// Entries of the log.
@@ -39,12 +42,12 @@ pub(super) fn all(paths: &Paths) -> String {
     let agents = daemon.as_mut().and_then(|daemon| asked::<AgentList>(daemon, method::AGENT_LIST));
     let parts = [
         ("Versions", versions(status.as_ref())),
-        ("What `acpctl doctor` finds", doctor()),
+        ("What `acpctl doctor` finds", doctor(paths)),
         ("Configuration", configuration()),
         ("Agents", agents.as_ref().map_or_else(not_running, |list| of_agents(&list.agents))),
         ("Sessions", status.as_ref().map_or_else(not_running, |status| sessions(&status.sessions))),
         ("The end of the log", log(paths, installed.filter(|_| state.pid.is_some()))),
-        ("Metrics", status.as_ref().map_or_else(not_running, |_| metrics())),
+        ("Metrics", metrics(daemon.as_mut())),
     ];
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     let mut text = format!(
@@ -114,33 +117,15 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the output of another verb, which starts no daemon.
-fn acpctl(args: &[&str]) -> String {
-    let Ok(exe) = env::current_exe() else { return String::new() };
-    said(Command::new(exe).arg("--no-spawn").args(args))
-}
-
-fn doctor() -> String {
-    #[derive(Deserialize)]
-    struct Found {
-        findings: Vec<Finding>,
-    }
-    #[derive(Deserialize)]
-    struct Finding {
-        check: String,
-        state: String,
-        text: String,
-    }
-    let Ok(found) = serde_json::from_str::<Found>(&acpctl(&["doctor", "--json"])) else {
-        return "It could not look.".to_owned();
-    };
-    let line = |Finding { check, state, text }: &Finding| {
+fn doctor(paths: &Paths) -> String {
+    let line = |Finding { check, state, text, .. }: &Finding| {
         // These findings quote agents and files of a shell.
-        let quotes = ["agents", "login shell", "configuration"].contains(&check.as_str());
-        let text = if quotes && state != "ok" { before_quote(text) } else { text.clone() };
-        format!("{state:<8} {check:<13} {text}\n")
+        let quotes = ["agents", "login shell", "configuration"].contains(check);
+        let hides = quotes && *state != Health::Ok;
+        let text = if hides { before_quote(text.raw()) } else { text.raw().to_owned() };
+        format!("{:<8} {check:<13} {text}\n", word(state))
     };
-    block("text", &found.findings.iter().map(line).collect::<String>())
+    block("text", &look(paths).iter().map(line).collect::<String>())
 }
 
 /// acpd's own words, which come before what it quotes.
@@ -256,6 +241,7 @@ fn log(paths: &Paths, manager: Option<&Service>) -> String {
     text
 }
 
-fn metrics() -> String {
-    block("text", &acpctl(&["metrics"]))
+fn metrics(daemon: Option<&mut Connection>) -> String {
+    let found = daemon.and_then(|daemon| asked::<Metrics>(daemon, method::METRICS));
+    found.map_or_else(not_running, |found| block("text", prometheus::text(&found).as_str()))
 }
