@@ -15,7 +15,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
-use crate::service::Service;
+use crate::service::{Order, Service};
 use crate::stop::{has_shims, running_turns, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -68,9 +68,9 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
     if let Some(service) = &service {
         match turns {
-            Some(_) => service.ignore_clients()?,
+            Some(_) => service.order(Order::IgnoreClients)?,
             // The manager may be waiting to restart a failed daemon.
-            None => service.stop()?,
+            None => service.order(Order::Stop)?,
         }
     }
     // Printed before anything is started: even if that fails, the journal is another one now.
@@ -83,7 +83,10 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     });
     // Also after a failure: everything is as it was.
     let started = match service {
-        Some(service) => service.forgive().and_then(|()| service.start(turns.is_some())),
+        Some(service) => {
+            let start = if turns.is_some() { Order::Start } else { Order::Listen };
+            service.order(Order::Forgive).and_then(|()| service.order(start))
+        }
         None if turns.is_some() => Door { spawn: true }.connect().map(drop),
         None => Ok(()),
     };

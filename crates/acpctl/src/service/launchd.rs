@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use acpd_client::own_uid;
 
-use super::{Place, State, UnitFile, tell};
+use super::{Order, Place, State, UnitFile, tell};
 use crate::error::Result;
 
 const PLIST: &str = include_str!("../../../../launchd/dev.acpd.acpd.plist");
@@ -59,12 +59,23 @@ pub(super) fn start(file: &Path) -> Vec<String> {
     ["launchctl".to_owned(), "bootstrap".to_owned(), domain(), file.display().to_string()].into()
 }
 
-pub(super) fn run(words: &[String]) -> Result {
-    let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-    tell(Path::new(&words[0]), &args).map(drop)
+pub(super) fn run(order: Order, file: &Path) -> Result {
+    match order {
+        Order::Listen | Order::Start => {
+            // launchd ignores files that it knows already.
+            stop()?;
+            let words = start(file);
+            let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+            tell(Path::new(&words[0]), &args).map(drop)
+        }
+        // launchd listens for as long as it knows the service.
+        Order::Stop | Order::IgnoreClients => stop(),
+        // launchd reads the file when it starts it, and does not give up.
+        Order::Enable | Order::Forgive | Order::Disable | Order::Forget => Ok(()),
+    }
 }
 
-pub(super) fn stop() -> Result {
+fn stop() -> Result {
     // An unknown service need not be stopped.
     if !state().enabled {
         return Ok(());

@@ -43,6 +43,27 @@ pub(crate) enum Manager {
     Launchd,
 }
 
+/// Orders to the service manager.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    /// Read the files, and start the service with each login.
+    Enable,
+    /// Listen for clients, which start the daemon.
+    Listen,
+    /// Listen for clients, and start the daemon at once.
+    Start,
+    /// Forget that the daemon has failed, and try as often as at first.
+    Forgive,
+    /// Start no daemon for a client. One that runs stays, or leaves its agents to the next one.
+    IgnoreClients,
+    /// End the daemon of the service, which leaves its agents to the next one.
+    Stop,
+    /// Start nothing at login. The service brings its socket along.
+    Disable,
+    /// Forget files that are gone.
+    Forget,
+}
+
 /// State of the service in the manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
@@ -141,77 +162,28 @@ impl Service {
     pub(crate) fn steps(&self) -> Vec<String> {
         match self.manager {
             Manager::Systemd => {
-                let steps = systemd::ENABLE.iter().chain(systemd::START);
-                steps.map(|words| words.join(" ")).collect()
+                let steps = [Order::Enable, Order::Listen].map(systemd::commands);
+                steps.concat().iter().map(|words| words.join(" ")).collect()
             }
             Manager::Launchd => vec![launchd::start(&self.files[0].path).join(" ")],
         }
     }
 
-    /// Has the manager read the files, and start the service with each login.
-    pub(crate) fn enable(&self) -> Result {
+    pub(crate) fn order(&self, order: Order) -> Result {
         match self.manager {
-            Manager::Systemd => systemd::run(systemd::ENABLE),
-            // launchd reads the file when it starts it.
-            Manager::Launchd => Ok(()),
+            Manager::Systemd => systemd::run(order),
+            Manager::Launchd => launchd::run(order, &self.files[0].path),
         }
     }
 
-    /// Has the manager listen for clients, and start the daemon at once if `now`.
-    pub(crate) fn start(&self, now: bool) -> Result {
-        match self.manager {
-            Manager::Systemd => systemd::run(if now { systemd::START_NOW } else { systemd::START }),
-            Manager::Launchd => {
-                // launchd ignores files that it knows already.
-                launchd::stop()?;
-                launchd::run(&launchd::start(&self.files[0].path))
-            }
-        }
-    }
-
-    /// Has the manager forget that the daemon has failed, so that it tries as often as at first.
-    pub(crate) fn forgive(&self) -> Result {
-        match self.manager {
-            Manager::Systemd => systemd::run(systemd::FORGIVE),
-            Manager::Launchd => Ok(()),
-        }
-    }
-
-    /// From now on no connection starts the daemon. One that runs stays, or leaves its agents to the next one.
-    pub(crate) fn ignore_clients(&self) -> Result {
-        match self.manager {
-            Manager::Systemd => systemd::run(systemd::IGNORE_CLIENTS),
-            // launchd listens for as long as it knows the service.
-            Manager::Launchd => launchd::stop(),
-        }
-    }
-
-    /// Ends the daemon of the service; its agents are left to the next one.
-    pub(crate) fn stop(&self) -> Result {
-        match self.manager {
-            Manager::Systemd => systemd::run(systemd::STOP),
-            Manager::Launchd => launchd::stop(),
-        }
-    }
-
-    /// Removes the files, and has the manager forget the service. Call [`Service::stop`] first.
+    /// Removes the files, and has the manager forget the service. Give [`Order::Stop`] first.
     pub(crate) fn remove(&self) -> Result {
-        if self.manager == Manager::Systemd {
-            systemd::run(systemd::DISABLE)?;
-        }
+        self.order(Order::Disable)?;
         for file in &self.files {
             remove_file(&file.path)?;
             remove_folders(&file.path);
         }
-        self.forget()
-    }
-
-    /// Has the manager forget files that are gone.
-    pub(crate) fn forget(&self) -> Result {
-        match self.manager {
-            Manager::Systemd => systemd::run(systemd::FORGET),
-            Manager::Launchd => Ok(()),
-        }
+        self.order(Order::Forget)
     }
 
     /// The service whose manager listens for clients, and what else it knows of it.

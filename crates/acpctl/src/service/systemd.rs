@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use acpd_api::Untrusted;
 use acpd_client::own_uid;
 
-use super::{Place, State, UnitFile, base, tell};
+use super::{Order, Place, State, UnitFile, base, tell};
 use crate::error::{CommandError, Result};
 use crate::text::text;
 
@@ -18,22 +18,24 @@ const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
 const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
 const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
 
-type Steps = &'static [&'static [&'static str]];
-
-pub(super) const ENABLE: Steps = &[
-    &["systemctl", "--user", "daemon-reload"],
-    &["systemctl", "--user", "enable", "acpd.service"],
-];
-pub(super) const START: Steps = &[&["systemctl", "--user", "start", "acpd.socket"]];
-pub(super) const START_NOW: Steps =
-    &[&["systemctl", "--user", "start", "acpd.socket", "acpd.service"]];
-pub(super) const IGNORE_CLIENTS: Steps = &[&["systemctl", "--user", "stop", "acpd.socket"]];
-pub(super) const STOP: Steps = &[&["systemctl", "--user", "stop", "acpd.socket", "acpd.service"]];
-pub(super) const FORGIVE: Steps =
-    &[&["systemctl", "--user", "reset-failed", "acpd.service", "acpd.socket"]];
-/// The service brings its socket along.
-pub(super) const DISABLE: Steps = &[&["systemctl", "--user", "disable", "acpd.service"]];
-pub(super) const FORGET: Steps = &[&["systemctl", "--user", "daemon-reload"]];
+/// The commands for an order, one after another.
+pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
+    match order {
+        Order::Enable => &[
+            &["systemctl", "--user", "daemon-reload"],
+            &["systemctl", "--user", "enable", "acpd.service"],
+        ],
+        Order::Listen => &[&["systemctl", "--user", "start", "acpd.socket"]],
+        Order::Start => &[&["systemctl", "--user", "start", "acpd.socket", "acpd.service"]],
+        Order::Forgive => {
+            &[&["systemctl", "--user", "reset-failed", "acpd.service", "acpd.socket"]]
+        }
+        Order::IgnoreClients => &[&["systemctl", "--user", "stop", "acpd.socket"]],
+        Order::Stop => &[&["systemctl", "--user", "stop", "acpd.socket", "acpd.service"]],
+        Order::Disable => &[&["systemctl", "--user", "disable", "acpd.service"]],
+        Order::Forget => &[&["systemctl", "--user", "daemon-reload"]],
+    }
+}
 
 /// The units, in the folder of the user's own.
 pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
@@ -65,12 +67,8 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Runs commands until one fails.
-pub(super) fn run(steps: Steps) -> Result {
-    for words in steps {
-        systemctl(words)?;
-    }
-    Ok(())
+pub(super) fn run(order: Order) -> Result {
+    commands(order).iter().try_for_each(|words| systemctl(words).map(drop))
 }
 
 fn systemctl(words: &[&str]) -> Result<String> {

@@ -10,7 +10,7 @@ use acpd_client::{Paths, hold_starts};
 use acpd_sys::lock;
 
 use crate::error::Result;
-use crate::service::{FileState, Manager, Service, UnitFile};
+use crate::service::{FileState, Manager, Order, Service, UnitFile};
 use crate::stop::{detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
@@ -62,21 +62,21 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         file.write()?;
         ui.say(text!("{} {}", word, file.path));
     }
-    service.enable()?;
+    service.order(Order::Enable)?;
     if !works {
         // Also a start that the manager waits with: it would not come before its time.
-        service.stop()?;
+        service.order(Order::Stop)?;
     }
     if before.failed {
-        service.forgive()?;
+        service.order(Order::Forgive)?;
     }
     if status.is_some() && !is_ours {
         detach(paths, ui)?;
     }
     let now = status.is_some() || before.failed || before.pid.is_some();
-    if let Err(error) = service.start(now) {
+    if let Err(error) = service.order(if now { Order::Start } else { Order::Listen }) {
         // So that clients can start it again, as before.
-        service.stop().ok();
+        service.order(Order::Stop).ok();
         return Err(error);
     }
     drop(held);

@@ -8,7 +8,7 @@ use super::traces::{Traces, mentions};
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::service::{FileState, Service, State};
+use crate::service::{FileState, Order, Service, State};
 use crate::stop::{info, serving, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -64,7 +64,7 @@ fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result
     let state = service.state()?;
     let held = hold_starts(paths)?;
     let ran = state.running(paths)?.is_some();
-    service.stop()?;
+    service.order(Order::Stop)?;
     remove(service, ui)?;
     drop(held);
     if !ran || !door.spawn {
@@ -79,7 +79,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     // A service of a package no longer starts; its files are the package's.
     let is_known = service.is_installed() || service.known()? != State::default();
     if is_known {
-        service.ignore_clients()?;
+        service.order(Order::IgnoreClients)?;
     }
     stop(paths, false, door, ui)?;
     let held = hold_starts(paths)?;
@@ -89,7 +89,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
             .hint("close editors and screens that use it, then try again"));
     }
     if is_known {
-        service.stop()?;
+        service.order(Order::Stop)?;
     }
     // New data goes, too; and additions before their units, so that the folder gets empty.
     let traces = Traces::find(paths)?;
@@ -100,7 +100,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
         remove(service, ui)?;
     } else {
         // Without a manager no program has read the additions.
-        service.forget().ok();
+        service.order(Order::Forget).ok();
     }
     drop(held);
     for file in mentions() {
