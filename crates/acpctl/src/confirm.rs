@@ -3,7 +3,7 @@
 use acpd_api::ExitCode;
 
 use crate::error::{CommandError, Result};
-use crate::text::{Role, Text, text};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Hints for verbs that need confirmation.
@@ -41,7 +41,7 @@ pub(crate) fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
         match ask(ui, &prompt)?.as_str() {
             "y" | "Y" | "yes" => return Ok(true),
             "n" | "N" | "no" => return Ok(false),
-            _ => wrong(ui, "type `y` or `n`"),
+            _ => ui.warn("type `y` or `n`"),
         }
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn pick_or_name(
         let number = answer.parse().ok().filter(|number| (1..=count).contains(number));
         match number.map(|number| number - 1).or_else(|| named(&answer)) {
             Some(at) => return Ok(at),
-            None => wrong(ui, text!("type a number from 1 to {}", count)),
+            None => ui.warn(text!("type a number from 1 to {}", count)),
         }
     }
 }
@@ -83,11 +83,6 @@ pub(crate) fn pick_or_name(
 /// When the person has closed the terminal or typed Ctrl-D.
 pub(crate) fn ask(ui: &mut Ui, prompt: &Text) -> Result<String> {
     ui.ask(prompt)?.ok_or_else(left)
-}
-
-/// Says that what was typed cannot be used.
-pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
-    ui.say(Text::styled(Role::Warning, why));
 }
 
 fn left() -> CommandError {

@@ -104,14 +104,14 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
             Some(default) if line.is_empty() => return Ok(Some(default.clone())),
             None if line.is_empty() && !field.required => return Ok(None),
             None if line.is_empty() => {
-                confirm::wrong(ui, "this field is required");
+                ui.warn("this field is required");
                 continue;
             }
             _ => {}
         }
         match field.parse(&line) {
             Ok(value) => return Ok(Some(value)),
-            Err(why) => confirm::wrong(ui, escape::one_line(&why)),
+            Err(why) => ui.warn(escape::one_line(&why)),
         }
     }
 }

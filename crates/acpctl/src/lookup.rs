@@ -23,7 +23,7 @@ use crate::error::{CommandError, Result};
 use crate::info::session::SHORT_ID;
 use crate::last;
 use crate::live::Live;
-use crate::text::{Role, Text, shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// One session.
@@ -119,7 +119,7 @@ impl Choice {
     /// Returns the session, after printing what the user may not expect.
     pub(crate) fn told(self, ui: &mut Ui) -> SessionInfo {
         if let Some(note) = self.note {
-            ui.say(Text::styled(Role::Dim, note));
+            ui.note(note);
         }
         self.session
     }

@@ -326,6 +326,15 @@ impl Ui {
         self.talk(&(line.into() + "\n"));
     }
 
+    /// A line that is less important.
+    pub(crate) fn note(&mut self, line: impl Into<Text>) {
+        self.say(Text::styled(Role::Dim, line));
+    }
+
+    pub(crate) fn warn(&mut self, line: impl Into<Text>) {
+        self.say(Text::styled(Role::Warning, line));
+    }
+
     /// A part of a line of talk.
     pub(crate) fn mutter(&mut self, text: impl Into<Text>) {
         if !self.err_open {

@@ -16,7 +16,7 @@ use crate::live::{Event, Live};
 use crate::lookup::{Which, WhichOrLast, find_live};
 use crate::permission::{Questions, needs_action};
 use crate::screen::Screen;
-use crate::text::{Role as Look, Text, text};
+use crate::text::text;
 use crate::ui::Ui;
 use crate::watch::{End, Watch};
 
@@ -108,12 +108,11 @@ fn observe(
 /// An observer is not asked, but should know why nothing comes.
 fn tell_waiting(session: &SessionInfo, args: &Attach, ui: &mut Ui) {
     if !args.json {
-        let line = text!(
+        ui.warn(text!(
             "the agent is waiting for an answer: see `acpctl pending`, or answer here: \
              `acpctl attach --control {}`",
             session.handle()
-        );
-        ui.say(Text::styled(Look::Warning, line));
+        ));
     }
 }
 

@@ -50,8 +50,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(door.connect()?)?;
     let (of, params) = begin(args, &mut live, ui)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
-    let words = text!("tracing {}; Ctrl-C ends it", of);
-    ui.say(Text::styled(Role::Dim, words));
+    ui.note(text!("tracing {}; Ctrl-C ends it", of));
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,

@@ -1,12 +1,8 @@
 //! `acpctl usage`: what turns have used, added up.
 
-use std::collections::BTreeMap;
-
 use acpd_api::{
-    Cost, SessionInfo, SessionList, Tokens, Untrusted, UsageBy, UsageParams, UsageReport,
-    UsageTotal, method,
+    Cost, SessionInfo, SessionList, Tokens, UsageBy, UsageParams, UsageReport, UsageTotal, method,
 };
-use acpd_client::Connection;
 use clap::Args;
 
 use crate::args::{Json, words};
@@ -14,7 +10,7 @@ use crate::door::Door;
 use crate::error::Result;
 use crate::info::usage::costs;
 use crate::lookup::all;
-use crate::text::{BOLD, Cut, Role, Table, Text, text};
+use crate::text::{BOLD, Cut, Table, Text, text};
 use crate::ui::Ui;
 use crate::{human, when};
 
@@ -49,15 +45,22 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
         ui.say("no turn ended in this time");
         return Ok(());
     }
-    let names = if by == UsageBy::Session { sessions(&mut connection)? } else { BTreeMap::new() };
+    let known = match by {
+        UsageBy::Session => {
+            connection.call::<_, SessionList>(method::SESSION_LIST, &all())?.sessions
+        }
+        _ => Vec::new(),
+    };
     let home = acpd_sys::person::home().filter(|_| ui.out_width().is_some());
     let label = |total: &UsageTotal| match by {
         UsageBy::Agent => text!("{}", total.agent),
         UsageBy::Session => {
-            let key = (total.agent.clone(), total.session_id.clone());
-            names
-                .get(&key)
-                .map_or_else(|| text!("{}", total.session_id), |info| info.handle().into())
+            let is_it = |info: &&SessionInfo| {
+                (Some(&info.agent), Some(&info.session_id))
+                    == (total.agent.as_ref(), total.session_id.as_ref())
+            };
+            let found = known.iter().find(is_it);
+            found.map_or_else(|| text!("{}", total.session_id), |info| info.handle().into())
         }
         UsageBy::Workspace => {
             let dir = total.cwd.as_ref();
@@ -69,22 +72,9 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
     let count = |of: fn(&UsageTotal) -> u64| report.totals.iter().map(of).sum::<u64>();
     let (turns, untold) = (count(|total| total.turns), count(|total| total.untold));
     if untold > 0 {
-        let line = text!("{} of {} turns: no usage reported by the agent", untold, turns);
-        ui.say(Text::styled(Role::Dim, line));
+        ui.note(text!("{} of {} turns: no usage reported by the agent", untold, turns));
     }
     Ok(())
-}
-
-/// Key of a session in totals: agent and id.
-type Key = (Option<Untrusted>, Option<Untrusted>);
-
-/// The sessions that are there.
-fn sessions(connection: &mut Connection) -> Result<BTreeMap<Key, SessionInfo>> {
-    let list: SessionList = connection.call(method::SESSION_LIST, &all())?;
-    let keyed = list.sessions.into_iter();
-    Ok(keyed
-        .map(|info| ((Some(info.agent.clone()), Some(info.session_id.clone())), info))
-        .collect())
 }
 
 fn table(by: UsageBy, totals: &[UsageTotal], label: impl Fn(&UsageTotal) -> Text) -> Table {

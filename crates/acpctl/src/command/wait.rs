@@ -13,7 +13,7 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
 use crate::lookup::{Which, find_live};
-use crate::text::{Role as Look, Text, shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};
 use crate::when;
@@ -166,9 +166,11 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
         } else if one.watch.needs_action() != one.told {
             one.told = !one.told;
             if one.told {
-                let line =
-                    text!("{} is waiting for you: `acpctl pending {}`", name, shell_word(&name));
-                ui.say(Text::styled(Look::Warning, line));
+                ui.warn(text!(
+                    "{} is waiting for you: `acpctl pending {}`",
+                    name,
+                    shell_word(&name)
+                ));
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::info::question::{described, given, own_option};
 use crate::live::Live;
 use crate::terminal::KeyMode;
-use crate::text::{Role, Text, text};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 use question::{Question, label, unknown, waiting};
 
@@ -95,8 +95,7 @@ impl Questions {
             if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
                 continue;
             }
-            let line = text!("the agent asks: {}", described(&question));
-            ui.say(Text::styled(Role::Warning, line));
+            ui.warn(text!("the agent asks: {}", described(&question)));
             ui.say(text!("answer it with: acpctl answer {}", question.id));
         }
     }
@@ -126,7 +125,7 @@ impl Questions {
             _ => None,
         };
         if let Some(option) = typed.cloned() {
-            ui.say(Text::styled(Role::Dim, text!("  {}", label(&option))));
+            ui.note(text!("  {}", label(&option)));
             if is_lasting(&option) {
                 ui.say(own_option(&option.name.as_str().into()));
             }
@@ -191,7 +190,7 @@ impl Questions {
             Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
             None => "  withdrawn: no answer is needed".into(),
         };
-        ui.say(Text::styled(Role::Dim, line));
+        ui.note(line);
         self.show(live, ui)
     }
 

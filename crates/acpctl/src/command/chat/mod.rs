@@ -11,7 +11,6 @@ use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Wanted};
-use crate::text::{Role, Text};
 use crate::ui::Ui;
 use crate::{default_agent, full_screen, last, lookup};
 
@@ -90,7 +89,7 @@ fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String
         return Ok(chosen);
     }
     if let Some(note) = default_agent::note(&daemon) {
-        ui.say(Text::styled(Role::Dim, note));
+        ui.note(note);
     }
     Ok(daemon.default_agent.into_raw())
 }

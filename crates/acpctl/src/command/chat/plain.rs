@@ -271,7 +271,7 @@ impl Chat {
         let width = ui.out_width().unwrap_or(WIDTH);
         let home = acpd_sys::person::home();
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
-        ui.say(Text::styled(Look::Warning, head));
+        ui.warn(head);
         ui.talk(&Text::lines(&acpd_tui::rows(question, width)));
         let choices = acpd_tui::answers(question).into_iter().enumerate();
         let choices = choices.flat_map(|(at, choice)| {
@@ -287,8 +287,7 @@ impl Chat {
             1 => Text::new(),
             count => text!(" ({} more)", count - 1),
         };
-        let how = text!("type a number, or an empty line to leave the question open{}", more);
-        ui.say(Text::styled(Look::Dim, how));
+        ui.note(text!("type a number, or an empty line to leave the question open{}", more));
         self.told.insert(question.id.clone());
     }
 

@@ -3,7 +3,6 @@
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 use acpd_view::Sheet;
 
-use crate::confirm::wrong;
 use crate::error::{CommandError, Result};
 use crate::info::question::asked;
 use crate::text::{Text, text};
@@ -54,7 +53,7 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                     ui.talk(&text);
                 }
                 None | Some("" | "n" | "N" | "no") => return Err(super::left_open()),
-                Some(_) => wrong(ui, text!("type `{}`, or nothing to leave", yes)),
+                Some(_) => ui.warn(text!("type `{}`, or nothing to leave", yes)),
             }
         }
     }

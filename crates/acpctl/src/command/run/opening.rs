@@ -18,7 +18,7 @@ use super::set_up::{SetUp, set_up, set_up_new};
 use super::turn::Turn;
 use crate::error::{CommandError, Result};
 use crate::lookup::{Care, Named, Wanted};
-use crate::text::{Role as Look, Text, shell_word, text};
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{default_agent, human, info, install, last, lookup};
 
@@ -41,11 +41,11 @@ pub(super) fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Opt
                 Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
                 Named::New(others) => {
                     if let Some(other) = beside {
-                        turn.ui.say(Text::styled(Look::Dim, text!(
+                        turn.ui.note(text!(
                             "{} also has a session `{}` here: name the agent from now on (`-a`)",
                             other.agent,
                             escape::one_line(name)
-                        )));
+                        ));
                     }
                     tell_others(turn.ui, &others, name);
                     Ok(None)
@@ -69,7 +69,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
         others => lookup::elsewhere(others, name),
     };
     if let Some(line) = line {
-        ui.say(Text::styled(Look::Dim, line));
+        ui.note(line);
     }
 }
 
@@ -82,11 +82,11 @@ pub(super) fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Resu
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {
         let line = info::daemon::config_changed(changed, human::now());
-        turn.ui.say(Text::styled(Look::Dim, line));
+        turn.ui.note(line);
     }
     let note = default_agent::note(&status.daemon).filter(|_| default_in.is_some());
     if let Some(note) = note {
-        turn.ui.say(Text::styled(Look::Dim, note));
+        turn.ui.note(note);
     }
     Ok(())
 }
@@ -111,8 +111,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
-        let line = text!("continuing {} ({})", session.handle(), session.agent);
-        turn.ui.say(Text::styled(Look::Dim, line));
+        turn.ui.note(text!("continuing {} ({})", session.handle(), session.agent));
     }
     Ok(session)
 }

@@ -13,7 +13,7 @@ use acpd_sys::terminal::input_is_fed;
 use super::Run;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::text::{Role as Look, Text, text};
+use crate::text::text;
 use crate::ui::Ui;
 
 /// Time after which a slow stdin is reported.
@@ -86,8 +86,7 @@ pub(super) fn prompt(
         // The stdin of a script or a loop may not be meant for the agent.
         if let Some(piped) = &piped {
             let size = human::bytes(piped.size());
-            let line = text!("attached stdin, {}; `acpctl run -N` ignores it", size);
-            ui.say(Text::styled(Look::Dim, line));
+            ui.note(text!("attached stdin, {}; `acpctl run -N` ignores it", size));
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -102,8 +101,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         .spawn(move || drop(sender.send(attachment::stdin())))?;
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
-            let line = "waiting for the end of stdin; `acpctl run -N` ignores it";
-            ui.say(Text::styled(Look::Dim, line));
+            ui.note("waiting for the end of stdin; `acpctl run -N` ignores it");
             read.recv().map_err(RecvTimeoutError::from)
         }
         read => read,
@@ -111,8 +109,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
     let (text, is_mended) =
         read.map_err(|_| CommandError::new(ExitCode::Error, "cannot read stdin"))??;
     if is_mended {
-        let line = "stdin is not valid UTF-8: invalid bytes become U+FFFD";
-        ui.say(Text::styled(Look::Warning, line));
+        ui.warn("stdin is not valid UTF-8: invalid bytes become U+FFFD");
     }
     Ok(text)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::turn::Turn;
 use crate::error::{CommandError, Result};
 use crate::settings::{self, sentence};
-use crate::text::{Role, Text, shell_word, text};
+use crate::text::{Text, shell_word, text};
 
 /// Settings of a session, made before the prompt is sent.
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
         Some(mode) if settings.modes.is_some() => {
             let mut call = |method, params| turn.call(method, &params);
             let mode = settings::switch(&mut settings, &session, mode, &mut call)?;
-            tell(turn, text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
+            turn.ui.note(text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
         }
         Some(mode) => {
             let Some(option) = settings.of_category("mode") else {
@@ -112,13 +112,9 @@ fn set(
     let mut call = |method, params| turn.call(method, &params);
     let (_, changed) = settings::set(settings, session, option, value, &mut call)?;
     for option in changed {
-        tell(turn, sentence(&option));
+        turn.ui.note(sentence(&option));
     }
     Ok(())
-}
-
-fn tell(turn: &mut Turn<'_>, line: Text) {
-    turn.ui.say(Text::styled(Role::Dim, line));
 }
 
 fn nothing_to_choose(what: &'static str, settings: &Settings) -> CommandError {

@@ -26,7 +26,7 @@ use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::git::{self, Worktree};
 use crate::signal;
-use crate::text::{Role as Look, Text, shell_word, text};
+use crate::text::{Text, shell_word, text};
 
 /// The session to prompt and what its agent can take.
 pub(super) struct Target {
@@ -74,7 +74,7 @@ impl Target {
                     }
                 };
                 if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
-                    turn.ui.say(Text::styled(Look::Dim, line));
+                    turn.ui.note(line);
                 }
                 if agent.is_none() || turn.ui.can_ask() {
                     tell_config(turn, agent.is_none().then_some(cwd))?;
@@ -112,14 +112,13 @@ impl Target {
             )),
         })?;
         let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
-        turn.ui.say(Text::styled(Look::Dim, text!("worktree {}, branch {}", path, branch)));
+        turn.ui.note(text!("worktree {}, branch {}", path, branch));
         if let Some(warning) = &worktree.warning {
             let warning = Untrusted::from(warning);
             turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
         }
         if git::has_changes(dir)? {
-            let line = "uncommitted changes are not in the worktree";
-            turn.ui.say(Text::styled(Look::Dim, line));
+            turn.ui.note("uncommitted changes are not in the worktree");
         }
         Ok(target)
     }
@@ -192,13 +191,10 @@ impl Target {
         match ended {
             Ok(Ended::Answered(answer)) => {
                 if let Some(turn_before) = repeated(&answer) {
-                    turn.ui.say(Text::styled(
-                        Look::Dim,
-                        text!(
-                            "this prompt was already executed as turn {}; see: acpctl session log {}",
-                            turn_before,
-                            word
-                        ),
+                    turn.ui.note(text!(
+                        "this prompt was already executed as turn {}; see: acpctl session log {}",
+                        turn_before,
+                        word
                     ));
                 }
                 let stop = answer.as_ref().ok().and_then(|result| stop_reason(result));

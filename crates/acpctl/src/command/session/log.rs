@@ -13,7 +13,6 @@ use crate::error::{CommandError, Result};
 use crate::info::question::waits;
 use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::screen::Screen;
-use crate::text::{Role, Text};
 use crate::ui::Ui;
 use crate::when;
 
@@ -184,7 +183,7 @@ fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui)
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     for open in list.interactions {
         if open.session_id.as_ref() == Some(session) {
-            ui.say(Text::styled(Role::Warning, waits(&open)));
+            ui.warn(waits(&open));
         }
     }
     Ok(())
