@@ -16,9 +16,12 @@ use markdown::{Markdown, Part};
 /// The transcript of a session, or its end, for an agent that continues it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    pub(crate) text: String,
-    /// Number of its turns.
-    pub(crate) turns: usize,
+    head: String,
+    /// Its turns, the last ones that fit.
+    turns: VecDeque<String>,
+    size: usize,
+    /// The last plan.
+    end: String,
     /// Number of turns before them that are left out.
     pub(crate) left_out: usize,
     /// The first of its turns lacks its beginning.
@@ -32,67 +35,49 @@ impl Transcript {
         room: usize,
         connection: &mut Connection,
     ) -> Result<Transcript> {
-        let mut turns = Turns::new(info, room);
+        let head = markdown::head(info).as_str().to_owned();
+        let (turns, end) = (VecDeque::new(), String::new());
+        let mut all = Transcript { head, turns, size: 0, end, left_out: 0, is_cut: false };
+        let mut markdown = Markdown::new(&info.agent);
         read(info, 0, connection, |turn| {
-            turns.turn(&turn);
+            // No messages come before the first turn.
+            if turn.started.is_some() {
+                markdown.restart();
+                all.add(raw(markdown.turn(&turn)), room);
+            }
             Ok(())
         })?;
-        Ok(turns.end())
-    }
-}
-
-/// The last turns of a transcript.
-#[derive(Debug)]
-struct Turns<'a> {
-    info: &'a SessionInfo,
-    markdown: Markdown,
-    room: usize,
-    size: usize,
-    left_out: usize,
-    is_cut: bool,
-    texts: VecDeque<String>,
-}
-
-impl Turns<'_> {
-    fn new(info: &SessionInfo, room: usize) -> Turns<'_> {
-        let markdown = Markdown::new(&info.agent);
-        let texts = VecDeque::new();
-        Turns { info, markdown, room, size: 0, left_out: 0, is_cut: false, texts }
+        all.end = raw(markdown.end());
+        Ok(all)
     }
 
-    fn turn(&mut self, turn: &Turn) {
-        // No messages come before the first turn.
-        if turn.started.is_none() {
-            return;
-        }
-        self.markdown.restart();
-        let text = raw(self.markdown.turn(turn));
+    fn add(&mut self, text: String, room: usize) {
         self.size += text.len();
-        self.texts.push_back(text);
-        while self.size > self.room && self.texts.len() > 1 {
-            self.size -= self.texts.pop_front().map_or(0, |turn| turn.len());
+        self.turns.push_back(text);
+        while self.size > room && self.turns.len() > 1 {
+            self.size -= self.turns.pop_front().map_or(0, |turn| turn.len());
             self.left_out += 1;
             self.is_cut = false;
         }
-        if self.size > self.room
-            && let Some(turn) = self.texts.front_mut()
+        if self.size > room
+            && let Some(turn) = self.turns.front_mut()
         {
-            let start = turn.ceil_char_boundary(turn.len() - self.room);
+            let start = turn.ceil_char_boundary(turn.len() - room);
             turn.drain(..start);
             self.size = turn.len();
             self.is_cut = true;
         }
     }
 
-    fn end(mut self) -> Transcript {
-        let turns = self.texts.len();
-        let mut text = markdown::head(self.info).as_str().to_owned();
-        if self.is_cut {
-            text.push_str("\n[…]\n\n");
-        }
-        text.extend(self.texts);
-        text.push_str(&raw(self.markdown.end()));
-        Transcript { text, turns, left_out: self.left_out, is_cut: self.is_cut }
+    /// Returns the number of its turns.
+    pub(crate) fn count(&self) -> usize {
+        self.turns.len()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let cut = if self.is_cut { "\n[…]\n\n" } else { "" };
+        let turns: String = self.turns.iter().map(String::as_str).collect();
+        format!("{}{cut}{turns}{}", self.head, self.end)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find};
-use crate::text::{Role, Text, shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::transcript::Transcript;
 use crate::ui::Ui;
 
@@ -76,7 +76,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let transcript = Transcript::read(&old, room, &mut connection)?;
     drop(connection);
     check(&old, &transcript)?;
-    ui.say(Text::styled(Role::Dim, announced(&old, &transcript, &args.to)));
+    ui.note(announced(&old, &transcript, &args.to));
     let is_asked = !words.trim().is_empty();
     let old_title = old.title.as_ref().map_or_else(|| old.handle().raw(), Untrusted::raw);
     let title = if is_asked { words.clone() } else { old_title.to_owned() };
@@ -98,7 +98,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
         word
     ));
     let mut blocks = vec![said];
-    let transcript = Attachment::markdown("transcript", transcript.text);
+    let transcript = Attachment::markdown("transcript", transcript.text());
     for attachment in [Some(transcript), piped].iter().flatten() {
         blocks.extend(attachment.blocks(target.can.embedded_context));
     }
@@ -109,11 +109,11 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
 /// Checks that there is something to hand over, and not too much.
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
-    if transcript.turns == 0 {
+    if transcript.count() == 0 {
         return Err(CommandError::usage(text!("session {} is empty", name))
             .hint("start with another agent: `acpctl run -a AGENT PROMPT`"));
     }
-    if transcript.text.len() as u64 > LIMIT {
+    if transcript.text().len() as u64 > LIMIT {
         return Err(CommandError::usage(text!("the transcript of {} is bigger than 10 MiB", name))
             .hint("without `--all`, only the last turns are handed over"));
     }
@@ -122,13 +122,13 @@ fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
 
 /// The line for the user.
 fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
-    let all = transcript.turns + transcript.left_out;
+    let all = transcript.count() + transcript.left_out;
     let which = match (transcript.is_cut, transcript.left_out, all) {
         (true, _, 1) => "the end of the only turn".into(),
         (true, ..) => text!("the end of the last of {} turns", all),
         (false, 0, 1) => "the only turn".into(),
         (false, 0, _) => text!("all {} turns", all),
-        (false, ..) => text!("the last {} of {} turns", transcript.turns, all),
+        (false, ..) => text!("the last {} of {} turns", transcript.count(), all),
     };
     let to = Untrusted::from(to);
     let line = text!("handing over {} of {} ({}) to {}", which, old.handle(), old.agent, to);
