@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{CommandError, Result};
 use crate::render::sentence;
 use crate::signal::TerminalKey;
-use crate::text::{Role, Text, text};
+use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
 
@@ -47,15 +47,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 enum News {
     Event(Event),
-    Lost,
-    Back,
-    Silent(NotAnswering),
-}
-
-#[derive(Debug)]
-enum Step {
-    Event(Event),
-    Silent(NotAnswering),
+    Link(LinkEvent),
 }
 
 /// Presence of the daemon.
@@ -89,10 +81,7 @@ impl Live {
         let read = move || {
             loop {
                 let (news, is_last) = match reader.recv() {
-                    Ok(LinkEvent::Line(line)) => (News::Event(Event::Line(line)), false),
-                    Ok(LinkEvent::Reconnecting | LinkEvent::Stopped) => (News::Lost, false),
-                    Ok(LinkEvent::Resumed) => (News::Back, false),
-                    Ok(LinkEvent::Silent(silent)) => (News::Silent(silent), false),
+                    Ok(event) => (News::Link(event), false),
                     Err(error) => (News::Event(Event::Ended(error)), true),
                 };
                 // Fails only after the receiver is gone.
@@ -124,13 +113,14 @@ impl Live {
         }
         loop {
             match self.step(ui)? {
-                Step::Event(event) => return Ok(event),
-                Step::Silent(silent) => ui.say(Text::styled(Role::Dim, in_words(&silent))),
+                Ok(event) => return Ok(event),
+                Err(silent) => ui.note(in_words(&silent)),
             }
         }
     }
 
-    fn step(&mut self, ui: &mut Ui) -> Result<Step> {
+    /// Waits for the next event, or for the report that the daemon does not answer.
+    fn step(&mut self, ui: &mut Ui) -> Result<std::result::Result<Event, NotAnswering>> {
         loop {
             let news = match self.news.try_recv() {
                 Ok(news) => news,
@@ -147,10 +137,13 @@ impl Live {
                 }
             };
             match news {
-                News::Event(event) => return Ok(Step::Event(event)),
-                News::Silent(silent) => return Ok(Step::Silent(silent)),
-                News::Lost => self.presence = Presence::AwaySince(Instant::now()),
-                News::Back => {
+                News::Event(event) => return Ok(Ok(event)),
+                News::Link(LinkEvent::Line(line)) => return Ok(Ok(Event::Line(line))),
+                News::Link(LinkEvent::Silent(silent)) => return Ok(Err(silent)),
+                News::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
+                    self.presence = Presence::AwaySince(Instant::now());
+                }
+                News::Link(LinkEvent::Resumed) => {
                     if self.presence == Presence::Told {
                         note(ui, "acpd is back");
                     }
@@ -213,11 +206,8 @@ impl Live {
     ) -> Result<R> {
         let id = self.request(method, params)?;
         loop {
-            let event = match self.step(ui)? {
-                Step::Event(event) => event,
-                // No work is under way that would have to be waited for.
-                Step::Silent(silent) => return Err(LinkError::from(silent).into()),
-            };
+            // No work is under way that would have to be waited for.
+            let event = self.step(ui)?.map_err(LinkError::from)?;
             let line = match event {
                 Event::Line(line) => line,
                 Event::Ended(error) => return Err(error.into()),
@@ -289,6 +279,6 @@ pub(crate) fn in_words(silent: &NotAnswering) -> Text {
 /// A word about the connection, for people.
 fn note(ui: &mut Ui, text: impl Into<Text>) {
     if ui.talks_to_terminal() {
-        ui.say(Text::styled(Role::Dim, text));
+        ui.note(text);
     }
 }

@@ -92,12 +92,11 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes a line of the daemon. Returns whether it was news of this session.
-    pub(crate) fn hear(&mut self, message: &Message<'_>, live: &mut Live) -> Result<bool> {
+    pub(crate) fn hear(&mut self, message: &Message<'_>, live: &mut Live) -> Result {
         match message {
             Message::Notification { method, params: Some(params) } => {
                 let is_ours = session_of(params).is_some_and(|id| id == self.session.session_id);
-                if is_ours { self.notice(method, params, live) } else { Ok(false) }
+                if is_ours { self.notice(method, params, live) } else { Ok(()) }
             }
             Message::Response { id, outcome } if self.asked.as_ref() == Some(id) => {
                 self.asked = None;
@@ -115,13 +114,13 @@ impl Watch {
                         }
                     }
                 }
-                Ok(true)
+                Ok(())
             }
-            _ => Ok(false),
+            _ => Ok(()),
         }
     }
 
-    fn notice(&mut self, name: &str, params: &RawValue, live: &mut Live) -> Result<bool> {
+    fn notice(&mut self, name: &str, params: &RawValue, live: &mut Live) -> Result {
         let params = params.get();
         match name {
             method::TURN_ENDED => {
@@ -132,17 +131,16 @@ impl Watch {
             method::RESTORED => {
                 let restored = serde_json::from_str(params).ok();
                 self.restored = restored.map(|restored: Restored| restored.level);
-                return Ok(false);
+                return Ok(());
             }
             method::SESSION_REMOVED => {
                 self.is_removed = true;
-                return Ok(true);
+                return Ok(());
             }
             method::SESSION_STATE => {}
-            _ => return Ok(false),
+            _ => return Ok(()),
         }
-        self.look(live)?;
-        Ok(false)
+        self.look(live)
     }
 
     /// Returns the end of the turn that ran at first, if it has ended.

@@ -214,7 +214,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
         if daemon.is_ready() && lines.len() < BLOCK {
             continue;
         }
-        match write(&mut stdout, &lines) {
+        match stdout.write_all(&lines).and_then(|()| stdout.flush()) {
             Ok(()) if had_last => return End::Editor,
             Ok(()) => lines.clear(),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return End::Editor,
@@ -231,11 +231,6 @@ fn shown(line: &[u8]) -> Bytes {
         Ok(line) => line.into(),
         Err(_) => escape::verbatim(&String::from_utf8_lossy(line)).to_string().into(),
     }
-}
-
-fn write(stdout: &mut io::Stdout, lines: &[u8]) -> io::Result<()> {
-    stdout.write_all(lines)?;
-    stdout.flush()
 }
 
 /// The id of the last used session of a directory, of this agent or that of the directory that we are in.
