@@ -18,12 +18,11 @@ pub(crate) type Call<'a> = &'a mut dyn FnMut(&'static str, Value) -> Result<Valu
 /// When there is none; those that there are, are named.
 pub(crate) fn option<'a>(settings: &'a Settings, wanted: &str) -> Result<&'a ConfigOption> {
     let options = &settings.options;
-    let by_id = options.iter().find(|option| option.id == wanted);
-    let by_name = || options.iter().find(|option| is_name(option.name.as_ref(), wanted));
-    by_id.or_else(by_name).ok_or_else(|| {
-        let text = text!("no option `{}`", escape::one_line(wanted));
-        unknown(text, options.iter().map(|option| &option.id))
-    })
+    chosen(options.iter().collect(), |option| (&option.id, option.name.as_ref()), wanted)
+        .ok_or_else(|| {
+            let text = text!("no option `{}`", escape::one_line(wanted));
+            unknown(text, options.iter().map(|option| &option.id))
+        })
 }
 
 /// Switches a session to the mode that these words mean, and returns that.
@@ -57,7 +56,7 @@ pub(crate) fn set(
     wanted: &str,
     call: Call<'_>,
 ) -> Result<(Value, Vec<ConfigOption>)> {
-    let value = chosen(self::option(settings, option.raw())?, wanted)?;
+    let value = value(self::option(settings, option.raw())?, wanted)?;
     let value = to_raw_value(&value).map_err(std::io::Error::from)?;
     let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
     let mut result = call("session/set_config_option", json!(params))?;
@@ -71,9 +70,7 @@ pub(crate) fn set(
 /// The mode that these words mean: its id or its name.
 fn mode<'a>(modes: &'a Modes, wanted: &str) -> Result<&'a Mode> {
     let all = &modes.available_modes;
-    let by_id = all.iter().find(|mode| mode.id == wanted);
-    let by_name = || all.iter().find(|mode| is_name(mode.name.as_ref(), wanted));
-    by_id.or_else(by_name).ok_or_else(|| {
+    chosen(all.iter().collect(), |mode| (&mode.id, mode.name.as_ref()), wanted).ok_or_else(|| {
         let text = text!("no mode `{}`", escape::one_line(wanted));
         unknown(text, all.iter().map(|mode| &mode.id))
     })
@@ -83,7 +80,7 @@ fn mode<'a>(modes: &'a Modes, wanted: &str) -> Result<&'a Mode> {
 ///
 /// # Errors
 /// When there is none; those that there are, are named.
-fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
+fn value(option: &ConfigOption, wanted: &str) -> Result<Value> {
     let none = || text!("option `{}` has no value `{}`", option.id, escape::one_line(wanted));
     if option.current_value.is_boolean() {
         return match wanted {
@@ -92,9 +89,8 @@ fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
             _ => Err(unknown(none(), &["true".into(), "false".into()])),
         };
     }
-    let by_value = option.choices().find(|choice| choice.value == wanted);
-    let by_name = || option.choices().find(|choice| is_name(choice.name.as_ref(), wanted));
-    match by_value.or_else(by_name) {
+    match chosen(option.choices().collect(), |choice| (&choice.value, choice.name.as_ref()), wanted)
+    {
         Some(choice) => Ok(json!(choice.value)),
         None => Err(unknown(none(), option.choices().map(|choice| &choice.value))),
     }
@@ -105,8 +101,15 @@ pub(crate) fn sentence(option: &ConfigOption) -> Text {
     text!("{}: {}", option.name.as_ref().unwrap_or(&option.id), option.value_name())
 }
 
-fn is_name(name: Option<&Untrusted>, wanted: &str) -> bool {
-    name.is_some_and(|name| name.raw().to_lowercase() == wanted.to_lowercase())
+/// The one of these that has this id, else the one that has this name.
+fn chosen<'a, T>(
+    all: Vec<&'a T>,
+    names: impl Fn(&'a T) -> (&'a Untrusted, Option<&'a Untrusted>),
+    wanted: &str,
+) -> Option<&'a T> {
+    let has_name = |name: &Untrusted| name.raw().to_lowercase() == wanted.to_lowercase();
+    let by_id = all.iter().find(|one| *names(one).0 == *wanted).copied();
+    by_id.or_else(|| all.into_iter().find(|one| names(one).1.is_some_and(has_name)))
 }
 
 fn unknown<'a>(text: Text, known: impl IntoIterator<Item = &'a Untrusted>) -> CommandError {

@@ -19,29 +19,19 @@ pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
 /// Stops the daemon, and its agents unless they are detached.
 pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
     for _ in 0..STOPS {
-        match stop_once(paths, detach, door, ui)? {
+        let done = match stop_once(paths, detach, door, ui)? {
             // A daemon that died meanwhile has left its agents to the next one.
-            Stopped::Died if !detach && has_shims(paths) => {}
-            Stopped::Died => {
-                ui.stop_spinning();
-                ui.say("acpd stopped");
-                return Ok(());
-            }
+            Stopped::Died if !detach && has_shims(paths) => continue,
+            Stopped::Died | Stopped::Whole { cut_off: 0 } => "acpd stopped".into(),
+            Stopped::Whole { cut_off: 1 } => "acpd stopped; 1 running turn was interrupted".into(),
             Stopped::Whole { cut_off } => {
-                ui.stop_spinning();
-                ui.say(match cut_off {
-                    0 => "acpd stopped".into(),
-                    1 => "acpd stopped; 1 running turn was interrupted".into(),
-                    many => text!("acpd stopped; {} running turns were interrupted", many),
-                });
-                return Ok(());
+                text!("acpd stopped; {} running turns were interrupted", cut_off)
             }
-            Stopped::NotRunning => {
-                ui.stop_spinning();
-                ui.say("acpd is not running");
-                return Ok(());
-            }
-        }
+            Stopped::NotRunning => "acpd is not running".into(),
+        };
+        ui.stop_spinning();
+        ui.say(done);
+        return Ok(());
     }
     let text = "acpd died while stopping; its agents may still run";
     Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))

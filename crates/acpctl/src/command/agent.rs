@@ -222,7 +222,7 @@ fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &m
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));
     let line = match info.state {
         AgentState::Stopping => text!("stopping {}", info.name),
-        state => text!("{} is {}{}", info.name, info::agent::word(state), reason),
+        state => text!("{} is {}{}", info.name, info::agent::look(state).0, reason),
     };
     match info.state {
         AgentState::Failed => {

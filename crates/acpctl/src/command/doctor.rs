@@ -36,7 +36,6 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// Looks, and mends what it may.
 pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let mut findings = look(&paths);

@@ -35,7 +35,6 @@ pub(super) struct Gc {
     json: Json,
 }
 
-/// Shows what is over a limit, and deletes it.
 pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let look = GcParams { dry_run: true, ..GcParams::default() };
@@ -114,7 +113,6 @@ fn table(found: &GcResult) -> Table {
     table
 }
 
-/// The limit by which it goes.
 fn limit(session: &GcSession) -> Text {
     let key = match session.limit {
         GcLimit::MaxAge => "max_age",

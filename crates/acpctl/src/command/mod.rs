@@ -207,7 +207,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,
         Command::Usage(LazyArgs(args)) => usage::usage(&args, door, ui)?,
         Command::Session(LazyArgs(Session::Command(command))) => {
-            return session::session(command, door, ui);
+            session::session(command, door, ui)?;
         }
         Command::Session(LazyArgs(Session::Handoff(args))) => return run::handoff(&args, door, ui),
         Command::Agent(LazyArgs(command)) => agent::agent(command, door, ui)?,

@@ -58,7 +58,6 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     ui.show(args.json.json, &status, overview)
 }
 
-/// Shows it again and again, as it changes.
 fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
         return Err(CommandError::usage("`--watch` needs a terminal")

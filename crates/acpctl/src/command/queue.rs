@@ -86,7 +86,6 @@ const STEPS: [(&str, &str); 3] =
 /// Name for notices to other clients.
 const BY: &str = "acpctl queue";
 
-/// Shows, changes, moves or takes back what waits.
 pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
     match args.command {
         Some(QueueCommand::Rm { which, numbers }) => {

@@ -108,7 +108,6 @@ fn show(params: &RawValue, json: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// A line of the trace.
 fn line(traced: &Traced) -> Text {
     let arrow = match traced.direction {
         Direction::ToAgent | Direction::ToClient => "->",
@@ -118,17 +117,12 @@ fn line(traced: &Traced) -> Text {
         (_, Some(client)) => text!("client {}", client),
         (agent, None) => text!("{}", agent),
     };
-    let kind: &'static str = match traced.kind {
-        LineKind::Request => "request",
-        LineKind::Notification => "notice",
-        LineKind::Response => "answer",
-        LineKind::Error => "error",
-        LineKind::Unreadable => "unreadable",
-    };
-    let style = match traced.kind {
-        LineKind::Error | LineKind::Unreadable => Role::Bad,
-        LineKind::Request => Role::Name,
-        LineKind::Notification | LineKind::Response => Role::Dim,
+    let (kind, style) = match traced.kind {
+        LineKind::Request => ("request", Role::Name),
+        LineKind::Notification => ("notice", Role::Dim),
+        LineKind::Response => ("answer", Role::Dim),
+        LineKind::Error => ("error", Role::Bad),
+        LineKind::Unreadable => ("unreadable", Role::Bad),
     };
     let mut line = text!(
         "{} {} {} {}",

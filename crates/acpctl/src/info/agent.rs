@@ -9,7 +9,6 @@ use crate::text::{BOLD, Cut, Role, Table, Text, key_values, shell_word, text};
 /// Columns of a reason in the table: it may hold a whole `PATH`.
 const REASON: usize = 60;
 
-/// Agents as a table.
 pub(crate) fn table<'a>(
     agents: impl IntoIterator<Item = &'a AgentInfo>,
     now: u64,
@@ -41,10 +40,15 @@ pub(crate) fn table<'a>(
 fn state_cell(agent: &AgentInfo) -> Text {
     match agent.state {
         AgentState::Stopped | AgentState::NeedsAuth if agent.auth.state.wants_login() => {
-            Text::styled(Role::Warning, login::word(agent.auth.state))
+            Text::styled(Role::Warning, login::look(agent.auth.state).0)
         }
-        state => Text::styled(style(state), word(state)),
+        state => styled(state),
     }
+}
+
+fn styled(state: AgentState) -> Text {
+    let (word, style) = look(state);
+    Text::styled(style, word)
 }
 
 /// Why it is in its state; where a login is all that is missing, the way to it. An agent that was
@@ -57,9 +61,8 @@ fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
     }
 }
 
-/// All of an agent.
 pub(crate) fn card(agent: &AgentInfo) -> Text {
-    let state = Text::styled(style(agent.state), word(agent.state));
+    let state = styled(agent.state);
     let started = ("command", Text::join(agent.command.iter().map(Text::from), " "));
     let reached = agent.address.as_ref().map(|address| ("address", Text::from(address)));
     let mut rows = vec![
@@ -133,26 +136,16 @@ fn mcp_line(server: &McpInfo) -> Text {
     text!("{} ({}){}{}", server.name, server.kind.word(), place, left_out)
 }
 
-/// The state for people.
-pub(crate) fn word(state: AgentState) -> &'static str {
+/// The word and the style of a state.
+pub(crate) fn look(state: AgentState) -> (&'static str, Role) {
     match state {
-        AgentState::Stopped => "stopped",
-        AgentState::Starting => "starting",
-        AgentState::Initializing => "initializing",
-        AgentState::NeedsAuth => "needs login",
-        AgentState::Ready => "ready",
-        AgentState::Stopping => "stopping",
-        AgentState::Backoff => "backoff",
-        AgentState::Failed => "failed",
-    }
-}
-
-fn style(state: AgentState) -> Role {
-    match state {
-        AgentState::Stopped => Role::Dim,
-        AgentState::Ready => Role::Good,
-        AgentState::Starting | AgentState::Initializing | AgentState::Stopping => Role::Name,
-        AgentState::NeedsAuth | AgentState::Backoff => Role::Warning,
-        AgentState::Failed => Role::Bad,
+        AgentState::Stopped => ("stopped", Role::Dim),
+        AgentState::Starting => ("starting", Role::Name),
+        AgentState::Initializing => ("initializing", Role::Name),
+        AgentState::NeedsAuth => ("needs login", Role::Warning),
+        AgentState::Ready => ("ready", Role::Good),
+        AgentState::Stopping => ("stopping", Role::Name),
+        AgentState::Backoff => ("backoff", Role::Warning),
+        AgentState::Failed => ("failed", Role::Bad),
     }
 }

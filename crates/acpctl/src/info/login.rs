@@ -5,13 +5,13 @@ use acpd_api::{AgentInfo, AuthInfo, AuthSource, AuthState};
 use crate::human;
 use crate::text::{BOLD, Role, Table, Text, text};
 
-/// Logins as a table.
 pub(crate) fn table(agents: &[AgentInfo], now: u64, width: Option<usize>) -> Text {
     let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"]);
     for AgentInfo { name, auth, .. } in agents {
+        let (word, style) = look(auth.state);
         table.row([
             Text::styled(BOLD, name),
-            Text::styled(style(auth.state), word(auth.state)),
+            Text::styled(style, word),
             human::ago(auth.since, now),
             auth.source.as_ref().map(known_from).unwrap_or_default(),
             text!("{}", auth.hint),
@@ -20,22 +20,14 @@ pub(crate) fn table(agents: &[AgentInfo], now: u64, width: Option<usize>) -> Tex
     table.render(width)
 }
 
-/// The state for people.
-pub(crate) fn word(state: AuthState) -> &'static str {
+/// The word and the style of a state.
+pub(crate) fn look(state: AuthState) -> (&'static str, Role) {
     match state {
-        AuthState::Unknown => "unknown",
-        AuthState::NotRequired => "not needed",
-        AuthState::Authenticated => "logged in",
-        AuthState::NeedsLogin => "needs login",
-        AuthState::Expired => "login expired",
-    }
-}
-
-fn style(state: AuthState) -> Role {
-    match state {
-        AuthState::Unknown | AuthState::NotRequired => Role::Dim,
-        AuthState::Authenticated => Role::Good,
-        AuthState::NeedsLogin | AuthState::Expired => Role::Warning,
+        AuthState::Unknown => ("unknown", Role::Dim),
+        AuthState::NotRequired => ("not needed", Role::Dim),
+        AuthState::Authenticated => ("logged in", Role::Good),
+        AuthState::NeedsLogin => ("needs login", Role::Warning),
+        AuthState::Expired => ("login expired", Role::Warning),
     }
 }
 
@@ -58,5 +50,5 @@ pub(crate) fn sentence(auth: &AuthInfo) -> Text {
         since => text!(" since {}", human::clock(since)),
     };
     let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
-    text!("{}{}{}", word(auth.state), since, from)
+    text!("{}{}{}", look(auth.state).0, since, from)
 }

@@ -39,7 +39,6 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
     lines
 }
 
-/// Open questions as a table.
 pub(crate) fn table(open: &[InteractionInfo], now: u64, width: Option<usize>) -> Text {
     let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
     for open in open {

@@ -122,7 +122,6 @@ fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
     short.unwrap_or(id).into()
 }
 
-/// All of a session.
 pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
     let mut state = Text::styled(state_style(session.state), word(session));
     let reason = session.reason.as_ref().filter(|reason| **reason != word(session));

@@ -44,7 +44,6 @@ pub(super) struct Report {
 const DOING: &str = "writing a report";
 const HINT: &str = "add `--yes`; `--output -` prints it";
 
-/// Makes the report, shows it, and writes it.
 pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if !to_stdout && !args.yes {

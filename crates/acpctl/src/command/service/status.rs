@@ -68,7 +68,6 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
     Err(not_installed())
 }
 
-/// There is no service to speak of.
 pub(super) fn not_installed() -> CommandError {
     CommandError::new(ExitCode::NotFound, "acpd is not installed as a service")
         .hint("install it: `acpctl service install`; `--dry-run` shows the files")

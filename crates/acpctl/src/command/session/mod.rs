@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
-    NewSessionMeta, RenameParams, ReseedParams, SessionInfo, SessionList, SessionListParams,
-    SessionRef, TitleParams, method,
+    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, MoveParams, NAMESPACE, NewSessionMeta,
+    RenameParams, ReseedParams, SessionInfo, SessionList, SessionListParams, SessionRef,
+    TitleParams, method,
 };
 use clap::{Subcommand, ValueHint};
 use serde::Serialize;
@@ -181,8 +181,8 @@ pub(super) enum SessionCommand {
     Undo(undo::Undo),
 }
 
-pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let done = match command {
+pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result {
+    match command {
         SessionCommand::Ls { agent, cwd, archived, all, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
             let archived = match (archived, all) {
@@ -247,8 +247,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Rm(args) => rm::rm(&args, door, ui),
         SessionCommand::Undo(args) => undo::undo(args, door, ui),
-    };
-    done.map(|()| ExitCode::Ok)
+    }
 }
 
 fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Result {

@@ -77,7 +77,6 @@ impl Plan {
     }
 }
 
-/// Deletes the sessions that are named or match.
 pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
     let glob = args
         .glob

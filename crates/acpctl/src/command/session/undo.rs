@@ -30,7 +30,6 @@ pub(in crate::command) struct Undo {
     since: Option<u64>,
 }
 
-/// Restores deleted sessions, one or all of them.
 pub(super) fn undo(args: Undo, door: Door, ui: &mut Ui) -> Result {
     let Undo { session, agent, all, since } = args;
     let params = UndoParams { session, agent, since };

@@ -45,7 +45,6 @@ pub(in crate::command) struct WorktreeArgs {
     json: Json,
 }
 
-/// Lists all, or shows one, merges it back or removes it.
 pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let Some(session) = args.session.clone() else { return list(args, door, ui) };
     let changes = args.merge || args.remove;
