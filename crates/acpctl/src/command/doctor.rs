@@ -88,3 +88,47 @@ fn card(report: &Report) -> Text {
     };
     report.findings.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            findings: vec![
+                Finding::ok("program", "`/usr/bin/acpd` can start"),
+                Finding::warning("configuration", "it has changed and is not reloaded yet")
+                    .command("acpctl daemon reload"),
+                Finding::problem("agents", "a\u{1b}b does not run:\n  why").fix("mend it"),
+            ],
+        }
+    }
+
+    #[test]
+    fn its_json_looks_like_this() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&report()).unwrap(), @r#"
+        {
+          "findings": [
+            {
+              "check": "program",
+              "state": "ok",
+              "text": "`/usr/bin/acpd` can start"
+            },
+            {
+              "check": "configuration",
+              "state": "warning",
+              "text": "it has changed and is not reloaded yet",
+              "fix": "acpctl daemon reload",
+              "harmless": true
+            },
+            {
+              "check": "agents",
+              "state": "problem",
+              "text": "a\u001bb does not run:\n  why",
+              "fix": "mend it"
+            }
+          ]
+        }
+        "#);
+    }
+}

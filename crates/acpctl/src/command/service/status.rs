@@ -127,3 +127,51 @@ fn card(found: &ServiceInfo) -> Text {
     }));
     key_values(&rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> ServiceInfo {
+        let file = |path: &str, state| File { path: path.into(), state };
+        ServiceInfo {
+            manager: Manager::Systemd,
+            program: "/usr/bin/acpd".into(),
+            files: vec![
+                file("/home/me/.config/systemd/user/acpd.service", FileState::Other),
+                file("/home/me/.config/systemd/user/acpd.socket", FileState::Current),
+            ],
+            enabled: true,
+            listens: true,
+            pid: Some(7),
+            serving: Some(7),
+            failed: false,
+            lingers: Some(false),
+        }
+    }
+
+    #[test]
+    fn its_json_looks_like_this() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&found()).unwrap(), @r#"
+        {
+          "manager": "systemd",
+          "program": "/usr/bin/acpd",
+          "files": [
+            {
+              "path": "/home/me/.config/systemd/user/acpd.service",
+              "state": "other"
+            },
+            {
+              "path": "/home/me/.config/systemd/user/acpd.socket",
+              "state": "current"
+            }
+          ],
+          "enabled": true,
+          "listens": true,
+          "pid": 7,
+          "serving": 7,
+          "lingers": false
+        }
+        "#);
+    }
+}
