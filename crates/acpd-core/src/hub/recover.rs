@@ -52,7 +52,7 @@ use crate::watch::Watch;
 
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
-    /// ([`Effect::Adopt`]). [`Hub::seal`] completes the batch.
+    /// ([`Effect::Adopt`](crate::Effect::Adopt)). [`Hub::seal`] completes the batch.
     pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         out.records.push(Record::Boot { boot });
