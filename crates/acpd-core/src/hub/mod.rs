@@ -28,7 +28,7 @@ macro_rules! step {
 
 mod clients;
 mod hook;
-mod metrics;
+mod names;
 mod process;
 mod questions;
 mod recover;
@@ -38,6 +38,7 @@ mod route;
 mod services;
 mod session;
 mod shutdown;
+mod status;
 mod trace;
 mod unwritten;
 mod watch;

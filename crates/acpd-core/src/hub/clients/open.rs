@@ -4,20 +4,25 @@
 use std::collections::BTreeSet;
 
 use acp_wire::acp::SessionParams;
-use acpd_api::{LoadMeta, NAMESPACE, Reason, Role};
+use acpd_api::{LoadMeta, NewSessionMeta, Reason, Role};
+use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::clients::{Asked, Served};
+use crate::clients::{Asked, Naming, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
+use crate::hub::names::NameClash;
+use crate::hub::session::fanout::told_as_ignored;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle, SessionValues, ToClient};
-use crate::params::{bounded, own_meta};
-use crate::process::slot::Asker;
+use crate::input::{Batch, ReadStyle};
+use crate::params::{bounded, own_meta, session_cwd, valid_name};
+use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::ClosedBy;
 use crate::record::Dormant;
+use crate::requests::purpose::{Directory, NewSession};
 use crate::session::State;
+use crate::session::kin::{unrelated, with_parent};
 
 impl Hub {
     pub(crate) fn name_is_taken(
@@ -77,29 +82,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Attaches a client and answers its `session/load` or `session/resume`.
-    pub(crate) fn show_session(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        after: u64,
-        style: ReadStyle,
-        ignored: &[String],
-        out: &mut Batch,
-    ) {
-        let extra = if ignored.is_empty() { String::new() } else { told_as_ignored(ignored) };
-        if style == ReadStyle::History {
-            self.attach(to.client, key, Role::Controller, Some(after), style, out);
-            self.send_values(to, key, extra, out);
-        } else {
-            // As for a name that is taken.
-            self.tell_cursor(to.client, key, out);
-            self.send_values(to, key, extra, out);
-            self.attach(to.client, key, Role::Controller, None, style, out);
-            self.remind_of_commands(to.client, key, out);
-        }
-    }
-
     /// A client opened a session: prepare it for the next prompt, unless it is only read.
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
@@ -115,24 +97,6 @@ impl Hub {
         } else {
             self.session_mut(key).eager = false;
         }
-    }
-
-    fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String, out: &mut Batch) {
-        if !self.close_request(to) {
-            return;
-        }
-        let Some(client) = self.clients.get(&to.client) else { return };
-        let effect = Effect::Client(
-            to.client,
-            ToClient::Values(SessionValues {
-                id: to.id.clone(),
-                session: key,
-                mode: self.sessions[&key].row.mode.clone(),
-                extra,
-                boolean_options: client.capabilities.boolean_options,
-            }),
-        );
-        self.sessions.send_behind(to.client, Some(key), effect, out);
     }
 
     /// How many other clients use a session: they control it, or are away and wait for a prompt.
@@ -175,9 +139,70 @@ impl Hub {
         self.delete_for_person(key, false, out);
         Ok(())
     }
-}
 
-/// The member of an answer that names the MCP servers which a session was not given.
-fn told_as_ignored(names: &[String]) -> String {
-    format!("\"_meta\":{}", json!({ NAMESPACE: { "ignoredMcpServers": names } }))
+    pub(crate) fn new_session(
+        &mut self,
+        to: Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let params = SessionParams::from_raw(raw);
+        let cwd = session_cwd(raw, &params)?;
+        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        if let Some(name) = &meta.name {
+            valid_name(name)?;
+            match self.name_clash(profile, &cwd, name, None) {
+                Some(NameClash::Session(key)) => {
+                    return self.name_is_taken(&to, key, meta.reuse, raw, out);
+                }
+                Some(NameClash::BeingMade) => {
+                    let params = raw.to_owned();
+                    let (profile, name) = (profile.to_owned(), name.clone());
+                    self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
+                    return Ok(());
+                }
+                None | Some(NameClash::OtherAgent(_)) => {}
+            }
+        }
+        let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
+        if let Some(number) = meta.parent {
+            let what = "begin sessions for a session of another agent";
+            let parent = self.sessions.by_number(number)?;
+            self.must_be_its_own(to.client, parent, what)?;
+            params = with_parent(&params, &self.parent_for(parent)?);
+        }
+        let (notices, directory) = (Vec::new(), Directory::Unknown);
+        let new = NewSession {
+            to: to.clone(),
+            name: meta.name,
+            cwd,
+            params,
+            notices,
+            directory,
+            fork: None,
+        };
+        let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
+        let slot = self.slot_for_new(profile, offer.as_deref(), out);
+        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
+        self.remove_unused_slot(slot);
+        asked
+    }
+
+    /// Requests for a name whose session was being made go on when it is clear what became of it.
+    pub(crate) fn settle_names(&mut self, out: &mut Batch) {
+        let mut from = 0;
+        while let Some(wait) = self.clients.naming().get(from) {
+            if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
+                from += 1;
+                continue;
+            }
+            let Naming { to, profile, params, .. } = self.clients.take_naming(from);
+            if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
+                self.refuse(&to, &fault, out);
+            }
+        }
+    }
 }

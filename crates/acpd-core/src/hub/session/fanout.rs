@@ -12,12 +12,18 @@
 //! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
 //! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
 
-use acpd_api::Role;
+use acpd_api::{NAMESPACE, Role};
+use serde_json::json;
 
 use crate::hub::Hub;
-use crate::ids::{ClientId, Seq, SessionKey};
-use crate::input::{Batch, Effect, Read, ReadStyle, ToClient, View};
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::input::{Batch, Effect, Read, ReadStyle, SessionValues, ToClient, View};
 use crate::views::attachment::{Attachment, Cursor};
+
+/// The member of an answer that names the MCP servers which a session was not given.
+pub(crate) fn told_as_ignored(names: &[String]) -> String {
+    format!("\"_meta\":{}", json!({ NAMESPACE: { "ignoredMcpServers": names } }))
+}
 
 impl Hub {
     /// Attaches a client that has everything up to `after`; `None` = only what comes.
@@ -252,5 +258,52 @@ impl Hub {
     fn client_sessions(&self, client: ClientId) -> Vec<SessionKey> {
         let sessions = self.clients.get(&client).map(|client| &client.sessions);
         sessions.map(|keys| keys.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Attaches a client and answers its `session/load` or `session/resume`.
+    pub(crate) fn show_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        after: u64,
+        style: ReadStyle,
+        ignored: &[String],
+        out: &mut Batch,
+    ) {
+        let extra = if ignored.is_empty() { String::new() } else { told_as_ignored(ignored) };
+        if style == ReadStyle::History {
+            self.attach(to.client, key, Role::Controller, Some(after), style, out);
+            self.send_values(to, key, extra, out);
+        } else {
+            // As for a name that is taken.
+            self.tell_cursor(to.client, key, out);
+            self.send_values(to, key, extra, out);
+            self.attach(to.client, key, Role::Controller, None, style, out);
+            self.remind_of_commands(to.client, key, out);
+        }
+    }
+
+    pub(crate) fn send_values(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        extra: String,
+        out: &mut Batch,
+    ) {
+        if !self.close_request(to) {
+            return;
+        }
+        let Some(client) = self.clients.get(&to.client) else { return };
+        let effect = Effect::Client(
+            to.client,
+            ToClient::Values(SessionValues {
+                id: to.id.clone(),
+                session: key,
+                mode: self.sessions[&key].row.mode.clone(),
+                extra,
+                boolean_options: client.capabilities.boolean_options,
+            }),
+        );
+        self.sessions.send_behind(to.client, Some(key), effect, out);
     }
 }

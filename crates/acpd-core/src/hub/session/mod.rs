@@ -18,7 +18,7 @@ pub(crate) mod limit;
 pub(crate) mod line;
 pub(crate) mod lost_host;
 pub(crate) mod made;
-pub(crate) mod naming;
+pub(crate) mod methods;
 pub(crate) mod prompt;
 pub(crate) mod prompt_keys;
 pub(crate) mod queue;

@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped};
 use acpd_api::{ClientName, Reason, SessionGone, SessionInfo, method};
+use serde_json::json;
 
 use crate::cx::Cx;
 use crate::fault::Fault;
@@ -30,6 +31,7 @@ use crate::input::{Batch, Effect};
 use crate::mcp::client_servers::CallEnd;
 use crate::mcp::server_list::lent;
 use crate::record::{Dormant, Record};
+use crate::requests::purpose::Purpose;
 use crate::session::turn::Cancel;
 use crate::session::{Session, State};
 use crate::timers::Timer;
@@ -220,6 +222,47 @@ impl Hub {
                 self.timers.set(Timer::Sleep(key), self.now.after(timeout));
             }
         }
+    }
+
+    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
+    pub(crate) fn close_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let live = matches!(self.session(key).state, State::Live);
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.take_back_steers(key, out);
+        self.cancel_running(key, Cancel::because("the session was closed"), None, out);
+        self.abandon_turn(key, &closed, out);
+        self.give_up_restore(key, out);
+        self.cancel_questions(self.questions.of_session(key), out);
+        self.fail_queue(key, &closed, out);
+        if live {
+            self.farewell(key, "session/close", out);
+        }
+        if live || restoring || self.session(key).row.rest == Dormant::Parked {
+            self.timers.clear(crate::timers::Timer::Restore(key));
+            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
+        }
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// Deletes a session, also the agent's copy if the process that holds it can.
+    pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
+        let farewell = if can_delete { "session/delete" } else { "session/close" };
+        self.forget_session(key, farewell, out);
+    }
+
+    /// Tells the agent that a session is over, if it wants to know.
+    pub(crate) fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        let capabilities = &self.processes.known(&session.row.agent).capabilities;
+        let offered =
+            if name == "session/delete" { capabilities.delete } else { capabilities.close };
+        let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
+        let ask = self.ask(host, Purpose::Farewell, out);
+        let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
+        self.processes.write(slot, line, out);
     }
 }
 

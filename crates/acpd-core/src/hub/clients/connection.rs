@@ -15,26 +15,168 @@
 //!
 //! Architecture invariant: a request that is kept, open or answered is never carried out again.
 
-use acp_wire::{Id, build};
-use acpd_api::{Answered, ClientToken, Reason, Resume, SessionGone, method};
+use std::collections::BTreeSet;
+
+use acp_wire::acp::ClientInitialize;
+use acp_wire::{Id, build, code, remove_member, set_member};
+use acpd_api::{Answered, ClientMeta, ClientToken, NAMESPACE, Reason, Resume, SessionGone, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::name::name_in;
 use crate::clients::resumable::{Reply, ids};
+use crate::clients::{Asked, Served};
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle, ToClient};
+use crate::input::{Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_servers::CallEnd;
+use crate::offer::offer;
+use crate::params::own_meta;
+use crate::process::slot::{WaitFor, Waiting};
+use crate::profile::Profile;
 use crate::record::Record;
 use crate::session::Session;
 use crate::timers::Timer;
 use crate::views::without_boolean_options;
 
 impl Hub {
+    pub(crate) fn initialize(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
+        if self.is_initialized(to.client) {
+            return Err(Fault::invalid("this connection is initialized already")
+                .with_code(code::INVALID_REQUEST)
+                .hint("open another connection"));
+        }
+        let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let asked =
+            ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+        if asked.protocol_version == 0 {
+            return Err(Fault::version(asked.protocol_version));
+        }
+        let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        let profile =
+            meta.agent.unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
+        if !self.config.agents.contains_key(&profile) {
+            return Err(self.unknown_agent(&profile));
+        }
+        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let (fingerprint, offer) =
+            (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
+        let client = to.client;
+        if let Some(client) = self.clients.get_mut(to.client) {
+            client.view = View {
+                seq: meta.seq,
+                notices: meta.notices,
+                boolean_options: asked.capabilities.boolean_options,
+                notice_updates: asked.capabilities.notices,
+                compaction: asked.capabilities.compaction,
+                plan: asked.capabilities.plan,
+                subagents: asked.capabilities.subagents,
+                max_line: meta.max_line.unwrap_or(0),
+                editor: 0,
+            };
+            client.capabilities = asked.capabilities;
+            client.offer.clone_from(&offer);
+            client.profile = Some(profile.clone());
+            client.role = meta.role.unwrap_or_default();
+            client.name = name_in(asked.client_info.as_ref(), meta.place);
+            client.under_agent |= meta.tool;
+        }
+        if let Some(named) = meta.client {
+            self.name_client(client, named, out)?;
+        }
+        self.number_client(client);
+        let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
+        let known = self.processes.known(&profile);
+        // Members that exist because of an offer are hidden from clients without it.
+        let is_for_it = offer.is_none() || known.row.client_meta == offer;
+        let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
+        if known.row.initialize.is_some() && is_current {
+            self.send_initialized(to, &profile, out);
+            return Ok(());
+        }
+        let slot = self.slot_for_offer(&profile, offer.as_deref(), out);
+        let what = WaitFor::Initialize;
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        self.remove_unused_slot(slot);
+        if asked.is_err() && self.initialize_from_memory(to, &profile, out) {
+            return Ok(());
+        }
+        asked
+    }
+
+    /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
+    /// another one is better than no connection. Whether it is told that.
+    pub(crate) fn initialize_from_memory(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(config) = self.config.agents.get(profile) else { return false };
+        let fingerprint = config.fingerprint.clone();
+        let row = &self.processes.known(profile).row;
+        let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
+        if !is_known || !self.clients.contains_key(&to.client) {
+            return false;
+        }
+        self.send_initialized(to, profile, out);
+        true
+    }
+
+    /// Returns whether its `initialize` was answered, or waits for the agent. A failed one may be
+    /// repeated.
+    fn is_initialized(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|client| client.initialized)
+            || self.processes.is_initializing(client)
+    }
+
+    /// The agent's own result, with what acpd adds to every agent.
+    pub(crate) fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
+        let Some(mut result) = self.processes.known(profile).row.initialize.clone() else { return };
+        let session = ["agentCapabilities", "sessionCapabilities"];
+        result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
+        for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
+            result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        if self.processes.known(profile).capabilities.steering.is_some() {
+            result = set_member(&result, &["_meta", "steering", "supported"], b"true");
+        }
+        if self.can_fork(profile).is_err() {
+            result = remove_member(&result, &[session[0], session[1], "fork"]);
+        }
+        result = set_member(&result, &["protocolVersion"], b"1");
+        let mut own = json!({
+            "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
+            "generation": self.clients.generation(),
+        });
+        if self.config.daemon.hides_plans {
+            own["showPlan"] = false.into();
+        }
+        if let Some((received, again)) = self.clients.resumed(to.client) {
+            own["received"] = received.into();
+            own["again"] = json!(again);
+        }
+        result = set_member(
+            &result,
+            &["agentCapabilities", "_meta", NAMESPACE],
+            own.to_string().as_bytes(),
+        );
+        result = self.with_own_logins(to.client, profile, &result);
+        let mut line = build::response(&to.id, &json!(null));
+        line = set_member(&line, &["result"], &result);
+        self.respond(to, None, line, out);
+        if let Some(client) = self.clients.get_mut(to.client) {
+            client.initialized = true;
+        }
+        self.catch_client_up(to.client, out);
+    }
+
     /// A client gives its token: it is new, or it comes back.
     pub(crate) fn name_client(
         &mut self,
@@ -261,5 +403,39 @@ impl Hub {
         let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Answered { ids } = answered.unwrap_or_default();
         self.clients.confirm(client, &ids, out);
+    }
+
+    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
+        let was_at = || {
+            let places = self.sessions.iter();
+            places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
+        };
+        let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
+        step!(self.services.on_client_gone(client), out);
+        self.end_server_calls(&CallEnd::ToolGone(client), out);
+        self.questions.on_client_gone(client);
+        self.watch.end(client);
+        if gone.token.is_some() {
+            self.went_away(client);
+        } else {
+            self.end_server_calls(&CallEnd::ClientGone(gone.number), out);
+        }
+        let mut slots = BTreeSet::new();
+        for key in gone.sessions {
+            let session = self.session_mut(key);
+            session.attached.remove(&client);
+            slots.insert(session.slot);
+            if gone.token.is_some() {
+                continue;
+            }
+            // The turn continues without a receiver of its response.
+            let queued = session.queue.iter_mut().map(|prompt| &mut prompt.senders);
+            for senders in queued.chain(session.running.iter_mut().map(|turn| &mut turn.senders)) {
+                senders.retain(|to| to.client != client);
+            }
+        }
+        for slot in slots {
+            self.check_idle(slot, out);
+        }
     }
 }

@@ -1,0 +1,173 @@
+//! Names of agents and sessions, as users give them. A name of a session is given once in a workspace of an agent; of
+//! those of several agents, only the agent tells them apart.
+
+use std::collections::BTreeSet;
+
+use acp_wire::bound::NAME;
+use acp_wire::clipped;
+use acpd_api::{AgentRef, Reason, SessionRef, nearest};
+use serde_json::value::RawValue;
+
+use crate::fault::{Fault, name_taken};
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::params::read;
+use crate::process::slot::{Slot, WaitFor};
+use crate::record::SessionRow;
+use crate::requests::purpose::NewSession;
+use crate::session::numbered;
+
+/// Why an agent does not run that has sessions and no configuration.
+pub(crate) const TAKEN_OUT: &str = "not configured any more";
+
+/// Advice about an agent that was taken out.
+pub(crate) fn taken_out(name: &str) -> String {
+    format!(
+        "configure `[agents.{name}]` again, without `enabled = false`, or let another agent go on: \
+         `acpctl session handoff SESSION --to AGENT`"
+    )
+}
+
+/// The holder of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NameClash {
+    /// Another session of the same agent.
+    Session(SessionKey),
+    /// A session of that agent that is being made.
+    BeingMade,
+    /// A session of this other agent.
+    OtherAgent(String),
+}
+
+impl Hub {
+    /// Returns the holder of a name other than the session `of`.
+    pub(crate) fn name_clash(
+        &self,
+        agent: &str,
+        cwd: &str,
+        name: &str,
+        of: Option<SessionKey>,
+    ) -> Option<NameClash> {
+        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
+        if let Some(other) = other {
+            return Some(NameClash::Session(other));
+        }
+        if self.is_being_named(agent, cwd, name) {
+            return Some(NameClash::BeingMade);
+        }
+        let mut rows = self.sessions.values().map(|session| &session.row);
+        let is_other = |row: &SessionRow| {
+            row.agent != agent && row.cwd == cwd && row.name.as_deref() == Some(name)
+        };
+        rows.find(|row| is_other(row)).map(|row| NameClash::OtherAgent(row.agent.clone()))
+    }
+
+    /// Returns whether a session may have a name: no other one of its agent has it, or will.
+    ///
+    /// # Errors
+    /// When it is taken; what else could be done is for the caller to say.
+    pub(crate) fn name_is_free(
+        &self,
+        agent: &str,
+        cwd: &str,
+        name: &str,
+        of: Option<SessionKey>,
+    ) -> Result<(), Fault> {
+        match self.name_clash(agent, cwd, name, of) {
+            None | Some(NameClash::OtherAgent(_)) => Ok(()),
+            Some(NameClash::Session(_) | NameClash::BeingMade) => Err(name_taken(name, cwd)),
+        }
+    }
+
+    /// Returns whether a session that is being made will have this name.
+    pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
+        let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
+        let slots = self.processes.values().filter(|slot| slot.profile() == agent);
+        let waits = slots.flat_map(Slot::waiting).any(|waiting| match &waiting.what {
+            WaitFor::New(new) => takes(new),
+            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
+        });
+        waits
+            || self.requests.new_sessions().any(|(host, new)| {
+                let slot = self.processes.slot_of(host).filter(|_| takes(new));
+                slot.is_some_and(|id| self.processes[&id].profile() == agent)
+            })
+    }
+
+    /// The session that a person means.
+    pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
+        let text = wanted.session.as_str();
+        if let Some(number) = wanted.number {
+            return self.sessions.by_number(number);
+        }
+        let of_agent = |key: &SessionKey| {
+            wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
+        };
+        let find = |test: &dyn Fn(&crate::record::SessionRow) -> bool| -> Vec<SessionKey> {
+            let all = self.sessions.iter().filter(|(_, session)| test(&session.row));
+            all.map(|(key, _)| *key).filter(of_agent).collect()
+        };
+        let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
+        let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
+        // Where acpd has numbered an id, what comes before the number is the id of another session,
+        // also when that is gone.
+        let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
+        let mut rounds = vec![find(&|row| named(row) && here(row))];
+        if !wanted.exact_name {
+            rounds.push(find(&|row| named(row) || row.public_id == text));
+            rounds.push(find(&|row| {
+                let name = row.name.as_deref().unwrap_or_default();
+                let by_id = row.public_id.starts_with(text) && !others(row);
+                !text.is_empty() && (name.starts_with(text) || by_id)
+            }));
+        }
+        for found in rounds {
+            match found.as_slice() {
+                [] => {}
+                [key] => return Ok(*key),
+                several => return Err(self.sessions.ambiguous(text, several)),
+            }
+        }
+        match &wanted.agent {
+            Some(agent) if !self.is_agent(agent) => Err(self.unknown_agent(agent)),
+            _ => Err(Fault::no_session(text)),
+        }
+    }
+
+    pub(crate) fn agent_ref(&self, params: Option<&RawValue>) -> Result<String, Fault> {
+        let AgentRef { agent } = read(params)?;
+        if self.config.agents.contains_key(&agent) {
+            return Ok(agent);
+        }
+        Err(self.unknown_agent(&agent))
+    }
+
+    /// The error for an agent that is not configured, with the nearest name.
+    pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
+        if self.is_agent(name) {
+            let text = format!("agent `{}` is not configured any more", clipped(name, NAME));
+            return Fault::new(Reason::AgentUnknown, text)
+                .with_code(acp_wire::code::INVALID_PARAMS)
+                .hint(taken_out(name));
+        }
+        let text = format!("no agent `{}`", clipped(name, NAME));
+        let fault =
+            Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
+        match nearest(name, self.config.agents.keys().map(String::as_str)) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault.hint("`acpctl agent ls` lists the agents"),
+        }
+    }
+
+    /// Returns whether an agent of this name is configured, or has sessions.
+    pub(crate) fn is_agent(&self, name: &str) -> bool {
+        self.config.agents.contains_key(name)
+            || self.sessions.values().any(|session| session.row.agent == name)
+    }
+
+    /// All configured agents, and those that have sessions.
+    pub(crate) fn agent_names(&self) -> BTreeSet<String> {
+        let with_sessions = self.sessions.agents();
+        self.config.agents.keys().chain(with_sessions).cloned().collect()
+    }
+}

@@ -1,0 +1,210 @@
+//! What users see of the daemon as a whole: agents, the status, metrics. The relay and the connection that answers
+//! add the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpd_api::{
+    AgentInfo, DaemonInfo, JournalMetrics, Metrics, QueueMetrics, SessionInfo, Status, StoreState,
+    TurnMetrics,
+};
+
+use crate::hub::Hub;
+use crate::hub::names::{TAKEN_OUT, taken_out};
+use crate::hub::process::agents::STOPPED;
+use crate::ids::{Requester, SlotId};
+use crate::input::{Batch, Effect, StatusPart, ToClient};
+use crate::process::slot::Slot;
+use crate::record::Desired;
+
+impl Hub {
+    pub(crate) fn send_metrics(&mut self, to: &Requester, out: &mut Batch) {
+        let metrics = Box::new(self.metrics());
+        self.send_status(to, StatusPart::Metrics(metrics), None, out);
+    }
+
+    /// The agents of which there is something to count.
+    pub(crate) fn counted_agents(&self) -> BTreeSet<String> {
+        let with_slots = self.processes.values().map(Slot::profile);
+        let others = self.sessions.agents().chain(self.tally.restarted_agents());
+        with_slots.map(str::to_owned).chain(others.cloned()).collect()
+    }
+
+    fn metrics(&self) -> Metrics {
+        let facts = &self.config.daemon;
+        let mut states = BTreeMap::new();
+        for session in self.sessions.values() {
+            *states.entry(session.api_state()).or_default() += 1;
+        }
+        let running = self.sessions.values().filter(|session| session.running.is_some());
+        let outboxes = self.processes.with_process().filter_map(|slot| slot.host());
+        let (mut lines, mut bytes) = (0, 0);
+        for host in outboxes {
+            lines += host.outbox.len() as u64;
+            bytes += host.outbox.bytes as u64;
+        }
+        Metrics {
+            version: facts.version.clone().into(),
+            since: facts.since,
+            uptime: self.now.0.saturating_sub(facts.since) as f64 / 1e3,
+            rss: None,
+            clients: self.clients.len() as u32,
+            agents: Vec::new(),
+            sessions: states,
+            turns: TurnMetrics {
+                running: running.count() as u32,
+                questions: self.questions.iter().count() as u32,
+                ended: self.tally.ended(),
+            },
+            queues: QueueMetrics {
+                prompts: self.sessions.values().map(|session| session.queue.len() as u64).sum(),
+                starts: self.processes.waiting_to_start() as u64,
+                outbox_lines: lines,
+                outbox_bytes: bytes,
+                transactions: 0,
+            },
+            journal: JournalMetrics {
+                writable: self.store_health.state() == StoreState::Ok,
+                events: self.sessions.values().map(|session| session.head).sum(),
+                bytes: None,
+                index_bytes: None,
+                expired: self.tally.expired(),
+                removed: 0,
+                given_back: 0,
+            },
+            latencies: self.tally.latencies(),
+        }
+    }
+
+    pub(crate) fn session_infos(
+        &self,
+        wanted: impl Fn(&crate::record::SessionRow) -> bool,
+    ) -> Vec<SessionInfo> {
+        let wanted = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
+        let mut infos: Vec<_> = wanted.map(|(key, _)| self.session_info(*key)).collect();
+        infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
+        infos
+    }
+
+    pub(crate) fn send_status(
+        &mut self,
+        to: &Requester,
+        part: StatusPart,
+        dir: Option<&str>,
+        out: &mut Batch,
+    ) {
+        let names = match &part {
+            StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
+            StatusPart::All | StatusPart::Agents => self.agent_names(),
+            StatusPart::Metrics(_) => self.counted_agents(),
+        };
+        let sessions = if part == StatusPart::All {
+            self.session_infos(|row| !row.archived)
+        } else {
+            Vec::new()
+        };
+        let facts = &self.config.daemon;
+        let status = Status {
+            daemon: DaemonInfo {
+                version: facts.version.clone().into(),
+                api: acpd_api::API_VERSION,
+                pid: facts.pid,
+                boot: self.ids.boot(),
+                since: facts.since,
+                rss: None,
+                clients: self.clients.len() as u32,
+                store: self.store_health.state(),
+                budget: self.budget_info(),
+                default_agent: self.config.agent_for(dir).into(),
+                default_is_found: self.config.is_found_for(dir),
+                socket: facts.socket.clone().into(),
+                database: facts.database.clone().into(),
+                log: facts.log.clone().into(),
+                config: facts.config.clone().into(),
+                config_changed: None,
+            },
+            agents: names.iter().map(|name| self.agent_info(name)).collect(),
+            sessions,
+        };
+        if !self.close_request(to) {
+            return;
+        }
+        let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
+        self.send_answer(
+            Effect::Client(client, ToClient::Status { id, status, part }),
+            client,
+            out,
+        );
+    }
+
+    /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
+    pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
+        let profile = self.config.profile(name);
+        let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile() == name).collect();
+        let up = slots.iter().find(|agent| agent.is_up());
+        let shown = up.or_else(|| slots.iter().find(|agent| agent.host().is_some()));
+        let shown = shown.or_else(|| slots.first());
+        let waits = self
+            .processes
+            .of_profile(name)
+            .into_iter()
+            .find(|id| self.processes.way_out(*id, &self.config).is_some());
+        // An agent that is only connected to is no process of this machine.
+        let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
+        let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
+        let known = self.processes.known(name);
+        let info = known.info.as_ref();
+        // The agent stays down across restarts of the daemon.
+        let is_down = known.row.desired == Desired::Down;
+        let (reason, hint) = if self.config.agents.contains_key(name) {
+            let reason = shown.and_then(|agent| agent.api_reason());
+            let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
+            let hint = waits.and_then(|id| self.processes.way_out(id, &self.config));
+            let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
+            (reason, hint.or_else(start))
+        } else {
+            (Some(TAKEN_OUT.to_owned()), Some(taken_out(name)))
+        };
+        AgentInfo {
+            name: name.into(),
+            title: profile.title.clone().into(),
+            state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
+            since: shown.map_or(self.config.daemon.since, |agent| agent.since().0),
+            reason: reason.map(Into::into),
+            pid: shown.and_then(pid),
+            other_pids: others.filter_map(pid).collect(),
+            rss: None,
+            processes: None,
+            restarts: self.tally.restarts_of(name),
+            command: profile.command.iter().map(Into::into).collect(),
+            version: info.map(|info| format!("{} {}", info.name, info.version).into()),
+            sessions: self.sessions.count_of(name) as u32,
+            log: profile.log.clone().into(),
+            tried: profile.tried,
+            hint: hint.map(Into::into),
+            mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
+            auth: self.processes.auth_info(name, &self.config),
+            installed: None,
+            install: None,
+            packages: Vec::new(),
+            address: None,
+            not_found: None,
+            default_mode: known
+                .begins_in
+                .clone()
+                .filter(|_| profile.defaults.mode.is_none())
+                .map(Into::into),
+            unsupported: known.lies().into_iter().map(Into::into).collect(),
+            inherits: Vec::new(),
+            inherited: Vec::new(),
+            lacks: Vec::new(),
+            environment: Vec::new(),
+            login_shell: None,
+            shims: Vec::new(),
+        }
+    }
+
+    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
+        let profile = self.processes[&slot].profile().to_owned();
+        self.send_status(to, StatusPart::Agent(profile), None, out);
+    }
+}
