@@ -19,6 +19,11 @@ pub(crate) struct Answer {
 pub(crate) enum EngineEvent {
     /// An effect of the machine's own, whose place among the reactions counts.
     Sent(Effect),
+    /// A client has everything of a session up to the head.
+    ClientCaughtUp { client: ClientId, session: SessionKey },
+    /// A connection has ended, which was at these sessions. `returns`: the client, which has this number, may
+    /// come back.
+    ClientLeft { client: ClientId, number: u64, returns: bool, sessions: Vec<SessionKey> },
     /// A request of an agent is answered; its process may be gone.
     AgentAnswered(Answer),
     /// A notification for a process, which may be gone.

@@ -7,7 +7,7 @@
 //!                            └─ the oldest of too many ────────────────▶ told and closed
 //! ```
 //!
-//! The hub learns of a connection with its first line, and counts it only then (`acpd-core/src/hub/clients/admission.rs`).
+//! The hub learns of a connection with its first line, and counts it only then (`acpd-core/src/clients/admission.rs`).
 //! So a connection that sends nothing takes no client's place.
 
 use std::collections::VecDeque;

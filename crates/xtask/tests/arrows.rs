@@ -150,7 +150,10 @@ const CORE: [(&str, &[&str]); 32] = [
         ],
     ),
     ("services", &["cx", "event", "ids", "input", "params", "record", "timers", "views"]),
-    ("clients", &["fault", "ids", "input", "params", "record", "views"]),
+    (
+        "clients",
+        &["cx", "event", "fault", "hash", "ids", "input", "params", "record", "timers", "views"],
+    ),
     (
         "session",
         &[

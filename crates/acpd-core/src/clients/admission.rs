@@ -1,19 +1,193 @@
-//! The kind of a connection, which decides about its place.
+//! Places for connections: which may stay.
+//!
+//! The daemon reports a connection when it has said its first line (`acpd/src/door.rs` bounds
+//! those that say nothing). From then on it is a manager until it says `initialize`, and a client after
+//! that:
+//!
+//! ```text
+//!  first line `_acpd/…` ───▶ manager ── `initialize` ──▶ client, if there are fewer than `max_clients`;
+//!  another first line ─────▶    │                  ┌──▶   else told and closed
+//!  first line `initialize` ─────┼──────────────────┘
+//!                               └─ told and closed when another manager needs the place:
+//!                                  idle ones first, the one that was silent for the longest
+//! ```
+//!
+//! Clients that run under an agent ([`rights`](super::rights)) have at most half of the places of clients, and
+//! give theirs to others when none is left, the idle ones first. So no tool of an agent locks the editors of
+//! a person out.
+//!
+//! Architecture invariant: clients leave [`MANAGERS`] places that they cannot have, and of those the
+//! newest manager always gets one. So no number of connections keeps a person from looking at the daemon
+//! and from stopping it.
 
-use crate::clients::Client;
+use acp_wire::{Id, Message, build};
+use acpd_api::Reason;
+
+use crate::clients::{Client, Clients};
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::Fault;
+use crate::ids::ClientId;
+use crate::input::{Effect, ToClient};
+
+/// Connections that may be there beside `max_clients`, none of which has said `initialize`.
+const MANAGERS: usize = 16;
+
+/// The kind of a connection's line, for its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Client,
+    Manage,
+    Other,
+}
+
+impl Wish {
+    fn of(message: Option<&Message<'_>>) -> Wish {
+        match message {
+            Some(Message::Request { method, .. }) if method == "initialize" => Wish::Client,
+            Some(Message::Request { method, .. }) if acpd_api::is_own(method) => Wish::Manage,
+            _ => Wish::Other,
+        }
+    }
+}
+
+/// Facts about the places for connections.
+pub(crate) struct PlaceFacts<'a> {
+    pub(crate) max_clients: usize,
+    /// The connection watches all rows.
+    pub(crate) is_watching: &'a dyn Fn(ClientId) -> bool,
+    /// The journal cannot be written, so nothing gets through that waits for it.
+    pub(crate) is_store_failing: bool,
+}
 
 impl Client {
-    pub(crate) fn is_manager(&self) -> bool {
+    fn is_manager(&self) -> bool {
         self.profile.is_none()
     }
 
     /// A client of a process that runs under an agent.
-    pub(crate) fn is_tool(&self) -> bool {
+    fn is_tool(&self) -> bool {
         !self.is_manager() && self.under_agent
     }
+}
 
-    /// The connection waits for nothing and follows nothing.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.sessions.is_empty()
+impl Clients {
+    /// A connection says a line, which may be no message. Returns whether it may stay; if not, it was
+    /// told why.
+    pub(crate) fn admit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        message: Option<&Message<'_>>,
+        facts: &PlaceFacts<'_>,
+    ) -> (bool, Vec<EngineEvent>) {
+        let mut left = Vec::new();
+        let Some(here) = self.connected.get_mut(&client) else { return (false, left) };
+        let is_new = here.last_heard.replace(cx.now).is_none();
+        let (wish, is_manager) = (Wish::of(message), here.is_manager());
+        let placed = match wish {
+            Wish::Client if is_manager => self.place_client(cx, client, facts, &mut left),
+            _ => Ok(()),
+        };
+        let refusal = if let Err(refusal) = placed {
+            refusal
+        } else if !is_new || self.connected.len() <= facts.max_clients + MANAGERS {
+            return (true, left);
+        } else if wish == Wish::Other {
+            Fault::new(Reason::TooMany, "too many connections are open")
+                .hint("begin with `initialize`, or close another connection")
+        } else {
+            left.extend(self.make_place(cx, client, facts));
+            return (true, left);
+        };
+        let id = match message {
+            Some(Message::Request { id, .. }) => id.clone(),
+            _ => Id::null(),
+        };
+        left.extend(self.let_go(cx, client, &id, &refusal, facts.is_store_failing));
+        (false, left)
+    }
+
+    /// Finds a place for a connection that becomes a client.
+    ///
+    /// # Errors
+    /// When there is none that it may have.
+    fn place_client(
+        &mut self,
+        cx: &mut Cx<'_>,
+        newcomer: ClientId,
+        facts: &PlaceFacts<'_>,
+        left: &mut Vec<EngineEvent>,
+    ) -> Result<(), Fault> {
+        const MORE: &str = "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
+             `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`";
+        let most = facts.max_clients;
+        let clients = self.connected.values().filter(|here| !here.is_manager()).count();
+        let tools = self.connected.values().filter(|here| here.is_tool()).count();
+        let is_person = self.may_decide(newcomer);
+        if !is_person && tools >= most.div_ceil(2) {
+            let text = format!("{tools} clients that run under an agent are connected already");
+            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+        }
+        if clients < most {
+            return Ok(());
+        }
+        let Some(least) = self.least_missed(facts, |_, here| is_person && here.is_tool()) else {
+            let text = format!("{clients} clients are connected already");
+            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+        };
+        let text =
+            "the connection was closed to make room for a client that does not run under an agent";
+        let fault = Fault::new(Reason::TooMany, text).hint(MORE);
+        left.extend(self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing));
+        Ok(())
+    }
+
+    /// Of these connections the one that is missed least: an idle one if there is one, and the one that
+    /// was silent for the longest.
+    fn least_missed(
+        &self,
+        facts: &PlaceFacts<'_>,
+        of: impl Fn(ClientId, &Client) -> bool,
+    ) -> Option<ClientId> {
+        let these = self.connected.iter().filter(|(id, here)| of(**id, here));
+        let least = these.min_by_key(|(id, here)| {
+            let waits = !here.open.is_empty() || self.sessions_of(**id).next().is_some();
+            ((facts.is_watching)(**id) || waits, here.last_heard, **id)
+        });
+        least.map(|(id, _)| *id)
+    }
+
+    /// Lets go of the manager that is missed least, so that another connection has its place.
+    fn make_place(
+        &mut self,
+        cx: &mut Cx<'_>,
+        newcomer: ClientId,
+        facts: &PlaceFacts<'_>,
+    ) -> Option<EngineEvent> {
+        let is_other = |id, here: &Client| id != newcomer && here.is_manager();
+        let least = self.least_missed(facts, is_other)?;
+        let text = "the connection was closed to make room for another one";
+        let fault = Fault::new(Reason::TooMany, text)
+            .hint("connect again; connections that have said `initialize` are kept");
+        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing)
+    }
+
+    /// Tells a connection why it is closed, under the id of its request if it is about one.
+    pub(super) fn let_go(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        id: &Id,
+        fault: &Fault,
+        is_store_failing: bool,
+    ) -> Option<EngineEvent> {
+        let line = build::error(id, &fault.object());
+        let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
+        // While the journal cannot be written nothing else would get through.
+        let out = &mut *cx.out;
+        let effects = if is_store_failing { &mut out.urgent } else { &mut out.effects };
+        effects.extend(last);
+        self.on_closed(cx, client)
     }
 }

@@ -1,19 +1,37 @@
-//! A client that comes back: its token, the lines of it that are dealt with, and answers that it may not
-//! have. The diagram is in `hub/clients/resumable.rs`.
+//! Clients that come back: who named itself with a token loses nothing with its connection, nor with
+//! the daemon.
+//!
+//! ```text
+//!              initialize with a token
+//!  (unknown) ──────────────────────────▶ here ── connection or daemon lost ─▶ away ── too long ─▶ (unknown)
+//!                                         ▲                                    │
+//!                                         └── initialize with what it has ─────┘
+//! ```
+//!
+//! Upwards its lines are counted, and the count is part of the transaction that deals with them: it
+//! sends again what is not counted. Downwards it says what it has: of each session the last position,
+//! and which of its requests are open. The answers to requests that changed something are kept until
+//! it says that it has them; the others can be asked again.
+//!
+//! Architecture invariant: a request that is kept, open or answered is never carried out again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build, locate};
-use acpd_api::{RawId, Reason, Received, Resume, method};
+use acpd_api::{Answered, RawId, Reason, Received, Resume, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::{Client, Clients, Open};
+use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Batch, Effect, ToClient};
 use crate::record::snapshot::ClientState;
 use crate::record::{Record, ReplyRow, Sender};
+use crate::timers::{Timer, Timers};
+use crate::views::without_boolean_options;
 
 /// How long a client is waited for that has lost its connection (ms).
 const AWAY: u64 = 60 * 60_000;
@@ -33,9 +51,9 @@ pub(crate) struct Resumable {
     /// The connection, or a placeholder.
     client: ClientId,
     /// Since when it has none.
-    pub(super) away: Option<Time>,
-    /// The sessions that its last connection was at, and since when ([`crate::views::attachment::Attachment`]).
-    pub(super) was_at: BTreeMap<SessionKey, u64>,
+    away: Option<Time>,
+    /// The sessions that its last connection was at, and since when.
+    was_at: BTreeMap<SessionKey, u64>,
     /// Lines of it that are dealt with.
     received: u64,
     /// Answers that it may not have.
@@ -66,6 +84,8 @@ impl Clients {
             });
         Clients {
             connected: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            touched: BTreeSet::new(),
             resumable: resumable.collect(),
             counted: BTreeSet::new(),
             generation,
@@ -111,6 +131,67 @@ impl Clients {
     /// Returns whether a client's state is of this journal.
     pub(crate) fn is_of_journal(&self, resume: &Resume) -> bool {
         resume.generation == self.generation
+    }
+
+    /// A connection gives a token. Another one that has it is let go: its end may be unseen, or another client
+    /// uses the same token, and one of the two must learn that. Returns `None` if it gave that token before,
+    /// and tries again because the agent did not start.
+    pub(crate) fn claim_token(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        token: &str,
+        is_store_failing: bool,
+    ) -> Result<Option<Vec<EngineEvent>>, Fault> {
+        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+        if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
+            return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
+        }
+        match self.connected.get(&client).and_then(|here| here.token.as_deref()) {
+            Some(mine) if mine == token => return Ok(None),
+            Some(_) => return Err(Fault::invalid("this connection has another token already")),
+            None => {}
+        }
+        let old = self.by_token(token).filter(|old| self.connected.contains_key(old));
+        let left = old.and_then(|old| {
+            let text = "another connection came with this client's token";
+            let fault = Fault::new(Reason::Replaced, text)
+                .hint("do not come back with this token; each client needs one of its own");
+            self.let_go(cx, old, &Id::null(), &fault, is_store_failing)
+        });
+        Ok(Some(left.into_iter().collect()))
+    }
+
+    /// Takes the state of a client's last connection, after which it has the rest.
+    pub(crate) fn take_resume(&mut self, client: ClientId) -> Option<Resume> {
+        self.connected.get_mut(&client)?.resume.take()
+    }
+
+    /// A client does not come back after this connection. Returns its token.
+    pub(crate) fn take_token(&mut self, client: ClientId) -> Option<String> {
+        self.connected.get_mut(&client)?.token.take()
+    }
+
+    /// A connection of a client with a token has ended, which was at these sessions: it is waited for.
+    pub(super) fn on_away(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: &str,
+        was_at: BTreeMap<SessionKey, u64>,
+    ) {
+        if let Some(known) = self.resumable.get_mut(token) {
+            (known.away, known.was_at) = (Some(cx.now), was_at);
+        }
+        if !cx.timers.is_set(Timer::Resumable) {
+            self.wait_for_late(cx.timers);
+        }
+    }
+
+    /// Sets the time at which the first client that is away is forgotten.
+    pub(crate) fn wait_for_late(&self, timers: &mut Timers) {
+        if let Some(late) = self.next_late() {
+            timers.set(Timer::Resumable, late);
+        }
     }
 
     /// A connection has a token from now on.
@@ -165,7 +246,7 @@ impl Clients {
     }
 
     /// Takes out since when a client that comes back has been at a session, if its last connection was.
-    pub(crate) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
+    pub(super) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
         let token = self.connected.get(&client)?.token.as_ref()?;
         self.resumable.get_mut(token)?.was_at.remove(&key)
     }
@@ -176,7 +257,7 @@ impl Clients {
     }
 
     /// When the first client that is away has been waited for long enough.
-    pub(crate) fn next_late(&self) -> Option<Time> {
+    fn next_late(&self) -> Option<Time> {
         self.resumable.values().filter_map(|known| known.away).min().map(|since| since.after(AWAY))
     }
 
@@ -211,14 +292,14 @@ impl Clients {
 
     /// Makes sure that the answer to a request can be kept. A client that uses the id of a kept answer again
     /// has received that answer: it is dropped.
-    pub(crate) fn room_for_reply(
+    pub(super) fn room_for_reply(
         &mut self,
+        cx: &mut Cx<'_>,
         to: &Requester,
         method: &str,
-        out: &mut Batch,
     ) -> Result<(), Fault> {
         let Some((token, known)) = self.known_mut(to.client) else { return Ok(()) };
-        known.confirm(&token, &to.id, out);
+        known.confirm(&token, &to.id, cx.out);
         let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
         let count = known.replies.len();
         if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
@@ -230,12 +311,12 @@ impl Clients {
     }
 
     /// Keeps the answer to a request until the client has it, if it can come back for it.
-    pub(crate) fn keep_reply(
+    pub(super) fn keep_reply(
         &mut self,
+        cx: &mut Cx<'_>,
         to: &Requester,
         session: Option<SessionKey>,
         line: &Bytes,
-        out: &mut Batch,
     ) {
         let here = self.connected.get(&to.client);
         let is_wanted = |client: &Client| {
@@ -247,14 +328,21 @@ impl Clients {
         let Some((token, known)) = self.known_mut(to.client) else { return };
         known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
         let (id, line) = (to.id.clone(), line.clone());
-        out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
+        cx.out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
     }
 
     /// A client says which answers it has.
-    pub(crate) fn confirm(&mut self, client: ClientId, taken: &[RawId], out: &mut Batch) {
+    pub(crate) fn on_replies_taken(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        params: Option<&RawValue>,
+    ) {
+        let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let Answered { ids: taken } = answered.unwrap_or_default();
         let Some((token, known)) = self.known_mut(client) else { return };
-        for id in ids(taken) {
-            known.confirm(&token, &id, out);
+        for id in ids(&taken) {
+            known.confirm(&token, &id, cx.out);
         }
     }
 
@@ -271,17 +359,25 @@ impl Clients {
     /// others.
     pub(crate) fn replies_after_return(
         &mut self,
+        cx: &mut Cx<'_>,
         client: ClientId,
         open: &[RawId],
-        out: &mut Batch,
     ) -> Vec<Reply> {
         let Some((token, known)) = self.known_mut(client) else { return Vec::new() };
         let open: BTreeSet<Id> = ids(open).into_iter().collect();
         let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
         for id in had.collect::<Vec<_>>() {
-            known.confirm(&token, &id, out);
+            known.confirm(&token, &id, cx.out);
         }
-        known.replies.values().cloned().collect()
+        let mut replies: Vec<Reply> = known.replies.values().cloned().collect();
+        if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
+            // An answer may have come while the client's abilities were unknown.
+            for reply in &mut replies {
+                let options = ["result", "configOptions"];
+                reply.line = without_boolean_options(&reply.line, &options);
+            }
+        }
+        replies
     }
 
     /// A line of a client is dealt with in this batch.

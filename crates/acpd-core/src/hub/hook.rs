@@ -39,8 +39,8 @@ impl Hub {
         let agent = info.agent.clone();
         self.hook(HookEvent::Permission, out, || Some(HookInfo::Permission(info)));
         // A tool that waits for the turn cannot answer.
-        let mut clients = session.into_iter().flat_map(|key| self.session(key).attached.keys());
-        if !clients.any(|client| self.may_decide(*client)) {
+        let mut clients = session.into_iter().flat_map(|key| self.clients.at(key));
+        if !clients.any(|client| self.clients.may_decide(client)) {
             self.notify(session, agent.raw(), &what, out);
         }
     }
@@ -65,7 +65,7 @@ impl Hub {
     fn notify_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
-        let is_followed = !self.session(key).attached.is_empty();
+        let is_followed = self.clients.is_attended(key);
         if took < LONG_TURN || word == "cancelled" || is_followed {
             return;
         }

@@ -141,7 +141,9 @@ impl Hub {
                     self.settle(out);
                 }
             }
-            ClientEvent::Lagged => self.on_lagged(client),
+            ClientEvent::Lagged => {
+                self.clients.on_lagged(client, |key| self.sessions[&key].head);
+            }
             ClientEvent::Drained => self.on_drained(client, out),
             ClientEvent::ReadDone { session, upto } => {
                 self.on_read_done(client, session, upto, out);
@@ -193,7 +195,7 @@ impl Hub {
 
     /// Completes a batch: rows that changed, and the output that it commits.
     pub fn seal(&mut self, out: &mut Batch) {
-        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
+        self.note_touched();
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         self.tell_watchers(out);

@@ -16,16 +16,8 @@ use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
 use crate::questions::{QuestionPlace, QuestionSubject};
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::session::table::Sessions;
 use crate::tool_calls::call::{Call, update_in};
-use crate::views::attachment::Responder;
-
-/// Returns the controllers of a session, in the order in which they came.
-pub(crate) fn controllers<'h>(session: &'h Session, clients: &'h Clients) -> Vec<Responder<'h>> {
-    let controllers = session.attached.keys().filter(|client| session.is_controlled_by(**client));
-    controllers.filter_map(|client| clients.responder(*client)).collect()
-}
 
 fn place<'h>(
     sessions: &'h Sessions,
@@ -43,7 +35,7 @@ fn place<'h>(
                 is_cancelling: turn.is_some_and(|turn| turn.work.is_cancelled()),
                 once: turn.and_then(|turn| turn.once),
                 requester: None,
-                responders: controllers(session, clients),
+                responders: clients.responders(key).collect(),
             }
         }
         QuestionSubject::Request(ask) => {
@@ -263,7 +255,7 @@ impl Hub {
         said: Option<ClientName>,
         parent: Option<u64>,
     ) -> ClientName {
-        if self.may_decide(client) {
+        if self.clients.may_decide(client) {
             return self.clients.name_of(client, said).unwrap_or_default();
         }
         let parent = parent.and_then(|parent| self.sessions.by_number(parent).ok());

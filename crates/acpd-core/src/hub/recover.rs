@@ -62,7 +62,7 @@ impl Hub {
         for profile in &known {
             hub.take_quirks(profile);
         }
-        hub.wait_for_clients();
+        hub.clients.wait_for_late(&mut hub.timers);
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
             slots.push((hub.processes.recover(&mut cx!(hub, out), &state), state.row.stopping));

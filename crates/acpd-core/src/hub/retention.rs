@@ -13,6 +13,7 @@ use acp_wire::{build, code};
 use acpd_api::{GcParams, GcResult, GcSession, Reason, SessionsExpired, method};
 
 use crate::clients::Served;
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, Time};
@@ -188,11 +189,12 @@ impl Hub {
     }
 
     /// Reports deleted sessions to the log and to all clients that want notices.
-    fn report_expired(&self, sessions: Vec<GcSession>, until: Option<Time>, out: &mut Batch) {
+    fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>, out: &mut Batch) {
         let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
         out.effects.push(Effect::Expired { sessions: ids, can_undo: until.is_some() });
         let notice =
             SessionsExpired { sessions, at: self.now.0, until: until.map(|until| until.0) };
-        self.notify_all(&build::notification(method::SESSIONS_EXPIRED, &notice), out);
+        let line = build::notification(method::SESSIONS_EXPIRED, &notice);
+        self.clients.tell_all(&mut cx!(self, out), &line);
     }
 }

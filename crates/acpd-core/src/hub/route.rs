@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
@@ -20,6 +21,12 @@ impl Hub {
             match event {
                 EngineEvent::Sent(effect) => out.effects.push(effect),
                 EngineEvent::AgentAnswered(answer) => self.processes.answer(answer, out),
+                EngineEvent::ClientCaughtUp { client, session } => {
+                    self.offer_all(client, session, out);
+                }
+                EngineEvent::ClientLeft { client, number, returns, sessions } => {
+                    self.on_client_left(client, number, returns, sessions, out);
+                }
                 EngineEvent::ProcessNotified(Answer { host, line }) => {
                     let slot = self
                         .processes
@@ -73,7 +80,7 @@ impl Hub {
                     self.on_budget_answer(session, option.as_deref(), out);
                 }
                 EngineEvent::AgentNotified { agent, line } => {
-                    self.notify_profile(&agent, &line, out);
+                    self.clients.tell_profile(&mut cx!(self, out), &agent, &line);
                 }
                 EngineEvent::AgentIntroduced(agent) => self.take_quirks(&agent),
                 EngineEvent::AgentRestarted(agent) => self.tally.restarted(&agent),
@@ -117,7 +124,7 @@ impl Hub {
     ) {
         for (client, line) in lines {
             let effect = Effect::Client(client, ToClient::Line(line));
-            self.sessions.send_behind(client, session, effect, out);
+            self.send_behind(client, session, effect, out);
         }
     }
 }

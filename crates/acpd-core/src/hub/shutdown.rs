@@ -32,7 +32,7 @@ impl Hub {
 
     /// Ends the daemon alone. The next one, if there is to be one, gets these variables.
     pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>, out: &mut Batch) {
-        self.close_request(to);
+        self.clients.close_request(to);
         out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
@@ -42,7 +42,7 @@ impl Hub {
         if self.store_health.is_failing() || self.shutdown.is_ending() {
             let farewell = self.shutdown.end();
             for to in farewell.watchers {
-                if self.close_request(&to) {
+                if self.clients.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});
                     out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
                 }

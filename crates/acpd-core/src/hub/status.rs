@@ -8,11 +8,12 @@ use acpd_api::{
     TurnMetrics,
 };
 
+use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::hub::names::{TAKEN_OUT, taken_out};
 use crate::hub::process::agents::STOPPED;
 use crate::ids::{Requester, SlotId};
-use crate::input::{Batch, Effect, StatusPart, ToClient};
+use crate::input::{Batch, StatusPart, ToClient};
 use crate::process::slot::Slot;
 use crate::record::Desired;
 
@@ -125,15 +126,8 @@ impl Hub {
             agents: names.iter().map(|name| self.agent_info(name)).collect(),
             sessions,
         };
-        if !self.close_request(to) {
-            return;
-        }
-        let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
-        self.send_answer(
-            Effect::Client(client, ToClient::Status { id, status, part }),
-            client,
-            out,
-        );
+        let status = ToClient::Status { id: to.id.clone(), status: Box::new(status), part };
+        self.clients.respond_with(&mut cx!(self, out), to, None, status);
     }
 
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.

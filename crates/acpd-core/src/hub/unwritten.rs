@@ -11,21 +11,12 @@
 //! The batch is kept and tried again, so what it does may still happen. That is what the error says: it is no
 //! refusal, and who sends the request again may have it carried out twice.
 
-use acp_wire::{Message, build, parse};
+use acp_wire::build;
 use acpd_api::Reason;
 
+use crate::clients::UnwrittenAnswer;
 use crate::hub::Hub;
-use crate::ids::Requester;
-use crate::input::{Accepted, Batch, Effect, LogPage, SessionValues, ToClient};
-
-/// Where the answer to a request is.
-enum Answer {
-    Given,
-    /// The request was waiting, and was removed from the queue.
-    Taken(Effect),
-    /// The answer is dropped when it arrives.
-    ToCome,
-}
+use crate::input::{Accepted, Batch, Effect, ToClient};
 
 impl Hub {
     /// Answers the requests of batches that cannot be written, given by what they were to do: `batches` in
@@ -40,9 +31,9 @@ impl Hub {
     ) {
         let Some(fault) = self.store_health.fault() else { return };
         for Accepted { to, is_initialize } in accepted {
-            let answer = match self.take_answer(&to, batches) {
-                Answer::Given => continue,
-                Answer::Taken(
+            let answer = match self.clients.take_answer(&to, batches) {
+                UnwrittenAnswer::Given => continue,
+                UnwrittenAnswer::Taken(
                     answer @ Effect::Client(
                         _,
                         ToClient::Log(_)
@@ -59,13 +50,11 @@ impl Hub {
             };
             let mut fault = fault.clone();
             if is_initialize {
-                if matches!(answer, Answer::ToCome) {
+                if matches!(answer, UnwrittenAnswer::ToCome) {
                     self.forget_waiting(&to);
-                    self.close_request(&to);
+                    self.clients.close_request(&to);
                 }
-                if let Some(client) = self.clients.get_mut(to.client) {
-                    client.initialized = false;
-                }
+                self.clients.set_initialized(to.client, false);
             } else {
                 fault.data.reason = Reason::OutcomeUnknown;
                 fault.message +=
@@ -74,48 +63,5 @@ impl Hub {
             let line = build::error(&to.id, &fault.object());
             out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
         }
-    }
-
-    /// Takes back the answer to a request, wherever it waits.
-    fn take_answer(&mut self, to: &Requester, batches: &mut [&mut Vec<Effect>]) -> Answer {
-        let Some(client) = self.clients.get_mut(to.client) else { return Answer::Given };
-        if let Some(open) = client.open.get_mut(&to.id) {
-            open.given_up = true;
-            return Answer::ToCome;
-        }
-        for effects in batches {
-            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
-                return Answer::Taken(effects.remove(at));
-            }
-        }
-        let deferred = self.sessions.take_deferred(to.client, |effect| answers(effect, to));
-        deferred.map_or(Answer::Given, Answer::Taken)
-    }
-
-    /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is
-    /// not if the request got an error while the journal could not be written.
-    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
-        let Some(client) = self.clients.get_mut(to.client) else { return true };
-        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
-    }
-}
-
-/// Returns whether this effect answers the request.
-pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
-    match effect {
-        Effect::Client(client, what) if *client == to.client => match what {
-            ToClient::Line(line) | ToClient::Rows(line) => {
-                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
-            }
-            ToClient::Status { id, .. }
-            | ToClient::Log(LogPage { id, .. })
-            | ToClient::Search { id, .. }
-            | ToClient::Usage { id, .. }
-            | ToClient::LogLevel { id, .. }
-            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
-            ToClient::Read(_) => false,
-        },
-        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
-        _ => false,
     }
 }

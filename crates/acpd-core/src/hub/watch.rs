@@ -12,7 +12,7 @@ impl Hub {
     /// A connection wants to know what changes.
     pub(crate) fn begin_watch(&mut self, to: &Requester, out: &mut Batch) {
         let client = to.client;
-        if !self.close_request(to) || !self.clients.contains_key(&client) {
+        if !self.clients.close_request(to) || !self.clients.contains_key(&client) {
             return;
         }
         let is_first = !self.watch.is_on();
@@ -22,7 +22,7 @@ impl Hub {
             self.agent_names().iter().for_each(|name| self.watch.agent_changed(name));
             self.questions.iter().for_each(|(id, _)| self.watch.interaction_changed(id));
         }
-        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
+        self.note_touched();
         self.note_changes();
         self.look_at_rows();
         let all = self.watch.tell_all(client);
@@ -44,6 +44,12 @@ impl Hub {
         for (client, line) in self.watch.tell(self.now) {
             out.effects.push(Effect::Client(client, ToClient::Rows(line)));
         }
+    }
+
+    /// Sessions that may have changed, or whose clients may have.
+    pub(crate) fn note_touched(&mut self) {
+        self.sessions.touch(self.clients.take_touched());
+        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
     }
 
     /// Changed agents. Sessions are collected at the end of the batch.

@@ -25,7 +25,7 @@ use crate::gist::Gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
 use crate::record::{InteractionRow, SessionRow};
 use crate::tool_calls::frozen::Frozen;
-use crate::views::attachment::Responder;
+use crate::views::responder::Responder;
 use crate::views::{with_known_session, with_own_content};
 
 /// The longest address of a page that a person is to open, in bytes.

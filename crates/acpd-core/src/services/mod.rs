@@ -47,7 +47,7 @@ use crate::params::session_roots;
 use crate::record::{EventKind, InteractionRow, Record, SessionRow};
 use crate::services::requests::{AgentRequest, Executor, OpenRequests};
 use crate::services::terminals::{TerminalAnswer, TerminalCall, Terminals, own_terminal, unknown};
-use crate::views::attachment::Responder;
+use crate::views::responder::Responder;
 use crate::views::terminal_name::TerminalName;
 use crate::views::with_known_session;
 

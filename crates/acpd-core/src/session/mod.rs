@@ -4,7 +4,6 @@
 pub(crate) mod activity;
 mod calls;
 pub(crate) mod child;
-mod fanout;
 pub(crate) mod kin;
 pub(crate) mod lifecycle;
 pub(crate) mod limit;
@@ -22,12 +21,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::{remove_member, set_member};
-use acpd_api::{Doing, Role, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
+use crate::ids::{HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
 use crate::session::activity::Activity;
@@ -39,7 +38,7 @@ use crate::session::table::Saved;
 use crate::session::turn::{Queued, Running};
 use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::doing;
-use crate::views::attachment::Attachment;
+use crate::views::JournalHead;
 
 /// Longest id of a tool call that is remembered.
 const ID_BYTES: usize = 1 << 10;
@@ -63,7 +62,6 @@ pub(crate) struct Session {
     pub(crate) running: Option<Running>,
     /// Requests other than prompts that wait until it is live.
     pub(crate) waiting: Vec<Relayed>,
-    pub(crate) attached: BTreeMap<ClientId, Attachment>,
     /// Wanted back without a prompt: it was interrupted, or a client opened it.
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
@@ -141,7 +139,6 @@ impl Session {
             queue: VecDeque::new(),
             running: None,
             waiting: Vec::new(),
-            attached: BTreeMap::new(),
             eager: false,
             doubtful: None,
             late_replay: LateReplay::default(),
@@ -259,8 +256,8 @@ impl Session {
         self.loads_cut_off > 0
     }
 
-    pub(crate) fn is_controlled_by(&self, client: ClientId) -> bool {
-        self.attached.get(&client).is_some_and(|attached| attached.role == Role::Controller)
+    pub(crate) fn journal(&self) -> JournalHead<'_> {
+        JournalHead { session: self.row.key, public_id: &self.row.public_id, head: self.head }
     }
 
     /// `asks`: a question of it is open.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use acp_wire::UpdateClass;
-use acpd_api::{Reason, Role, UndoParams};
+use acpd_api::{Reason, UndoParams};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -114,6 +114,12 @@ impl Sessions {
         let session = self.by_key.get_mut(&key)?;
         self.touched.insert(key);
         Some(session)
+    }
+
+    /// What is shown of these sessions may have changed, but for their rows.
+    pub(crate) fn touch(&mut self, keys: impl IntoIterator<Item = SessionKey>) {
+        let by_key = &self.by_key;
+        self.touched.extend(keys.into_iter().filter(|key| by_key.contains_key(key)));
     }
 
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -355,27 +361,36 @@ impl Sessions {
     }
 
     /// The sessions of a process in the order of their restores.
-    pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
+    pub(crate) fn sessions_by_urgency(
+        &self,
+        id: SlotId,
+        is_attended: impl Fn(SessionKey) -> bool,
+    ) -> Vec<SessionKey> {
         let mut keys = self.of_slot(id);
-        keys.sort_by_key(|key| (self.urgency(*key), Reverse(self.session(*key).row.updated)));
+        let urgency = |key| self.urgency(key, is_attended(key));
+        keys.sort_by_key(|key| (urgency(*key), Reverse(self.session(*key).row.updated)));
         keys
     }
 
-    pub(crate) fn urgency(&self, key: SessionKey) -> Urgency {
+    fn urgency(&self, key: SessionKey, is_attended: bool) -> Urgency {
         let session = self.session(key);
         if session.is_awaited() {
             Urgency::Awaited
-        } else if session.attached.is_empty() {
-            Urgency::Unattended
-        } else {
+        } else if is_attended {
             Urgency::Watched
+        } else {
+            Urgency::Unattended
         }
     }
 
     /// Returns the urgency of a slot's sessions that want its process, if there are any.
-    pub(crate) fn urgency_of(&self, slot: SlotId) -> Option<Urgency> {
+    pub(crate) fn urgency_of(
+        &self,
+        slot: SlotId,
+        is_attended: impl Fn(SessionKey) -> bool,
+    ) -> Option<Urgency> {
         let wanting = self.of_slot(slot).into_iter().filter(|key| self.wants_host(*key));
-        wanting.map(|key| self.urgency(key)).min()
+        wanting.map(|key| self.urgency(key, is_attended(key))).min()
     }
 
     /// Returns whether an agent works on the restore of a session.
@@ -518,16 +533,6 @@ impl Sessions {
         senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
     }
 
-    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
-        match self.session(key).attached.get(&client) {
-            Some(attached) if attached.role == Role::Observer => {
-                Err(Fault::invalid("this connection only observes the session")
-                    .hint("attach as a controller"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
         let names: Vec<String> = keys
             .iter()
@@ -544,9 +549,5 @@ impl Sessions {
             format!("`{text}` is ambiguous: matches {} sessions: {}", keys.len(), names.join(", "));
         Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
             .hint("choose with `-a AGENT`, or give the id, or more of the name")
-    }
-
-    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        self.get(&key).is_some_and(|session| session.is_controlled_by(client))
     }
 }

@@ -3,7 +3,7 @@
 //! Architecture invariant: live lines and lines read from the journal go through the same function,
 //! so a client that falls back to its cursor sees what it would have seen live.
 
-pub(crate) mod attachment;
+pub(crate) mod responder;
 pub(crate) mod terminal_name;
 
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
@@ -12,10 +12,18 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::Seq;
+use crate::ids::{Seq, SessionKey};
 use crate::input::{Read, View};
 use crate::record::{EventKind, EventRow};
 use crate::views::terminal_name::TerminalName;
+
+/// A session's journal, as far as viewers have to know it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JournalHead<'a> {
+    pub(crate) session: SessionKey,
+    pub(crate) public_id: &'a str,
+    pub(crate) head: Seq,
+}
 
 /// The line as this client gets it; `None` = not at all. `session` is the public id of the session in
 /// whose journal it is.

@@ -8,9 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::input::{Batch, Effect, StatusPart, ToClient};
+use crate::input::{Batch, StatusPart, ToClient};
 use crate::params::read;
 
 impl Hub {
@@ -78,15 +79,13 @@ impl Hub {
             method::GC => self.collect(to, read_or_default(params)?, out)?,
             method::USAGE => {
                 let asked: UsageParams = read_or_default(params)?;
-                self.close_request(to);
                 let usage = ToClient::Usage { id: to.id.clone(), asked };
-                out.effects.push(Effect::Client(to.client, usage));
+                self.clients.respond_with(&mut cx!(self, out), to, None, usage);
             }
             method::DAEMON_LOG_LEVEL => {
                 let LogLevelParams { level } = read_or_default(params)?;
-                self.close_request(to);
-                let effect = ToClient::LogLevel { id: to.id.clone(), level };
-                out.effects.push(Effect::Client(to.client, effect));
+                let level = ToClient::LogLevel { id: to.id.clone(), level };
+                self.clients.respond_with(&mut cx!(self, out), to, None, level);
             }
             method::METRICS => self.send_metrics(to, out),
             method::TRACE => self.begin_trace(asked, out)?,
@@ -104,7 +103,7 @@ impl Hub {
                 self.check_stays()?;
                 let DaemonRestartParams { environment } = read_or_default(params)?;
                 // A tool of an agent must not choose what other agents inherit.
-                let may_bring = self.may_decide(to.client);
+                let may_bring = self.clients.may_decide(to.client);
                 let brought = Some(environment).filter(|_| may_bring).unwrap_or_default();
                 self.leave(to, Some(brought), out);
             }

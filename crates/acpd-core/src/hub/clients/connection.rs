@@ -1,30 +1,14 @@
-//! Clients that come back: who named itself with a token loses nothing with its connection, nor with
-//! the daemon.
-//!
-//! ```text
-//!              initialize with a token
-//!  (unknown) ──────────────────────────▶ here ── connection or daemon lost ─▶ away ── too long ─▶ (unknown)
-//!                                         ▲                                    │
-//!                                         └── initialize with what it has ─────┘
-//! ```
-//!
-//! Upwards its lines are counted, and the count is part of the transaction that deals with them: it
-//! sends again what is not counted. Downwards it says what it has: of each session the last position,
-//! and which of its requests are open. The answers to requests that changed something are kept until
-//! it says that it has them; the others can be asked again.
-//!
-//! Architecture invariant: a request that is kept, open or answered is never carried out again.
+//! A connection from its `initialize` to its end: what the other machines have of the client, also of one that
+//! comes back.
 
 use std::collections::BTreeSet;
 
 use acp_wire::acp::ClientInitialize;
 use acp_wire::{Id, build, code, remove_member, set_member};
-use acpd_api::{Answered, ClientMeta, ClientToken, NAMESPACE, Reason, Resume, SessionGone, method};
-use bytes::Bytes;
+use acpd_api::{ClientMeta, ClientToken, NAMESPACE, Resume, SessionGone, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::clients::name::name_in;
 use crate::clients::resumable::{Reply, ids};
 use crate::clients::{Asked, Served};
 use crate::cx::Cx;
@@ -32,7 +16,7 @@ use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle, ToClient, View};
+use crate::input::{Batch, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::CallEnd;
 use crate::offer::offer;
 use crate::params::own_meta;
@@ -40,8 +24,6 @@ use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Profile;
 use crate::record::Record;
 use crate::session::Session;
-use crate::timers::Timer;
-use crate::views::without_boolean_options;
 
 impl Hub {
     pub(crate) fn initialize(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -58,40 +40,24 @@ impl Hub {
             return Err(Fault::version(asked.protocol_version));
         }
         let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
-        let meta = meta.flatten().unwrap_or_default();
-        let profile =
-            meta.agent.unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
+        let mut meta = meta.flatten().unwrap_or_default();
+        let profile = meta
+            .agent
+            .take()
+            .unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
         let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
         let (fingerprint, offer) =
             (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
-        let client = to.client;
-        if let Some(client) = self.clients.get_mut(to.client) {
-            client.view = View {
-                seq: meta.seq,
-                notices: meta.notices,
-                boolean_options: asked.capabilities.boolean_options,
-                notice_updates: asked.capabilities.notices,
-                compaction: asked.capabilities.compaction,
-                plan: asked.capabilities.plan,
-                subagents: asked.capabilities.subagents,
-                max_line: meta.max_line.unwrap_or(0),
-                editor: 0,
-            };
-            client.capabilities = asked.capabilities;
-            client.offer.clone_from(&offer);
-            client.profile = Some(profile.clone());
-            client.role = meta.role.unwrap_or_default();
-            client.name = name_in(asked.client_info.as_ref(), meta.place);
-            client.under_agent |= meta.tool;
-        }
-        if let Some(named) = meta.client {
+        let (client, named) = (to.client, meta.client.take());
+        self.clients.introduce(client, &asked, meta, (&profile, offer.as_deref()));
+        if let Some(named) = named {
             self.name_client(client, named, out)?;
         }
-        self.number_client(client);
-        let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
+        self.clients.number(&mut cx!(self, out), client);
+        let comes_back = self.clients.get(&client).is_some_and(|client| !client.is_back());
         let known = self.processes.known(&profile);
         // Members that exist because of an offer are hidden from clients without it.
         let is_for_it = offer.is_none() || known.row.client_meta == offer;
@@ -171,9 +137,7 @@ impl Hub {
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
-        if let Some(client) = self.clients.get_mut(to.client) {
-            client.initialized = true;
-        }
+        self.clients.set_initialized(to.client, true);
         self.catch_client_up(to.client, out);
     }
 
@@ -185,28 +149,14 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
-        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
-        if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
-            return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
-        }
-        let old = self.clients.by_token(&token);
-        let mine = self.clients.get(&client).and_then(|client| client.token.as_deref());
-        if mine == Some(token.as_str()) {
-            // The client tries again, because the agent did not start.
+        let is_store_failing = self.store_health.is_failing();
+        let cx = &mut cx!(self, out);
+        let Some(events) = self.clients.claim_token(cx, client, &token, is_store_failing)? else {
             return Ok(());
-        } else if mine.is_some() {
-            return Err(Fault::invalid("this connection has another token already"));
-        }
-        // The end of its last connection may be unseen; or another client uses the same token, and
-        // one of the two must learn that.
-        if let Some(old) = old.filter(|old| self.clients.contains_key(old)) {
-            let text = "another connection came with this client's token";
-            let fault = Fault::new(Reason::Replaced, text)
-                .hint("do not come back with this token; each client needs one of its own");
-            self.let_go(old, &Id::null(), &fault, out);
-        }
+        };
+        self.route(events, out);
         let resume = resume.filter(|resume| self.clients.is_of_journal(resume));
-        let back = old.zip(resume);
+        let back = self.clients.by_token(&token).zip(resume);
         if back.is_none() {
             self.forget_resumable(&token, out);
             self.make_room(out);
@@ -220,23 +170,12 @@ impl Hub {
         Ok(())
     }
 
-    /// Numbers a client, so that its terminals and servers are told from others'. One that comes back
-    /// keeps its number.
-    pub(crate) fn number_client(&mut self, client: ClientId) {
-        let Some(here) = self.clients.get_mut(client) else { return };
-        here.number = match &here.token {
-            Some(token) => number_of(token),
-            None => self.ids.issue(),
-        };
-        here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
-    }
-
     /// Gives a client that came back what it has missed. Its `initialize` is answered.
     pub(crate) fn catch_client_up(&mut self, client: ClientId, out: &mut Batch) {
-        let Some(here) = self.clients.get_mut(client) else { return };
-        let Some(profile) = here.profile.clone() else { return };
-        let Some(resume) = here.resume.take() else { return };
+        let Some(resume) = self.clients.take_resume(client) else { return };
         let Resume { sessions, leaving, open, asked, .. } = resume;
+        let here = &self.clients[&client];
+        let Some(profile) = here.profile.clone() else { return };
         let (role, number) = (here.role, here.number);
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
@@ -262,20 +201,15 @@ impl Hub {
                 None => {
                     let gone = SessionGone { session_id: id.into() };
                     let line = build::notification(method::SESSION_REMOVED, &gone);
-                    self.tell_client(client, &line, out);
+                    self.clients.tell(&mut cx!(self, out), client, &line);
                 }
             }
         }
         // Sessions that it does not know yet are not among those that it named: it has nothing of
         // them, neither of what it asked to make nor of what it was about to follow.
-        for Reply { line, session } in self.clients.replies_after_return(client, &open, out) {
-            let line = self.as_shown_to(client, line);
-            self.sessions.send_behind(
-                client,
-                session,
-                Effect::Client(client, ToClient::Line(line)),
-                out,
-            );
+        let replies = self.clients.replies_after_return(&mut cx!(self, out), client, &open);
+        for Reply { line, session } in replies {
+            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
             self.attach_anew(client, session, out);
         }
         // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
@@ -286,8 +220,8 @@ impl Hub {
             self.attach_anew(client, Some(key), out);
         }
         step!(self.client_servers.on_client_back(number, &asked), out);
-        let sessions = &self.sessions;
-        let is_lost = |key| !sessions.is_controller(client, key);
+        let clients = &self.clients;
+        let is_lost = |key| !clients.is_controller(client, key);
         step!(self.questions.take_back(client, is_lost), out);
         self.offer_about_requests(out);
     }
@@ -295,18 +229,10 @@ impl Hub {
     /// Attaches a client to a session of which it has nothing.
     fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
         let key = key.filter(|key| self.sessions.contains_key(key));
-        if let Some(key) = key.filter(|key| !self.sessions.is_attached(client, *key)) {
+        if let Some(key) = key.filter(|key| !self.clients.is_attached(client, *key)) {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
         }
-    }
-
-    /// An answer that came while the client's abilities were unknown.
-    fn as_shown_to(&self, client: ClientId, line: Bytes) -> Bytes {
-        if self.clients[&client].view.boolean_options {
-            return line;
-        }
-        without_boolean_options(&line, &["result", "configOptions"])
     }
 
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
@@ -337,30 +263,11 @@ impl Hub {
         ids
     }
 
-    /// A connection of a client with a token has ended: it is waited for.
-    pub(crate) fn went_away(&mut self, client: ClientId) {
-        // Requests that no agent got are asked again.
-        for session in self.sessions.values_mut() {
-            session.waiting.retain(|relayed| relayed.to.client != client);
-        }
-        self.processes.forget_client(client);
-        if !self.timers.is_set(Timer::Resumable) {
-            self.wait_for_clients();
-        }
-    }
-
     pub(crate) fn on_resumable_timer(&mut self, out: &mut Batch) {
         for token in self.clients.late(self.now) {
             self.forget_resumable(&token, out);
         }
-        self.wait_for_clients();
-    }
-
-    /// Sets the time at which the first client that is away is forgotten.
-    pub(crate) fn wait_for_clients(&mut self) {
-        if let Some(late) = self.clients.next_late() {
-            self.timers.set(Timer::Resumable, late);
-        }
+        self.clients.wait_for_late(&mut self.timers);
     }
 
     fn make_room(&mut self, out: &mut Batch) {
@@ -374,8 +281,7 @@ impl Hub {
     }
 
     pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
-        let token = self.clients.get_mut(client).and_then(|client| client.token.take());
-        if let Some(token) = token {
+        if let Some(token) = self.clients.take_token(client) {
             self.forget_resumable(&token, out);
         }
     }
@@ -394,38 +300,38 @@ impl Hub {
         out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 
-    pub(crate) fn replies_taken(
-        &mut self,
-        client: ClientId,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) {
-        let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let Answered { ids } = answered.unwrap_or_default();
-        self.clients.confirm(client, &ids, out);
+    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
+        let left = self.clients.on_closed(&mut cx!(self, out), client);
+        self.route(left.into_iter().collect::<Vec<_>>(), out);
     }
 
-    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
-        let was_at = || {
-            let places = self.sessions.iter();
-            places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
-        };
-        let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
+    /// A connection has ended, which was at these sessions. `returns`: the client may come back.
+    pub(crate) fn on_client_left(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        returns: bool,
+        sessions: Vec<SessionKey>,
+        out: &mut Batch,
+    ) {
         step!(self.services.on_client_gone(client), out);
         self.end_server_calls(&CallEnd::ToolGone(client), out);
         self.questions.on_client_gone(client);
         self.watch.end(client);
-        if gone.token.is_some() {
-            self.went_away(client);
+        if returns {
+            // Requests that no agent got are asked again.
+            for session in self.sessions.values_mut() {
+                session.waiting.retain(|relayed| relayed.to.client != client);
+            }
+            self.processes.forget_client(client);
         } else {
-            self.end_server_calls(&CallEnd::ClientGone(gone.number), out);
+            self.end_server_calls(&CallEnd::ClientGone(number), out);
         }
         let mut slots = BTreeSet::new();
-        for key in gone.sessions {
+        for key in sessions {
             let session = self.session_mut(key);
-            session.attached.remove(&client);
             slots.insert(session.slot);
-            if gone.token.is_some() {
+            if returns {
                 continue;
             }
             // The turn continues without a receiver of its response.

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::clients::resumable::is_kept;
-use crate::clients::{Asked, Open, Served};
+use crate::clients::{Asked, PlaceFacts, Served};
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
@@ -23,9 +23,6 @@ use crate::params::needs_store;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::record::Dormant;
 use crate::session::{Relayed, State};
-
-/// Requests of one client that may be open at once.
-const OPEN_REQUESTS: usize = 128;
 
 impl Hub {
     pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body, out: &mut Batch) {
@@ -84,12 +81,13 @@ impl Hub {
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let asked = Asked { to: &to, method: &method, params, line };
-                let mut served = Batch::default();
-                let accepted = self.accept(&to, &method, &mut served);
+                let mut batch = Batch::default();
+                let served = &mut batch;
+                let accepted = self.accept(&to, &method, served);
                 if let Err(fault) = &accepted {
-                    self.send_error(&to, &fault.object(), &mut served);
-                } else if let Err(fault) = self.client_asked(asked, &mut served) {
-                    self.refuse(&to, &fault, &mut served);
+                    self.clients.send_error(&mut cx!(self, served), &to, fault);
+                } else if let Err(fault) = self.client_asked(asked, served) {
+                    self.refuse(&to, &fault, served);
                 }
                 // A log shows the journal, so it waits for what is on its way there.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
@@ -100,7 +98,7 @@ impl Hub {
                 } else {
                     served.accepted.push(Accepted { to, is_initialize: is_first });
                 }
-                out.append(served);
+                out.append(batch);
             }
         }
     }
@@ -155,27 +153,26 @@ impl Hub {
         out.urgent.push(Effect::Client(client, ToClient::Line(line)));
     }
 
+    /// Opens a request, if it can be served now.
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
         // The daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
-        if let Some(fault) = self.store_health.fault().filter(|_| needs_store(method) && !ends) {
-            return Err(fault);
+        match self.store_health.fault().filter(|_| needs_store(method) && !ends) {
+            Some(fault) => Err(fault),
+            None => self.clients.accept(&mut cx!(self, out), to, method),
         }
-        let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
-        if client.open.len() >= OPEN_REQUESTS {
-            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
-            return Err(Fault::new(Reason::TooMany, text));
-        }
-        if client.open.contains_key(&to.id) {
-            let text = format!("a request with the id {} is open already", to.id);
-            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
-        }
-        self.clients.room_for_reply(to, method, out)?;
-        if let Some(client) = self.clients.get_mut(to.client) {
-            let open = Open { kept: is_kept(method), given_up: false };
-            client.open.insert(to.id.clone(), open);
-        }
-        Ok(())
+    }
+
+    /// Returns whether a connection may stay that says a line.
+    fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>, out: &mut Batch) -> bool {
+        let facts = PlaceFacts {
+            max_clients: self.config.max_clients as usize,
+            is_watching: &|id| self.watch.has(id),
+            is_store_failing: self.store_health.is_failing(),
+        };
+        let (stays, left) = self.clients.admit(&mut cx!(self, out), client, message, &facts);
+        self.route(left, out);
+        stays
     }
 
     fn client_asked(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
@@ -223,7 +220,7 @@ impl Hub {
             return self.ask_about_foreign(asked, &profile, &session, out);
         };
         if !matches!(method, "session/load" | "session/resume" | "session/status") {
-            self.sessions.may_control(to.client, key)?;
+            self.clients.may_control(to.client, key)?;
         }
         match method {
             "session/load" => self.open_session(asked, key, ReadStyle::History, out)?,
@@ -267,7 +264,7 @@ impl Hub {
     }
 
     fn ensure_attached(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        if !self.sessions.is_attached(client, key) {
+        if !self.clients.is_attached(client, key) {
             self.attach(client, key, Role::Controller, None, ReadStyle::Resume, out);
         }
     }
@@ -290,7 +287,7 @@ impl Hub {
             return;
         }
         if method == method::CLIENT_ANSWERED {
-            return self.replies_taken(client, params, out);
+            return self.clients.on_replies_taken(&mut cx!(self, out), client, params);
         }
         if method == CLIENT_LEAVE {
             return self.client_leaves(client, out);
@@ -320,7 +317,7 @@ impl Hub {
             }
             return;
         };
-        if self.sessions.may_control(client, key).is_err() {
+        if self.clients.may_control(client, key).is_err() {
             return;
         }
         if method == "session/cancel" {

@@ -1,7 +1,7 @@
 //! The hub and its clients: what they ask, what they may, how they come back and are sent away.
 
 pub(crate) mod admin;
-pub(crate) mod admission;
+pub(crate) mod attach;
 pub(crate) mod connection;
 pub(crate) mod from_clients;
 pub(crate) mod open;

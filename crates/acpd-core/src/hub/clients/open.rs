@@ -1,10 +1,8 @@
 //! Sessions that acpd knows, opened, closed and deleted by clients: the agent hears of it only where it
 //! has to.
 
-use std::collections::BTreeSet;
-
 use acp_wire::acp::SessionParams;
-use acpd_api::{LoadMeta, NewSessionMeta, Reason, Role};
+use acpd_api::{LoadMeta, NewSessionMeta, Reason};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -12,8 +10,8 @@ use serde_json::value::RawValue;
 use crate::clients::{Asked, Naming, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
+use crate::hub::clients::attach::ignored_servers;
 use crate::hub::names::NameClash;
-use crate::hub::session::fanout::told_as_ignored;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Batch, ReadStyle};
 use crate::params::{bounded, own_meta, session_cwd, valid_name};
@@ -43,13 +41,9 @@ impl Hub {
         let ignored = self.bring_servers(to.client, key, Some(params), out);
         let mut extra = format!("\"sessionId\":{}", json!(id));
         if !ignored.is_empty() {
-            extra = format!("{extra},{}", told_as_ignored(&ignored));
+            extra = format!("{extra},{}", ignored_servers(&ignored));
         }
-        // Where it begins to follow is known to a client that comes back before it has the answer.
-        self.tell_cursor(to.client, key, out);
-        self.send_values(to, key, extra, out);
-        self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
-        self.remind_of_commands(to.client, key, out);
+        self.show_session(to, key, 0, ReadStyle::Resume, extra, out);
         self.warm_up(key, out);
         Ok(())
     }
@@ -77,7 +71,7 @@ impl Hub {
             return Err(Fault::invalid(text).session(&row.public_id.clone()));
         }
         let ignored = self.bring_servers(to.client, key, given, out);
-        self.show_session(to, key, after, style, &ignored, out);
+        self.show_session(to, key, after, style, ignored_servers(&ignored), out);
         self.warm_up(key, out);
         Ok(())
     }
@@ -99,24 +93,15 @@ impl Hub {
         }
     }
 
-    /// How many other clients use a session: they control it, or are away and wait for a prompt.
     fn other_users(&self, client: ClientId, key: SessionKey) -> usize {
-        let session = self.session(key);
-        let here = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
-        let away =
-            session.senders().map(|to| &to.client).filter(|of| !self.clients.contains_key(of));
-        let mut users: BTreeSet<_> = here.map(|(of, _)| of).chain(away).collect();
-        users.remove(&client);
-        users.len()
+        self.clients.other_users(client, key, self.session(key).senders())
     }
 
     /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
     pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        let session = self.session(key);
-        let users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
-        let owner = users.min_by_key(|(_, at)| at.since);
-        let is_owner = owner.is_some_and(|(owner, _)| *owner == client);
-        let for_all = is_owner && self.profile_of(session.slot).closed_by == ClosedBy::Owner;
+        let is_owner = self.clients.owner(key) == Some(client);
+        let for_all =
+            is_owner && self.profile_of(self.session(key).slot).closed_by == ClosedBy::Owner;
         self.detach(client, key, out);
         if for_all || self.other_users(client, key) == 0 {
             self.close_session(key, out);
@@ -193,13 +178,13 @@ impl Hub {
 
     /// Requests for a name whose session was being made go on when it is clear what became of it.
     pub(crate) fn settle_names(&mut self, out: &mut Batch) {
-        let mut from = 0;
-        while let Some(wait) = self.clients.naming().get(from) {
-            if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
-                from += 1;
-                continue;
-            }
-            let Naming { to, profile, params, .. } = self.clients.take_naming(from);
+        while let Some(at) = self
+            .clients
+            .naming()
+            .iter()
+            .position(|wait| !self.is_being_named(&wait.profile, &wait.cwd, &wait.name))
+        {
+            let Naming { to, profile, params, .. } = self.clients.take_naming(at);
             if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
                 self.refuse(&to, &fault, out);
             }

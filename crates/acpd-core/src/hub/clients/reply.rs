@@ -1,19 +1,17 @@
-//! Answers and notices on their way to clients.
-//!
-//! Architecture invariant: each request is answered once. An answer that a client can come back for
-//! is kept in the same transaction that makes it true.
+//! Answers on their way to clients: they know how far the journals are.
 
-use acp_wire::{ErrorObject, build};
+use acp_wire::build;
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ToClient};
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::input::{Batch, Effect};
 
 impl Hub {
     pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
-        self.reply(to, build::error(&to.id, &fault.object()), out);
+        self.respond(to, None, build::error(&to.id, &fault.object()), out);
     }
 
     pub(crate) fn answer(
@@ -22,28 +20,7 @@ impl Hub {
         result: &impl serde::Serialize,
         out: &mut Batch,
     ) {
-        self.reply(to, build::response(&to.id, result), out);
-    }
-
-    fn reply(&mut self, to: &Requester, line: Bytes, out: &mut Batch) {
-        self.clients.keep_reply(to, None, &line, out);
-        if !self.close_request(to) {
-            return;
-        }
-        self.send_answer(Effect::Client(to.client, ToClient::Line(line)), to.client, out);
-    }
-
-    /// Answers a line that is no request that could be open.
-    pub(crate) fn send_error(&self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
-        let line = build::error(&to.id, error);
-        self.send_answer(Effect::Client(to.client, ToClient::Line(line)), to.client, out);
-    }
-
-    /// The client of this answer has gone.
-    pub(crate) fn send_answer(&self, effect: Effect, client: ClientId, out: &mut Batch) {
-        if self.clients.contains_key(&client) {
-            out.effects.push(effect);
-        }
+        self.respond(to, None, build::response(&to.id, result), out);
     }
 
     /// Sends a complete response, behind the lines of its session.
@@ -54,46 +31,24 @@ impl Hub {
         line: Bytes,
         out: &mut Batch,
     ) {
-        self.clients.keep_reply(to, session, &line, out);
-        if !self.clients.contains_key(&to.client) || !self.close_request(to) {
-            return;
-        }
-        let effect = Effect::Client(to.client, ToClient::Line(line));
-        self.sessions.send_behind(to.client, session, effect, out);
+        let behind = session.map(|key| self.end_of(key));
+        self.clients.respond(&mut cx!(self, out), to, behind, line);
     }
 
-    /// A live-only notice for one client.
-    pub(crate) fn tell_client(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
-        if self.clients.get(&client).is_some_and(|client| client.view.notices && !client.lagged) {
-            out.effects.push(Effect::Client(client, ToClient::Line(line.clone())));
-        }
+    /// Sends something that must not overtake the session's lines.
+    pub(crate) fn send_behind(
+        &mut self,
+        client: ClientId,
+        session: Option<SessionKey>,
+        effect: Effect,
+        out: &mut Batch,
+    ) {
+        let behind = session.map(|key| self.end_of(key));
+        self.clients.send_behind(&mut cx!(self, out), client, behind, effect);
     }
 
-    /// A live-only notice for every client of a profile.
-    pub(crate) fn notify_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in self.clients.iter() {
-            let wanted = client.view.notices && !client.lagged;
-            if wanted && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
-            }
-        }
-    }
-
-    /// Sends a live-only notice to every client, but for those that run under an agent.
-    pub(crate) fn notify_all(&self, line: &Bytes, out: &mut Batch) {
-        for (id, client) in self.clients.iter() {
-            if client.view.notices && !client.lagged && !client.under_agent {
-                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
-            }
-        }
-    }
-
-    /// A notification of an agent that is about no session.
-    pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in self.clients.iter() {
-            if !client.lagged && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
-            }
-        }
+    /// The end of a session's journal, if there is one.
+    pub(crate) fn end_of(&self, key: SessionKey) -> (SessionKey, Seq) {
+        (key, self.sessions.get(&key).map_or(0, |session| session.head))
     }
 }

@@ -235,7 +235,7 @@ impl Hub {
             _ => {}
         }
         let profile = self.processes[&process.slot].profile().to_owned();
-        self.forward_to_profile(&profile, line, out);
+        self.clients.forward_to_profile(&mut cx!(self, out), &profile, line);
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.

@@ -28,7 +28,8 @@ impl Hub {
     }
 
     pub(crate) fn demand(&self, id: SlotId) -> Demand {
-        Demand { urgency: self.sessions.urgency_of(id), ending: self.shutdown.is_begun() }
+        let urgency = self.sessions.urgency_of(id, |key| self.clients.is_attended(key));
+        Demand { urgency, ending: self.shutdown.is_begun() }
     }
 
     /// The slot of a session that is to be made or taken over, for a client with this offer.
@@ -69,8 +70,10 @@ impl Hub {
     /// Gives out the places that have become free.
     pub(crate) fn start_queued(&mut self, out: &mut Batch) {
         loop {
-            let (sessions, ending) = (&self.sessions, self.shutdown.is_begun());
-            let demand = |id| Demand { urgency: sessions.urgency_of(id), ending };
+            let (sessions, clients) = (&self.sessions, &self.clients);
+            let ending = self.shutdown.is_begun();
+            let is_attended = |key| clients.is_attended(key);
+            let demand = |id| Demand { urgency: sessions.urgency_of(id, is_attended), ending };
             let started = step!(self.processes.start_queued(demand), out);
             let Some(id) = started else { return };
             self.remove_unused_slot(id);
@@ -106,7 +109,8 @@ impl Hub {
         if let Some(client) = waiting.find_map(|waiting| self.clients.get(&waiting.to.client)) {
             return client.offer.clone();
         }
-        let mut by_urgency = self.sessions.sessions_by_urgency(id).into_iter();
+        let mut by_urgency =
+            self.sessions.sessions_by_urgency(id, |key| self.clients.is_attended(key)).into_iter();
         match by_urgency.find(|key| self.sessions.wants_host(*key)) {
             Some(key) => self.session(key).row.client_meta.clone(),
             None => self.processes.known_of(id).row.client_meta.clone(),
@@ -155,7 +159,7 @@ impl Hub {
         for waiting in self.processes.take_waiting(id) {
             self.serve_waiting(id, waiting, out);
         }
-        for key in self.sessions.sessions_by_urgency(id) {
+        for key in self.sessions.sessions_by_urgency(id, |key| self.clients.is_attended(key)) {
             self.wake_session(key, out);
         }
         self.check_idle(id, out);

@@ -13,6 +13,7 @@ use acpd_api::{Reason, Unanswered, method};
 use serde_json::json;
 
 use crate::clients::Naming;
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
@@ -89,7 +90,7 @@ impl Hub {
         };
         let line = build::notification(method::UNANSWERED, &notice);
         for client in askers {
-            self.tell_client(client, &line, out);
+            self.clients.tell(&mut cx!(self, out), client, &line);
         }
     }
 

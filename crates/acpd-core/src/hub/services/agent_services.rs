@@ -9,7 +9,6 @@ use bytes::Bytes;
 use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::hub::Hub;
-use crate::hub::questions::controllers;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, ServeError, TerminalEnd, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
@@ -22,7 +21,7 @@ fn workplace<'s>(session: &'s Session, clients: &'s Clients, offers: Services) -
         row: &session.row,
         offers,
         sender: senders.find(|client| clients.contains_key(client)),
-        editors: controllers(session, clients),
+        editors: clients.responders(session.row.key).collect(),
     }
 }
 

@@ -129,8 +129,8 @@ impl Hub {
             is_held: !matches!(session.state, State::Dormant),
             servers: session.servers(),
             client: number(&self.clients, client),
-            is_trusted: self.may_decide(client),
-            may_control: self.sessions.may_control(client, key).is_ok(),
+            is_trusted: self.clients.may_decide(client),
+            may_control: self.clients.may_control(client, key).is_ok(),
         };
         step!(self.client_servers.on_session_opened(&lenders(&self.clients), &opened, &given), out)
     }

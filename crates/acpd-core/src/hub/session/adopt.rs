@@ -199,7 +199,7 @@ impl Hub {
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
-        if !self.may_decide(to.client) {
+        if !self.clients.may_decide(to.client) {
             // The session would keep these for good.
             params = set_member(&params, &["mcpServers"], b"[]");
         }
@@ -458,7 +458,7 @@ impl Hub {
     fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {
         for Opener { to, style, after } in openers {
             if self.clients.contains_key(&to.client) {
-                self.show_session(to, key, *after, *style, &[], out);
+                self.show_session(to, key, *after, *style, String::new(), out);
             }
         }
     }

@@ -107,7 +107,7 @@ impl Hub {
             row.rest = Dormant::Parked;
             row.reason = None;
         }
-        let is_attached = !self.session(key).attached.is_empty();
+        let is_attached = self.clients.is_attended(key);
         self.tell_state(key, out);
         if is_attached && self.session(key).row.rest == Dormant::Parked {
             self.session_mut(key).eager = true;

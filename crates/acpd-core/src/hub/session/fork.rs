@@ -93,7 +93,7 @@ impl Hub {
             Fault::no_session(&id)
                 .hint("only sessions that acpd knows can be forked; `session/load` makes it one")
         })?;
-        self.sessions.may_control(to.client, key)?;
+        self.clients.may_control(to.client, key)?;
         if self.session(key).row.rest == Dormant::Lost {
             return Err(self.sessions.lost_fault(key));
         }

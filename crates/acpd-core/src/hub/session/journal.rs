@@ -9,14 +9,13 @@ use acpd_api::{SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
-use crate::input::{Batch, Effect, ToClient, View};
+use crate::input::Batch;
 use crate::record::{EventKind, EventRow, Record};
 use crate::session::restore::values_of;
 use crate::session::{Session, State};
-use crate::views::attachment::Cursor;
-use crate::views::render;
 
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -105,7 +104,7 @@ impl Hub {
             hint: session.way_out().map(Into::into),
         };
         let line = build::notification(method::SESSION_STATE, &changed);
-        self.tell_attached(key, &line, out);
+        self.clients.tell_attached(&mut cx!(self, out), key, &line);
     }
 
     /// Writes a sentence into the conversation, for clients that show notices.
@@ -143,47 +142,13 @@ impl Hub {
         origin: Option<ClientId>,
         out: &mut Batch,
     ) {
-        let at = self.now;
-        let whose = origin.map(|client| self.origin_of(client));
-        let session = self.session_mut(key);
+        let session = self.sessions.session_mut(key);
         session.head += 1;
         let seq = session.head;
-        let mut rendered: Option<(View, Option<Bytes>)> = None;
-        for (client, attachment) in &session.attached {
-            if attachment.cursor != Cursor::Live || origin == Some(*client) {
-                continue;
-            }
-            let line = match &rendered {
-                Some((view, line)) if *view == attachment.view => line.clone(),
-                _ => {
-                    let shown = render(&line, kind, seq, &session.row.public_id, &attachment.view);
-                    rendered = Some((attachment.view, shown.clone()));
-                    shown
-                }
-            };
-            if let Some(line) = line {
-                out.effects.push(Effect::Client(*client, ToClient::Line(line)));
-            }
-        }
-        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
+        let cx = &mut cx!(self, out);
+        self.clients.show(cx, session.journal(), (kind, &line), origin);
+        let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin };
         out.records.push(Record::Event(row));
-    }
-
-    /// Shows a live-only notice to everyone attached who wants notices.
-    pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
-        for (client, attachment) in &self.session(key).attached {
-            let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
-            if attachment.view.notices && !lagged {
-                out.effects.push(Effect::Client(*client, ToClient::Line(line.clone())));
-            }
-        }
-    }
-
-    /// The name of a client in the journal: its token, else one that no other connection ever had.
-    pub(crate) fn origin_of(&self, client: ClientId) -> String {
-        match self.clients.token_of(client) {
-            Some(token) => token.to_owned(),
-            None => format!("{}.{}", self.ids.boot(), client.0),
-        }
     }
 }

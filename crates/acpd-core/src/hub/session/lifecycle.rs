@@ -49,7 +49,7 @@ impl Hub {
     pub(crate) fn lists(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
         let is_its_own = || self.clients.get(&client).is_some_and(|of| of.made.contains(&key));
-        !session.is_unused() || !session.attached.is_empty() || is_its_own()
+        !session.is_unused() || self.clients.is_attended(key) || is_its_own()
     }
 
     /// Looks for sessions that are gone at this time, if no look comes before.

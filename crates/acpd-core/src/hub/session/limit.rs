@@ -9,6 +9,8 @@
 //! The held prompt is a queued turn like any other, so it is on disk and in the next daemon. It asks the agent to find
 //! out what is done of the last request and to finish it: what the person has sent is never sent again.
 
+use acp_wire::ErrorObject;
+
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
 use crate::input::Batch;
@@ -16,8 +18,6 @@ use crate::process::slot::Asker;
 use crate::profile::OnLimit;
 use crate::session::limit::{Held, over};
 use crate::timers::Timer;
-
-use acp_wire::ErrorObject;
 
 /// Limits in a row that are waited for.
 const MOST: u64 = 5;

@@ -7,6 +7,7 @@ use acpd_api::{PromptQueued, Reason, method};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey};
@@ -114,7 +115,7 @@ impl Hub {
         let session_id = self.session(key).row.public_id.clone();
         let notice = PromptQueued { session_id: session_id.into(), ahead };
         let line = build::notification(method::PROMPT_QUEUED, &notice);
-        self.tell_client(client, &line, out);
+        self.clients.tell(&mut cx!(self, out), client, &line);
     }
 
     /// Returns whether the next prompt of a session must wait for a turn.

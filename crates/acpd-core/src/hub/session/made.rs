@@ -98,7 +98,8 @@ impl Hub {
         let to = new.to;
         if new.fork.is_some() {
             // Where it begins to follow, for a client that comes back before it has the answer.
-            self.tell_cursor(to.client, key, out);
+            let journal = self.sessions[&key].journal();
+            self.clients.tell_cursor(&mut cx!(self, out), to.client, journal);
         }
         self.respond(&to, Some(key), line, out);
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
@@ -175,9 +176,7 @@ impl Hub {
         self.sessions.insert(session);
         self.sessions.route(key);
         self.watch_sleep(slot);
-        if let Some(client) = self.clients.get_mut(new.to.client) {
-            client.made.insert(key);
-        }
+        self.clients.note_made(new.to.client, key);
         self.watch_life(key);
         key
     }

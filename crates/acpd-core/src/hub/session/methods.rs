@@ -8,10 +8,11 @@ use acpd_api::{
 };
 
 use crate::clients::{Asked, Served};
+use crate::cx::Cx;
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::hub::names::NameClash;
-use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, ToClient};
+use crate::input::{Batch, LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::session::turn::Cancel;
 
@@ -31,19 +32,15 @@ impl Hub {
         let params: LogParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let session = self.session(key);
-        let effect = Effect::Client(
-            to.client,
-            ToClient::Log(LogPage {
-                id: to.id.clone(),
-                session: key,
-                session_id: session.row.public_id.clone(),
-                after: params.after,
-                upto: session.head,
-                limit: params.limit.unwrap_or(LOG_PAGE),
-            }),
-        );
-        self.close_request(to);
-        out.effects.push(effect);
+        let page = ToClient::Log(LogPage {
+            id: to.id.clone(),
+            session: key,
+            session_id: session.row.public_id.clone(),
+            after: params.after,
+            upto: session.head,
+            limit: params.limit.unwrap_or(LOG_PAGE),
+        });
+        self.clients.respond_with(&mut cx!(self, out), to, None, page);
         Ok(())
     }
 
@@ -73,9 +70,8 @@ impl Hub {
         }
         let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
         let search = Box::new(Search { words, sessions, limit });
-        let effect = Effect::Client(to.client, ToClient::Search { id: to.id.clone(), search });
-        self.close_request(to);
-        out.effects.push(effect);
+        let search = ToClient::Search { id: to.id.clone(), search };
+        self.clients.respond_with(&mut cx!(self, out), to, None, search);
         Ok(())
     }
 

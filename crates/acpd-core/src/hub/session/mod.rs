@@ -9,7 +9,6 @@ pub(crate) mod child;
 pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod failed_turn;
-pub(crate) mod fanout;
 pub(crate) mod fork;
 pub(crate) mod journal;
 pub(crate) mod kin;

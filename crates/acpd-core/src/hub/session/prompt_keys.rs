@@ -19,6 +19,7 @@ use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
@@ -90,7 +91,7 @@ impl Hub {
         let session_id = self.session(session).row.public_id.clone().into();
         let line =
             build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
-        self.tell_client(client, &line, out);
+        self.clients.tell(&mut cx!(self, out), client, &line);
     }
 
     /// Keeps the outcome of a turn, whose prompt had this key and which had this number.

@@ -7,9 +7,7 @@ use acpd_api::{NAMESPACE, QueueEditParams, QueueMoveParams, QueueRemoveParams, Q
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::line::SHOWN;
-use crate::hub::session::line::by_whom;
-use crate::hub::session::line::said;
+use crate::hub::session::line::{SHOWN, by_whom, said};
 use crate::ids::{Requester, SessionKey};
 use crate::input::Batch;
 use crate::params::read;

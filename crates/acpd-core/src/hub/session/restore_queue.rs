@@ -35,7 +35,8 @@ impl Hub {
             if !self.processes.get(&slot).is_some_and(Slot::is_up) {
                 continue;
             }
-            for key in self.sessions.sessions_by_urgency(slot) {
+            for key in self.sessions.sessions_by_urgency(slot, |key| self.clients.is_attended(key))
+            {
                 if matches!(self.session(key).state, State::Dormant) {
                     self.wake_session(key, out);
                     if self.sessions.keeps_places(key) {

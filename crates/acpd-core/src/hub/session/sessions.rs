@@ -16,11 +16,9 @@
 //! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
 //! restored is never replaced by a fresh one, except when it never had a prompt.
 
-use std::collections::BTreeSet;
-
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped};
-use acpd_api::{ClientName, Reason, SessionGone, SessionInfo, method};
+use acpd_api::{Reason, SessionGone, SessionInfo, method};
 use serde_json::json;
 
 use crate::cx::Cx;
@@ -44,22 +42,8 @@ impl Hub {
             .filter(|_| !matches!(session.state, State::Dormant));
         SessionInfo {
             pid: host.and_then(|host| host.pid),
-            ..session.info(self.questions.waiting(key), self.clients_at(key))
+            ..session.info(self.questions.waiting(key), self.clients.count_at(key))
         }
-    }
-
-    /// How many clients are at a session. What says that it is the same program at the same place is one: a screen
-    /// has a connection of its own for each turn.
-    fn clients_at(&self, key: SessionKey) -> u32 {
-        let mut known = BTreeSet::new();
-        let attached = self.session(key).attached.keys();
-        let clients = attached.filter(|id| match self.clients.get(id).map(|client| &client.name) {
-            Some(ClientName { name, place: Some(place), .. }) => {
-                known.insert((name.raw(), place.raw()))
-            }
-            _ => true,
-        });
-        clients.count() as u32
     }
 
     /// Returns whether the process must not be stopped for idleness.
@@ -68,7 +52,7 @@ impl Hub {
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
         busy || self.sessions.wants_host(key)
             || self.questions.are_open(key)
-            || !session.attached.is_empty()
+            || self.clients.is_attended(key)
             || session.has_busy_child()
     }
 
@@ -166,9 +150,8 @@ impl Hub {
         self.give_up_restore(key, out);
         let gone = SessionGone { session_id: self.session(key).row.public_id.clone().into() };
         let line = build::notification(method::SESSION_REMOVED, &gone);
-        self.tell_attached(key, &line, out);
-        let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
-        for client in attached {
+        self.clients.tell_attached(&mut cx!(self, out), key, &line);
+        for client in self.clients.at(key).collect::<Vec<_>>() {
             self.detach(client, key, out);
         }
     }

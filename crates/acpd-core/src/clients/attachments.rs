@@ -1,0 +1,455 @@
+//! Clients at sessions, and how far each has been sent the journal.
+//!
+//! ```text
+//!  attach ─▶ Reading{upto} ── ReadDone, more to read ─▶ Reading
+//!               │   ▲
+//!  ReadDone, at the head      drained
+//!               ▼   │
+//!             Live ─┴─ lagged ─▶ Paused{after} ◀─ attach, or ReadDone, of a client that lags
+//! ```
+//!
+//! Architecture invariant: a client's view of a session is gap-free. It is either `Live`, and then
+//! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
+//! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use acp_wire::build;
+use acpd_api::{CaughtUp, ClientName, Role, method};
+use bytes::Bytes;
+
+use crate::clients::Clients;
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::fault::Fault;
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::input::{Effect, Read, ReadStyle, ToClient, View};
+use crate::record::EventKind;
+use crate::views::{JournalHead, render};
+
+/// One client at one session.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    role: Role,
+    /// Grows from one client that comes to the session to the next.
+    pub(super) since: u64,
+    view: View,
+    cursor: Cursor,
+    /// The client knows where it stands: it was told since it attached.
+    told: bool,
+    /// Lines that may be sent when the cursor has passed a position.
+    deferred: VecDeque<(Seq, Effect)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// Has everything up to the head.
+    Live,
+    /// A piece of journal is on its way: up to `history` as a newcomer, from there on complete.
+    Reading { history: Option<Seq> },
+    /// Does not read; has everything up to here.
+    Paused { after: Seq },
+}
+
+impl Attachment {
+    fn is_controller(&self) -> bool {
+        self.role == Role::Controller
+    }
+}
+
+impl Clients {
+    fn attachment(&self, client: ClientId, key: SessionKey) -> Option<&Attachment> {
+        self.attached.get(&key)?.get(&client)
+    }
+
+    fn attachment_mut(&mut self, client: ClientId, key: SessionKey) -> Option<&mut Attachment> {
+        self.touched.insert(key);
+        self.attached.get_mut(&key)?.get_mut(&client)
+    }
+
+    /// Removes an attachment, of which the session knows nothing then.
+    pub(super) fn take_attachment(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+    ) -> Option<Attachment> {
+        self.touched.insert(key);
+        let at = self.attached.get_mut(&key)?;
+        let gone = at.remove(&client);
+        if at.is_empty() {
+            self.attached.remove(&key);
+        }
+        gone
+    }
+
+    /// Returns the sessions at which an attachment may have changed since the last call.
+    pub(crate) fn take_touched(&mut self) -> BTreeSet<SessionKey> {
+        std::mem::take(&mut self.touched)
+    }
+
+    fn attachments(&self, key: SessionKey) -> impl Iterator<Item = (ClientId, &Attachment)> {
+        self.attached.get(&key).into_iter().flatten().map(|(client, at)| (*client, at))
+    }
+
+    /// The clients that are at a session.
+    pub(crate) fn at(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
+        self.attachments(key).map(|(client, _)| client)
+    }
+
+    /// The clients that are at a session and may act in it.
+    pub(crate) fn controllers(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
+        let these = self.attachments(key).filter(|(_, at)| at.is_controller());
+        these.map(|(client, _)| client)
+    }
+
+    /// The controller that came first.
+    pub(crate) fn owner(&self, key: SessionKey) -> Option<ClientId> {
+        let these = self.attachments(key).filter(|(_, at)| at.is_controller());
+        these.min_by_key(|(_, at)| at.since).map(|(client, _)| client)
+    }
+
+    /// Number of other clients that use a session: they control it, or are away and wait for a prompt.
+    pub(crate) fn other_users<'a>(
+        &self,
+        client: ClientId,
+        key: SessionKey,
+        senders: impl Iterator<Item = &'a Requester>,
+    ) -> usize {
+        let away = senders.map(|to| to.client).filter(|of| !self.connected.contains_key(of));
+        let mut users: BTreeSet<_> = self.controllers(key).chain(away).collect();
+        users.remove(&client);
+        users.len()
+    }
+
+    /// Number of clients at a session. Connections of the same program at the same place count once: a screen
+    /// has a connection of its own for each turn.
+    pub(crate) fn count_at(&self, key: SessionKey) -> u32 {
+        let mut known = BTreeSet::new();
+        let clients = self.at(key).filter(|id| match self.connected.get(id).map(|of| &of.name) {
+            Some(ClientName { name, place: Some(place), .. }) => {
+                known.insert((name.raw(), place.raw()))
+            }
+            _ => true,
+        });
+        clients.count() as u32
+    }
+
+    pub(crate) fn is_attended(&self, key: SessionKey) -> bool {
+        self.attached.contains_key(&key)
+    }
+
+    pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
+        self.attachment(client, key).is_some()
+    }
+
+    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
+        self.attachment(client, key).is_some_and(Attachment::is_controller)
+    }
+
+    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
+        match self.attachment(client, key) {
+            Some(at) if !at.is_controller() => {
+                Err(Fault::invalid("this connection only observes the session")
+                    .hint("attach as a controller"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The sessions that a client is at.
+    pub(crate) fn sessions_of(&self, client: ClientId) -> impl Iterator<Item = SessionKey> {
+        let its = self.attached.iter().filter(move |(_, at)| at.contains_key(&client));
+        its.map(|(key, _)| *key)
+    }
+
+    /// Shows the last line of a journal to everyone attached but its origin.
+    pub(crate) fn show(
+        &self,
+        cx: &mut Cx<'_>,
+        journal: JournalHead<'_>,
+        (kind, line): (EventKind, &Bytes),
+        origin: Option<ClientId>,
+    ) {
+        let mut rendered: Option<(View, Option<Bytes>)> = None;
+        for (client, attachment) in self.attachments(journal.session) {
+            if attachment.cursor != Cursor::Live || origin == Some(client) {
+                continue;
+            }
+            let line = match &rendered {
+                Some((view, line)) if *view == attachment.view => line.clone(),
+                _ => {
+                    let JournalHead { public_id, head, .. } = journal;
+                    let shown = render(line, kind, head, public_id, &attachment.view);
+                    rendered = Some((attachment.view, shown.clone()));
+                    shown
+                }
+            };
+            if let Some(line) = line {
+                cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+            }
+        }
+    }
+
+    /// Shows a live-only notice to everyone attached who wants notices.
+    pub(crate) fn tell_attached(&self, cx: &mut Cx<'_>, key: SessionKey, line: &Bytes) {
+        for (client, attachment) in self.attachments(key) {
+            let lagged = self.connected.get(&client).is_some_and(|client| client.lagged);
+            if attachment.view.notices && !lagged {
+                cx.out.effects.push(Effect::Client(client, ToClient::Line(line.clone())));
+            }
+        }
+    }
+
+    /// Sends something that must not overtake the lines of a session up to a position.
+    pub(crate) fn send_behind(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        behind: Option<(SessionKey, Seq)>,
+        effect: Effect,
+    ) {
+        if let Some((key, head)) = behind
+            && let Some(attachment) = self.attachment_mut(client, key)
+            && attachment.cursor != Cursor::Live
+        {
+            attachment.deferred.push_back((head, effect));
+        } else {
+            cx.out.effects.push(effect);
+        }
+    }
+
+    /// Takes back something that waits behind lines of a session for a client.
+    pub(super) fn take_deferred(
+        &mut self,
+        client: ClientId,
+        is_meant: impl Fn(&Effect) -> bool,
+    ) -> Option<Effect> {
+        let attached = self.attached.values_mut().filter_map(|at| at.get_mut(&client));
+        for attachment in attached {
+            if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
+                return attachment.deferred.remove(at).map(|(_, effect)| effect);
+            }
+        }
+        None
+    }
+
+    /// Attaches a client that has everything up to `after`; `None` = only what comes. A client that attaches
+    /// again starts over, because the old place says nothing about the new view. Returns `None` if it is gone.
+    pub(crate) fn attach(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+        (role, after, style): (Role, Option<Seq>, ReadStyle),
+    ) -> Option<Vec<EngineEvent>> {
+        let JournalHead { session: key, head, .. } = journal;
+        let here = self.connected.get(&client)?;
+        let view = here.view;
+        let after = after.unwrap_or(head).min(head);
+        let cursor = if after == head && style == ReadStyle::Resume {
+            if here.lagged { Cursor::Paused { after } } else { Cursor::Live }
+        } else {
+            Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
+        };
+        let old = self.take_attachment(client, key);
+        let since = old.as_ref().map(|old| old.since).or_else(|| self.take_since(client, key));
+        let since = since.unwrap_or_else(|| cx.ids.issue());
+        // Answers that wait for lines continue to wait, if there are any to come.
+        let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
+        if cursor == Cursor::Live {
+            cx.out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
+        }
+        let attachment = Attachment { role, since, view, cursor, told: false, deferred };
+        self.attached.entry(key).or_default().insert(client, attachment);
+        match cursor {
+            Cursor::Live => return Some(vec![self.catch_up(cx, client, journal)]),
+            Cursor::Reading { .. } => {
+                self.read(cx, client, journal, (after, head), (style, view));
+            }
+            Cursor::Paused { .. } => {}
+        }
+        Some(Vec::new())
+    }
+
+    /// Ends an attachment. Answers that waited for its lines wait no longer. Returns whether there was one.
+    pub(crate) fn detach(&mut self, cx: &mut Cx<'_>, client: ClientId, key: SessionKey) -> bool {
+        let Some(gone) = self.take_attachment(client, key) else { return false };
+        cx.out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
+        true
+    }
+
+    /// Shows the commands that are on offer to a client that does not see the history: an agent says
+    /// them once. The line has no number, because it is no step forward.
+    pub(crate) fn remind_of_commands(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+    ) {
+        let Some(here) = self.connected.get(&client).filter(|_| journal.head > 0) else { return };
+        let view = View { seq: false, ..here.view };
+        let head = journal.head;
+        self.read(cx, client, journal, (head, head), (ReadStyle::Commands, view));
+    }
+
+    /// The name of a client in the journal: its token, else one that no other connection ever had.
+    pub(crate) fn origin_of(&self, cx: &Cx<'_>, client: ClientId) -> String {
+        match self.token_of(client) {
+            Some(token) => token.to_owned(),
+            None => format!("{}.{}", cx.ids.boot(), client.0),
+        }
+    }
+
+    fn read(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+        (after, upto): (Seq, Seq),
+        (style, view): (ReadStyle, View),
+    ) {
+        // A client that continues from its cursor does not get its own lines, as when they were live.
+        let origin = (style == ReadStyle::Resume).then(|| self.origin_of(cx, client));
+        if let Some(client) = self.connected.get_mut(&client) {
+            *client.reads.entry(journal.session).or_default() += 1;
+        }
+        let (session, public_id) = (journal.session, journal.public_id.to_owned());
+        let read = Read { session, public_id, after, upto, style, view, origin };
+        cx.out.effects.push(Effect::Client(client, ToClient::Read(read)));
+    }
+
+    /// A piece of journal was sent: more of it, or live from here on. There is no journal if the session is gone.
+    pub(crate) fn on_read_done(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        (key, journal): (SessionKey, Option<JournalHead<'_>>),
+        upto: Seq,
+    ) -> Option<Vec<EngineEvent>> {
+        let here = self.connected.get_mut(&client)?;
+        let lagged = here.lagged;
+        if let Some(reads) = here.reads.get_mut(&key) {
+            *reads -= 1;
+            if *reads > 0 {
+                // Of an earlier attachment; the one that counts is still to come.
+                return None;
+            }
+            here.reads.remove(&key);
+        }
+        let journal = journal?;
+        let attachment = self.attachment_mut(client, key)?;
+        let Cursor::Reading { history } = attachment.cursor else { return None };
+        while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
+            if let Some((_, effect)) = attachment.deferred.pop_front() {
+                cx.out.effects.push(effect);
+            }
+        }
+        let is_at_head = upto >= journal.head;
+        if is_at_head && lagged {
+            attachment.cursor = Cursor::Paused { after: journal.head };
+        } else if is_at_head {
+            attachment.cursor = Cursor::Live;
+            return Some(vec![self.catch_up(cx, client, journal)]);
+        } else {
+            self.read_on(cx, client, journal, upto, history.filter(|end| upto < *end));
+        }
+        None
+    }
+
+    fn read_on(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+        after: Seq,
+        history: Option<Seq>,
+    ) {
+        let upto = history.unwrap_or(journal.head);
+        let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
+        let Some(attachment) = self.attachment_mut(client, journal.session) else { return };
+        attachment.cursor = Cursor::Reading { history };
+        let view = attachment.view;
+        self.read(cx, client, journal, (after, upto), (style, view));
+    }
+
+    /// A client has everything up to the head, and is told so.
+    fn catch_up(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+    ) -> EngineEvent {
+        if let Some(attachment) = self.attachment_mut(client, journal.session) {
+            attachment.told = true;
+        }
+        if !self.tell_cursor(cx, client, journal) {
+            self.tell(cx, client, &caught_up_line(journal));
+        }
+        EngineEvent::ClientCaughtUp { client, session: journal.session }
+    }
+
+    /// Tells a client that comes back the head of a session, from which it goes on then. Returns whether it
+    /// is one.
+    pub(crate) fn tell_cursor(
+        &self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+    ) -> bool {
+        let comes_back = self.connected.get(&client).is_some_and(|here| here.token.is_some());
+        if comes_back {
+            let line = caught_up_line(journal);
+            cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        }
+        comes_back
+    }
+
+    /// The client does not keep up: from here on it has to read the journal.
+    pub(crate) fn on_lagged(&mut self, client: ClientId, head: impl Fn(SessionKey) -> Seq) {
+        let Some(here) = self.connected.get_mut(&client) else { return };
+        here.lagged = true;
+        for (key, at) in &mut self.attached {
+            let Some(attachment) = at.get_mut(&client) else { continue };
+            self.touched.insert(*key);
+            if attachment.cursor == Cursor::Live {
+                attachment.cursor = Cursor::Paused { after: head(*key) };
+            }
+        }
+    }
+
+    /// The client keeps up again. Returns the sessions to continue with.
+    pub(crate) fn on_drained(&mut self, client: ClientId) -> Vec<SessionKey> {
+        if let Some(here) = self.connected.get_mut(&client) {
+            here.lagged = false;
+        }
+        self.sessions_of(client).collect()
+    }
+
+    /// Continues with a session after a pause.
+    pub(crate) fn continue_after_pause(
+        &mut self,
+        cx: &mut Cx<'_>,
+        client: ClientId,
+        journal: JournalHead<'_>,
+    ) -> Option<Vec<EngineEvent>> {
+        let attachment = self.attachment_mut(client, journal.session)?;
+        let Cursor::Paused { after } = attachment.cursor else { return None };
+        if after < journal.head {
+            self.read_on(cx, client, journal, after, None);
+            return None;
+        }
+        // Nothing to read, and nothing new to say about it: that could make it lag again.
+        attachment.cursor = Cursor::Live;
+        let waiting = std::mem::take(&mut attachment.deferred);
+        cx.out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
+        if attachment.told {
+            return Some(vec![EngineEvent::ClientCaughtUp { client, session: journal.session }]);
+        }
+        Some(vec![self.catch_up(cx, client, journal)])
+    }
+}
+
+fn caught_up_line(journal: JournalHead<'_>) -> Bytes {
+    let caught_up = CaughtUp { session_id: journal.public_id.to_owned().into(), seq: journal.head };
+    build::notification(method::CAUGHT_UP, &caught_up)
+}

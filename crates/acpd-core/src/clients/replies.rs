@@ -1,0 +1,178 @@
+//! Requests of clients, and answers and notices on their way to them.
+//!
+//! Architecture invariant: each request is answered once. An answer that a client can come back for
+//! is kept in the same transaction that makes it true.
+
+use acp_wire::{Message, build, code, parse};
+use acpd_api::Reason;
+use bytes::Bytes;
+
+use crate::clients::resumable::is_kept;
+use crate::clients::{Client, Clients, Open};
+use crate::cx::Cx;
+use crate::fault::Fault;
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::input::{Effect, LogPage, SessionValues, ToClient};
+
+/// Requests of one client that may be open at once.
+const OPEN_REQUESTS: usize = 128;
+
+/// Where the answer to a request is.
+pub(crate) enum UnwrittenAnswer {
+    Given,
+    /// The request was waiting, and was removed from the queue.
+    Taken(Effect),
+    /// The answer is dropped when it arrives.
+    ToCome,
+}
+
+impl Client {
+    fn takes_notices(&self) -> bool {
+        self.view.notices && !self.lagged
+    }
+}
+
+impl Clients {
+    /// Opens a request of a client.
+    ///
+    /// # Errors
+    /// When it is open already, or too many are.
+    pub(crate) fn accept(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Requester,
+        method: &str,
+    ) -> Result<(), Fault> {
+        let Some(client) = self.connected.get(&to.client) else { return Ok(()) };
+        if client.open.len() >= OPEN_REQUESTS {
+            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
+            return Err(Fault::new(Reason::TooMany, text));
+        }
+        if client.open.contains_key(&to.id) {
+            let text = format!("a request with the id {} is open already", to.id);
+            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
+        }
+        self.room_for_reply(cx, to, method)?;
+        if let Some(client) = self.connected.get_mut(&to.client) {
+            let open = Open { kept: is_kept(method), given_up: false };
+            client.open.insert(to.id.clone(), open);
+        }
+        Ok(())
+    }
+
+    /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is
+    /// not if the request got an error while the journal could not be written.
+    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
+        let Some(client) = self.connected.get_mut(&to.client) else { return true };
+        client.open.remove(&to.id).is_none_or(|open| !open.given_up)
+    }
+
+    /// Takes back the answer to a request because the journal cannot be written, wherever it waits: `batches` have
+    /// those that are not committed.
+    pub(crate) fn take_answer(
+        &mut self,
+        to: &Requester,
+        batches: &mut [&mut Vec<Effect>],
+    ) -> UnwrittenAnswer {
+        let Some(client) = self.connected.get_mut(&to.client) else {
+            return UnwrittenAnswer::Given;
+        };
+        if let Some(open) = client.open.get_mut(&to.id) {
+            open.given_up = true;
+            return UnwrittenAnswer::ToCome;
+        }
+        for effects in batches {
+            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
+                return UnwrittenAnswer::Taken(effects.remove(at));
+            }
+        }
+        let deferred = self.take_deferred(to.client, |effect| answers(effect, to));
+        deferred.map_or(UnwrittenAnswer::Given, UnwrittenAnswer::Taken)
+    }
+
+    /// Answers a request, behind the lines of a session up to a position.
+    pub(crate) fn respond(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        line: Bytes,
+    ) {
+        self.keep_reply(cx, to, behind.map(|(key, _)| key), &line);
+        self.respond_with(cx, to, behind, ToClient::Line(line));
+    }
+
+    /// Answers a request, as above, with what the relay completes.
+    pub(crate) fn respond_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Requester,
+        behind: Option<(SessionKey, Seq)>,
+        answer: ToClient,
+    ) {
+        if self.close_request(to) && self.connected.contains_key(&to.client) {
+            self.send_behind(cx, to.client, behind, Effect::Client(to.client, answer));
+        }
+    }
+
+    /// Refuses what is no request that could be open.
+    pub(crate) fn send_error(&self, cx: &mut Cx<'_>, to: &Requester, fault: &Fault) {
+        if self.connected.contains_key(&to.client) {
+            let line = build::error(&to.id, &fault.object());
+            cx.out.effects.push(Effect::Client(to.client, ToClient::Line(line)));
+        }
+    }
+
+    /// Sends a live-only notice to one client.
+    pub(crate) fn tell(&self, cx: &mut Cx<'_>, client: ClientId, line: &Bytes) {
+        self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
+    }
+
+    /// Sends a live-only notice to every client of a profile.
+    pub(crate) fn tell_profile(&self, cx: &mut Cx<'_>, profile: &str, line: &Bytes) {
+        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
+        self.tell_those(cx, line, |_, here| here.takes_notices() && is_meant(here));
+    }
+
+    /// Sends a live-only notice to every client, but for those that run under an agent.
+    pub(crate) fn tell_all(&self, cx: &mut Cx<'_>, line: &Bytes) {
+        self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
+    }
+
+    /// Forwards a notification of an agent that is about no session.
+    pub(crate) fn forward_to_profile(&self, cx: &mut Cx<'_>, profile: &str, line: &Bytes) {
+        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
+        self.tell_those(cx, line, |_, here| !here.lagged && is_meant(here));
+    }
+
+    fn tell_those(
+        &self,
+        cx: &mut Cx<'_>,
+        line: &Bytes,
+        is_meant: impl Fn(ClientId, &Client) -> bool,
+    ) {
+        for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
+            cx.out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
+        }
+    }
+}
+
+/// Returns whether this effect answers the request.
+fn answers(effect: &Effect, to: &Requester) -> bool {
+    match effect {
+        Effect::Client(client, what) if *client == to.client => match what {
+            ToClient::Line(line) | ToClient::Rows(line) => {
+                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
+            }
+            ToClient::Status { id, .. }
+            | ToClient::Log(LogPage { id, .. })
+            | ToClient::Search { id, .. }
+            | ToClient::Usage { id, .. }
+            | ToClient::LogLevel { id, .. }
+            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
+            ToClient::Read(_) => false,
+        },
+        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
+        _ => false,
+    }
+}

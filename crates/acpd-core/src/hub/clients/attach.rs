@@ -1,0 +1,111 @@
+//! Clients that come to sessions and leave them: their questions and processes follow.
+
+use acpd_api::{NAMESPACE, Role};
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::input::{Batch, ReadStyle, SessionValues, ToClient};
+use crate::session::Session;
+
+/// The member of an answer that names the MCP servers which a session was not given.
+pub(crate) fn ignored_servers(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("\"_meta\":{}", json!({ NAMESPACE: { "ignoredMcpServers": names } }))
+}
+
+impl Hub {
+    /// Attaches a client that has everything up to `after`; `None` = only what comes.
+    pub(crate) fn attach(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        role: Role,
+        after: Option<Seq>,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) {
+        // A withdrawal stays behind the question that it takes back.
+        if self.clients.is_attached(client, key) {
+            self.take_back_offers(client, key, out);
+        }
+        let (cx, journal) = (&mut cx!(self, out), self.sessions[&key].journal());
+        let events = self.clients.attach(cx, client, journal, (role, after, style));
+        if self.route(events, out) {
+            self.begin_use(self.session(key).slot);
+        }
+    }
+
+    /// Ends an attachment. The questions of the client are for others.
+    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        if self.clients.detach(&mut cx!(self, out), client, key) {
+            self.take_back_offers(client, key, out);
+        }
+    }
+
+    pub(crate) fn on_read_done(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        upto: Seq,
+        out: &mut Batch,
+    ) {
+        let journal = self.sessions.get(&key).map(Session::journal);
+        let cx = &mut cx!(self, out);
+        let events = self.clients.on_read_done(cx, client, (key, journal), upto);
+        self.route(events, out);
+    }
+
+    pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
+        for key in self.clients.on_drained(client) {
+            let (cx, journal) = (&mut cx!(self, out), self.sessions[&key].journal());
+            let events = self.clients.continue_after_pause(cx, client, journal);
+            self.route(events, out);
+        }
+    }
+
+    /// Attaches a client and answers its `session/load` or `session/resume`.
+    pub(crate) fn show_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        after: u64,
+        style: ReadStyle,
+        extra: String,
+        out: &mut Batch,
+    ) {
+        if style == ReadStyle::History {
+            self.attach(to.client, key, Role::Controller, Some(after), style, out);
+            self.send_values(to, key, extra, out);
+        } else {
+            // Where it begins to follow is known to a client that comes back before it has the answer.
+            self.clients.tell_cursor(&mut cx!(self, out), to.client, self.sessions[&key].journal());
+            self.send_values(to, key, extra, out);
+            self.attach(to.client, key, Role::Controller, None, style, out);
+            let journal = self.sessions[&key].journal();
+            self.clients.remind_of_commands(&mut cx!(self, out), to.client, journal);
+        }
+    }
+
+    pub(crate) fn send_values(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        extra: String,
+        out: &mut Batch,
+    ) {
+        let Some(client) = self.clients.get(&to.client) else { return };
+        let values = ToClient::Values(SessionValues {
+            id: to.id.clone(),
+            session: key,
+            mode: self.sessions[&key].row.mode.clone(),
+            extra,
+            boolean_options: client.capabilities.boolean_options,
+        });
+        let behind = Some(self.end_of(key));
+        self.clients.respond_with(&mut cx!(self, out), to, behind, values);
+    }
+}

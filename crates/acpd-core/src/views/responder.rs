@@ -1,0 +1,16 @@
+//! A client that may be asked, and its abilities.
+
+use acp_wire::acp::ClientCapabilities;
+use acpd_api::ClientName;
+
+use crate::ids::ClientId;
+use crate::input::View;
+
+/// A connected client that may decide for a person, so agents may ask it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Responder<'a> {
+    pub(crate) client: ClientId,
+    pub(crate) name: &'a ClientName,
+    pub(crate) capabilities: &'a ClientCapabilities,
+    pub(crate) view: &'a View,
+}
