@@ -25,7 +25,6 @@ use acpd_api::Reason;
 
 use crate::clients::{Client, Clients};
 use crate::cx::Cx;
-use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::ClientId;
 use crate::input::{Effect, ToClient};
@@ -80,32 +79,31 @@ impl Clients {
         client: ClientId,
         message: Option<&Message<'_>>,
         facts: &PlaceFacts<'_>,
-    ) -> (bool, Vec<EngineEvent>) {
-        let mut left = Vec::new();
-        let Some(here) = self.connected.get_mut(&client) else { return (false, left) };
+    ) -> bool {
+        let Some(here) = self.connected.get_mut(&client) else { return false };
         let is_new = here.last_heard.replace(cx.now).is_none();
         let (wish, is_manager) = (Wish::of(message), here.is_manager());
         let placed = match wish {
-            Wish::Client if is_manager => self.place_client(cx, client, facts, &mut left),
+            Wish::Client if is_manager => self.place_client(cx, client, facts),
             _ => Ok(()),
         };
         let refusal = if let Err(refusal) = placed {
             refusal
         } else if !is_new || self.connected.len() <= facts.max_clients + MANAGERS {
-            return (true, left);
+            return true;
         } else if wish == Wish::Other {
             Fault::new(Reason::TooMany, "too many connections are open")
                 .hint("begin with `initialize`, or close another connection")
         } else {
-            left.extend(self.make_place(cx, client, facts));
-            return (true, left);
+            self.make_place(cx, client, facts);
+            return true;
         };
         let id = match message {
             Some(Message::Request { id, .. }) => id.clone(),
             _ => Id::null(),
         };
-        left.extend(self.let_go(cx, client, &id, &refusal, facts.is_store_failing));
-        (false, left)
+        self.let_go(cx, client, &id, &refusal, facts.is_store_failing);
+        false
     }
 
     /// Finds a place for a connection that becomes a client.
@@ -117,7 +115,6 @@ impl Clients {
         cx: &mut Cx<'_>,
         newcomer: ClientId,
         facts: &PlaceFacts<'_>,
-        left: &mut Vec<EngineEvent>,
     ) -> Result<(), Fault> {
         const MORE: &str = "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
              `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`";
@@ -139,7 +136,7 @@ impl Clients {
         let text =
             "the connection was closed to make room for a client that does not run under an agent";
         let fault = Fault::new(Reason::TooMany, text).hint(MORE);
-        left.extend(self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing));
+        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing);
         Ok(())
     }
 
@@ -159,18 +156,13 @@ impl Clients {
     }
 
     /// Lets go of the manager that is missed least, so that another connection has its place.
-    fn make_place(
-        &mut self,
-        cx: &mut Cx<'_>,
-        newcomer: ClientId,
-        facts: &PlaceFacts<'_>,
-    ) -> Option<EngineEvent> {
+    fn make_place(&mut self, cx: &mut Cx<'_>, newcomer: ClientId, facts: &PlaceFacts<'_>) {
         let is_other = |id, here: &Client| id != newcomer && here.is_manager();
-        let least = self.least_missed(facts, is_other)?;
+        let Some(least) = self.least_missed(facts, is_other) else { return };
         let text = "the connection was closed to make room for another one";
         let fault = Fault::new(Reason::TooMany, text)
             .hint("connect again; connections that have said `initialize` are kept");
-        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing)
+        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing);
     }
 
     /// Tells a connection why it is closed, under the id of its request if it is about one.
@@ -181,13 +173,13 @@ impl Clients {
         id: &Id,
         fault: &Fault,
         is_store_failing: bool,
-    ) -> Option<EngineEvent> {
+    ) {
         let line = build::error(id, &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
         // While the journal cannot be written nothing else would get through.
         let out = &mut *cx.out;
         let effects = if is_store_failing { &mut out.urgent } else { &mut out.effects };
         effects.extend(last);
-        self.on_closed(cx, client)
+        self.on_closed(cx, client);
     }
 }

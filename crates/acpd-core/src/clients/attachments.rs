@@ -234,16 +234,16 @@ impl Clients {
     }
 
     /// Attaches a client that has everything up to `after`; `None` = only what comes. A client that attaches
-    /// again starts over, because the old place says nothing about the new view. Returns `None` if it is gone.
+    /// again starts over, because the old place says nothing about the new view. Returns whether it is connected.
     pub(crate) fn attach(
         &mut self,
         cx: &mut Cx<'_>,
         client: ClientId,
         journal: JournalHead<'_>,
         (role, after, style): (Role, Option<Seq>, ReadStyle),
-    ) -> Option<Vec<EngineEvent>> {
+    ) -> bool {
         let JournalHead { session: key, head, .. } = journal;
-        let here = self.connected.get(&client)?;
+        let Some(here) = self.connected.get(&client) else { return false };
         let view = here.view;
         let after = after.unwrap_or(head).min(head);
         let cursor = if after == head && style == ReadStyle::Resume {
@@ -262,13 +262,13 @@ impl Clients {
         let attachment = Attachment { role, since, view, cursor, told: false, deferred };
         self.attached.entry(key).or_default().insert(client, attachment);
         match cursor {
-            Cursor::Live => return Some(vec![self.catch_up(cx, client, journal)]),
+            Cursor::Live => self.catch_up(cx, client, journal),
             Cursor::Reading { .. } => {
                 self.read(cx, client, journal, (after, head), (style, view));
             }
             Cursor::Paused { .. } => {}
         }
-        Some(Vec::new())
+        true
     }
 
     /// Ends an attachment. Answers that waited for its lines wait no longer. Returns whether there was one.
@@ -325,20 +325,20 @@ impl Clients {
         client: ClientId,
         (key, journal): (SessionKey, Option<JournalHead<'_>>),
         upto: Seq,
-    ) -> Option<Vec<EngineEvent>> {
-        let here = self.connected.get_mut(&client)?;
+    ) {
+        let Some(here) = self.connected.get_mut(&client) else { return };
         let lagged = here.lagged;
         if let Some(reads) = here.reads.get_mut(&key) {
             *reads -= 1;
             if *reads > 0 {
                 // Of an earlier attachment; the one that counts is still to come.
-                return None;
+                return;
             }
             here.reads.remove(&key);
         }
-        let journal = journal?;
-        let attachment = self.attachment_mut(client, key)?;
-        let Cursor::Reading { history } = attachment.cursor else { return None };
+        let Some(journal) = journal else { return };
+        let Some(attachment) = self.attachment_mut(client, key) else { return };
+        let Cursor::Reading { history } = attachment.cursor else { return };
         while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
             if let Some((_, effect)) = attachment.deferred.pop_front() {
                 cx.out.effects.push(effect);
@@ -349,11 +349,10 @@ impl Clients {
             attachment.cursor = Cursor::Paused { after: journal.head };
         } else if is_at_head {
             attachment.cursor = Cursor::Live;
-            return Some(vec![self.catch_up(cx, client, journal)]);
+            self.catch_up(cx, client, journal);
         } else {
             self.read_on(cx, client, journal, upto, history.filter(|end| upto < *end));
         }
-        None
     }
 
     fn read_on(
@@ -373,19 +372,14 @@ impl Clients {
     }
 
     /// A client has everything up to the head, and is told so.
-    fn catch_up(
-        &mut self,
-        cx: &mut Cx<'_>,
-        client: ClientId,
-        journal: JournalHead<'_>,
-    ) -> EngineEvent {
+    fn catch_up(&mut self, cx: &mut Cx<'_>, client: ClientId, journal: JournalHead<'_>) {
         if let Some(attachment) = self.attachment_mut(client, journal.session) {
             attachment.told = true;
         }
         if !self.tell_cursor(cx, client, journal) {
             self.tell(cx, client, &caught_up_line(journal));
         }
-        EngineEvent::ClientCaughtUp { client, session: journal.session }
+        cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
     }
 
     /// Tells a client that comes back the head of a session, from which it goes on then. Returns whether it
@@ -431,21 +425,21 @@ impl Clients {
         cx: &mut Cx<'_>,
         client: ClientId,
         journal: JournalHead<'_>,
-    ) -> Option<Vec<EngineEvent>> {
-        let attachment = self.attachment_mut(client, journal.session)?;
-        let Cursor::Paused { after } = attachment.cursor else { return None };
+    ) {
+        let Some(attachment) = self.attachment_mut(client, journal.session) else { return };
+        let Cursor::Paused { after } = attachment.cursor else { return };
         if after < journal.head {
-            self.read_on(cx, client, journal, after, None);
-            return None;
+            return self.read_on(cx, client, journal, after, None);
         }
         // Nothing to read, and nothing new to say about it: that could make it lag again.
         attachment.cursor = Cursor::Live;
         let waiting = std::mem::take(&mut attachment.deferred);
         cx.out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
         if attachment.told {
-            return Some(vec![EngineEvent::ClientCaughtUp { client, session: journal.session }]);
+            cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
+        } else {
+            self.catch_up(cx, client, journal);
         }
-        Some(vec![self.catch_up(cx, client, journal)])
     }
 }
 

@@ -78,8 +78,8 @@ impl Clients {
     }
 
     /// A connection has ended. A client with a token is waited for.
-    pub(crate) fn on_closed(&mut self, cx: &mut Cx<'_>, client: ClientId) -> Option<EngineEvent> {
-        let gone = self.connected.remove(&client)?;
+    pub(crate) fn on_closed(&mut self, cx: &mut Cx<'_>, client: ClientId) {
+        let Some(gone) = self.connected.remove(&client) else { return };
         self.naming.retain(|wait| wait.to.client != client);
         let sessions: Vec<SessionKey> = self.sessions_of(client).collect();
         let places = sessions.iter().filter_map(|key| {
@@ -91,7 +91,7 @@ impl Clients {
             self.on_away(cx, token, was_at);
         }
         let (number, returns) = (gone.number, gone.token.is_some());
-        Some(EngineEvent::ClientLeft { client, number, returns, sessions })
+        cx.report(EngineEvent::ClientLeft { client, number, returns, sessions });
     }
 
     /// A client has sent `initialize`, for an agent profile.

@@ -24,7 +24,6 @@ use serde_json::value::RawValue;
 
 use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
-use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{Batch, Effect, ToClient};
@@ -134,32 +133,32 @@ impl Clients {
     }
 
     /// A connection gives a token. Another one that has it is let go: its end may be unseen, or another client
-    /// uses the same token, and one of the two must learn that. Returns `None` if it gave that token before,
-    /// and tries again because the agent did not start.
+    /// uses the same token, and one of the two must learn that. Returns whether the token is new to the
+    /// connection: it is not if it tries again because the agent did not start.
     pub(crate) fn claim_token(
         &mut self,
         cx: &mut Cx<'_>,
         client: ClientId,
         token: &str,
         is_store_failing: bool,
-    ) -> Result<Option<Vec<EngineEvent>>, Fault> {
+    ) -> Result<bool, Fault> {
         let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
             return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
         }
         match self.connected.get(&client).and_then(|here| here.token.as_deref()) {
-            Some(mine) if mine == token => return Ok(None),
+            Some(mine) if mine == token => return Ok(false),
             Some(_) => return Err(Fault::invalid("this connection has another token already")),
             None => {}
         }
         let old = self.by_token(token).filter(|old| self.connected.contains_key(old));
-        let left = old.and_then(|old| {
+        if let Some(old) = old {
             let text = "another connection came with this client's token";
             let fault = Fault::new(Reason::Replaced, text)
                 .hint("do not come back with this token; each client needs one of its own");
-            self.let_go(cx, old, &Id::null(), &fault, is_store_failing)
-        });
-        Ok(Some(left.into_iter().collect()))
+            self.let_go(cx, old, &Id::null(), &fault, is_store_failing);
+        }
+        Ok(true)
     }
 
     /// Takes the state of a client's last connection, after which it has the rest.

@@ -149,7 +149,7 @@ impl Hub {
                 self.on_read_done(client, session, upto, out);
             }
             ClientEvent::RowsWritten => self.watch.written(client),
-            ClientEvent::Closed => self.on_client_closed(client, out),
+            ClientEvent::Closed => step!(self.clients.on_closed(client), out),
         }
     }
 

@@ -32,9 +32,8 @@ impl Hub {
         if self.clients.is_attached(client, key) {
             self.take_back_offers(client, key, out);
         }
-        let (cx, journal) = (&mut cx!(self, out), self.sessions[&key].journal());
-        let events = self.clients.attach(cx, client, journal, (role, after, style));
-        if self.route(events, out) {
+        let journal = self.sessions[&key].journal();
+        if step!(self.clients.attach(client, journal, (role, after, style)), out) {
             self.begin_use(self.session(key).slot);
         }
     }
@@ -54,16 +53,13 @@ impl Hub {
         out: &mut Batch,
     ) {
         let journal = self.sessions.get(&key).map(Session::journal);
-        let cx = &mut cx!(self, out);
-        let events = self.clients.on_read_done(cx, client, (key, journal), upto);
-        self.route(events, out);
+        step!(self.clients.on_read_done(client, (key, journal), upto), out);
     }
 
     pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
         for key in self.clients.on_drained(client) {
-            let (cx, journal) = (&mut cx!(self, out), self.sessions[&key].journal());
-            let events = self.clients.continue_after_pause(cx, client, journal);
-            self.route(events, out);
+            let journal = self.sessions[&key].journal();
+            step!(self.clients.continue_after_pause(client, journal), out);
         }
     }
 

@@ -150,11 +150,9 @@ impl Hub {
     ) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         let is_store_failing = self.store_health.is_failing();
-        let cx = &mut cx!(self, out);
-        let Some(events) = self.clients.claim_token(cx, client, &token, is_store_failing)? else {
+        if !step!(self.clients.claim_token(client, &token, is_store_failing), out)? {
             return Ok(());
-        };
-        self.route(events, out);
+        }
         let resume = resume.filter(|resume| self.clients.is_of_journal(resume));
         let back = self.clients.by_token(&token).zip(resume);
         if back.is_none() {
@@ -298,11 +296,6 @@ impl Hub {
         }
         self.end_server_calls(&CallEnd::ClientGone(number_of(token)), out);
         out.records.push(Record::ClientGone { token: token.to_owned() });
-    }
-
-    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
-        let left = self.clients.on_closed(&mut cx!(self, out), client);
-        self.route(left.into_iter().collect::<Vec<_>>(), out);
     }
 
     /// A connection has ended, which was at these sessions. `returns`: the client may come back.

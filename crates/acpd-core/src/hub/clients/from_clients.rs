@@ -170,9 +170,7 @@ impl Hub {
             is_watching: &|id| self.watch.has(id),
             is_store_failing: self.store_health.is_failing(),
         };
-        let (stays, left) = self.clients.admit(&mut cx!(self, out), client, message, &facts);
-        self.route(left, out);
-        stays
+        step!(self.clients.admit(client, message, &facts), out)
     }
 
     fn client_asked(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {

@@ -1,5 +1,4 @@
-//! Sessions that acpd knows, opened, closed and deleted by clients: the agent hears of it only where it
-//! has to.
+//! Sessions that clients make, open, close and delete: the agent hears of one that acpd knows only where it has to.
 
 use acp_wire::acp::SessionParams;
 use acpd_api::{LoadMeta, NewSessionMeta, Reason};
