@@ -217,6 +217,24 @@ impl TestEnv {
         })
     }
 
+    /// Kills the agent's process and waits until the next one is ready.
+    pub fn kill_agent(&self, name: &str) {
+        let old = self.agent_pid(name).expect("a running agent");
+        kill9(old);
+        until("the next process of the agent", || {
+            let agent = self.agent(name);
+            (agent["state"] == "ready" && agent["pid"] != old).then_some(())
+        });
+    }
+
+    /// Waits until there are open questions, and returns them.
+    pub fn wait_questions(&self) -> Vec<Value> {
+        until("a question", || {
+            let list = self.connect().ok("_acpd/interaction/list", json!({}));
+            list["interactions"].as_array().filter(|open| !open.is_empty()).cloned()
+        })
+    }
+
     /// One session, by name or id.
     pub fn session(&self, session: &str) -> Value {
         self.connect().ok("_acpd/session/show", json!({"session": session}))
