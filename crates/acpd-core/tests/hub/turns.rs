@@ -132,6 +132,22 @@ fn a_cancel_of_an_idle_session_does_not_reach_the_agent() {
 }
 
 #[test]
+fn next_prompt_waits_for_the_end_of_a_cancelled_turn() {
+    let mut bench = Bench::new();
+    let (a, request) = bench.running("s", "go");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard_one("session/cancel");
+    bench.prompt(a, &json!(2), "s", "next");
+    bench.chunk("s", "late");
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "one turn at a time");
+    bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
+    bench.heard_one("session/prompt");
+    let got = bench.got(a);
+    let place = |word: &str| got.iter().position(|line| line.to_string().contains(word));
+    assert!(place("late").is_some() && place("late") < place("stopReason"), "{got:?}");
+}
+
+#[test]
 fn cancel_request_takes_one_prompt_and_leaves_the_others() {
     let (mut bench, a) = Bench::begun();
     for id in 1..=3 {
