@@ -1,4 +1,4 @@
-//! A day on a terminal: what each verb shows there, at two sizes, as one transcript for each.
+//! A day on a terminal: what each verb shows there, as one transcript.
 //!
 //! Ids, times and sizes differ from run to run, so they are replaced. Of tables, only the first column is taken down;
 //! whether their rows fit is asked of the screen itself.
@@ -7,25 +7,23 @@ use std::cell::Cell;
 use std::process::Command;
 
 use acpd_test::harness::{Config, Screen, TestEnv, until};
-use serde_json::json;
 
 use crate::{echo, home_with};
 
-const SIZES: [(u16, u16); 2] = [(80, 24), (100, 30)];
+const SIZE: (u16, u16) = (80, 24);
 /// Printed after each command.
 const END: &str = "[exit ";
 
-/// A home, a terminal of one size, and what was typed and shown on it.
+/// A home, and what was typed and shown on a terminal.
 struct Day {
     env: TestEnv,
-    size: (u16, u16),
     transcript: String,
 }
 
 impl Day {
-    fn new(size: (u16, u16)) -> Day {
+    fn new() -> Day {
         let config = Config::new([echo()]).tables("[budget]\nper_day = \"5 USD\"");
-        Day { env: home_with(&config), size, transcript: String::new() }
+        Day { env: home_with(&config), transcript: String::new() }
     }
 
     /// Starts a line of shell on the terminal.
@@ -40,7 +38,7 @@ impl Day {
         command.env("ACPCTL_PAGER", "cat").env("GIT_CONFIG_GLOBAL", "/dev/null");
         command.env_remove("COLUMNS");
         command.args(["-c", &format!("{line}; echo \"{END}$?]\"")]);
-        Screen::start(command, self.size)
+        Screen::start(command, SIZE)
     }
 
     /// Runs a line of shell and takes down what the screen shows in the end.
@@ -57,13 +55,13 @@ impl Day {
         }
         let wrapped = Cell::new(None);
         let shown = screen.waits(END, |screen| {
-            wrapped.set((0..self.size.1).find(|row| screen.row_wrapped(*row)));
+            wrapped.set((0..SIZE.1).find(|row| screen.row_wrapped(*row)));
             screen.contents().contains(END)
         });
         assert!(screen.ends().success());
         // A sentence may go on in the next row, and a row of a table may not.
         let is_table = TABLES.iter().any(|table| line.starts_with(&format!("acpctl {table}")));
-        assert!(!is_table || wrapped.get().is_none(), "{line} at {:?}:\n{shown}", self.size);
+        assert!(!is_table || wrapped.get().is_none(), "{line} at {SIZE:?}:\n{shown}");
         let shown = shown.trim_end();
         let shown = shown.strip_suffix("[exit 0]").unwrap_or(shown).trim_end();
         // Which columns there is room for depends on how long things took.
@@ -80,14 +78,6 @@ impl Day {
     fn waits_for_prompts(&self, count: usize) {
         let given = || self.env.received("echo", "session/prompt").len();
         until("a prompt at the agent", || (given() == count).then_some(()));
-    }
-
-    /// Waits until an agent asks for something.
-    fn waits_for_question(&self) {
-        until("a question", || {
-            let list = self.env.connect().ok("_acpd/interaction/list", json!({}));
-            list["interactions"].as_array().filter(|open| !open.is_empty()).map(drop)
-        });
     }
 }
 
@@ -110,20 +100,22 @@ const FILTERS: [(&str, &str); 11] = [
     (r"process  \d+", "process  [pid]"),
 ];
 
-fn a_day(size: (u16, u16)) {
-    let mut day = Day::new(size);
+#[test]
+fn what_is_typed_in_a_day() {
+    let mut day = Day::new();
     day.runs("acpctl run -s fix 'read the parser [tool Edit the parser] [cost 0.25]'");
     day.runs("acpctl run -s fix --model nope 'more'");
     day.runs("acpctl run --detach -s long 'wait [hang-cancel]' >/dev/null && acpctl run -d -s long 'then commit' >/dev/null");
     day.waits_for_prompts(2);
     day.runs("acpctl ps");
     day.runs("acpctl queue long");
+    day.runs("acpctl queue edit long 1 'then push'");
     day.runs("acpctl kill long");
     day.runs("acpctl cancel --queued long");
     day.runs("acpctl cancel --queued long");
     day.runs("acpctl wait long; acpctl wait fix");
     let asks = day.start("acpctl run -s ask '[ask] clean the build'");
-    day.waits_for_question();
+    day.env.wait_questions();
     day.runs("acpctl pending");
     day.talks("acpctl allow ask", &[("type `y`", "y\n")]);
     asks.sees(END);
@@ -134,6 +126,10 @@ fn a_day(size: (u16, u16)) {
     day.runs("acpctl session log fix -n 1");
     day.runs("acpctl session search parser");
     day.runs("acpctl attach fix --until-idle --tail");
+    day.runs("acpctl session fork fix --name copy >/dev/null");
+    day.runs("acpctl session archive copy");
+    day.runs("acpctl session ls --archived");
+    day.runs("acpctl session unarchive copy");
     day.runs("acpctl session rename ask build");
     day.talks("acpctl session rm build", &[("y/n", "n\n")]);
     day.runs("acpctl session rm --glob 'b*' --dry-run");
@@ -147,16 +143,6 @@ fn a_day(size: (u16, u16)) {
     day.runs("acpctl policy forget nope");
     day.runs("acpctl daemon stop");
     insta::with_settings!({ filters => FILTERS.to_vec(), omit_expression => true }, {
-        insta::assert_snapshot!(format!("at_{}x{}", size.0, size.1), day.transcript);
+        insta::assert_snapshot!("at_80x24", day.transcript);
     });
-}
-
-#[test]
-fn what_is_typed_in_a_day_at_80x24() {
-    a_day(SIZES[0]);
-}
-
-#[test]
-fn what_is_typed_in_a_day_at_100x30() {
-    a_day(SIZES[1]);
 }

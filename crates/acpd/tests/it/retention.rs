@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use acpd_test::harness::{Agent, Config, TestEnv, exists, kill9, until};
+use acpd_test::harness::{Agent, Config, TestEnv, kill9, until};
 use serde_json::Value;
 
 use crate::{echo, home, home_with};
@@ -50,72 +50,6 @@ fn what_is_over_a_limit_is_shown_and_deleted_and_comes_back() {
     assert_eq!((&gone["sessions"][0]["name"], &gone["left"]), (&"three".into(), &0.into()));
     assert_eq!(gone.get("until"), None);
     assert!(journal(&env)["removed"].as_u64().unwrap() > 0);
-}
-
-#[test]
-fn without_a_limit_a_person_hears_how_to_set_one() {
-    let env = home([echo()]);
-    env.acpctl(&["gc", "--dry-run"])
-        .code(2)
-        .explains(&["nothing in the configuration", "[retention]"]);
-}
-
-#[test]
-fn many_sessions_go_in_several_calls_of_one_command() {
-    let env = limited("max_sessions = 1");
-    let mut client = env.client("echo");
-    for n in 0..40 {
-        let session = client.new_session(&env.work("main"), Some(&format!("s{n}")));
-        client.ok("session/close", serde_json::json!({"sessionId": session}));
-    }
-    env.acpctl(&["gc", "--yes"]).success().explains(&["deleted 39 sessions"]);
-    assert_eq!(names(&env), ["s39"]);
-}
-
-#[test]
-fn a_daemon_that_dies_while_a_journal_goes_leaves_the_rest_of_it_to_the_next() {
-    let env = home([echo()]);
-    let mut start = env.acpctl_command(&["daemon", "start"]);
-    assert!(start.env("ACPD_CRASH", "tidied:2").output().unwrap().status.success());
-    let long = "[big 3000000] [big 3000000] [big 3000000]";
-    env.acpctl(&["run", "--detach", "-s", "long", long]).success();
-    env.acpctl(&["wait", "long"]).success();
-    env.acpctl(&["run", "-s", "short", "say #kept"]).success();
-    let first = env.daemon_pid();
-    // The daemon may die before the answer.
-    let _ = env.acpctl(&["session", "rm", "--yes", "--now", "long"]);
-    until("the daemon to die", || (!exists(first)).then_some(()));
-
-    env.acpctl(&["daemon", "start"]).success();
-    assert_eq!(names(&env), ["short"]);
-    until("the room to be given back", || (journal(&env)["givenBack"].as_u64()? > 0).then_some(()));
-    assert!(journal(&env)["removed"].as_u64().unwrap() > 100_000);
-    env.acpctl(&["run", "-s", "short", "say #more"]).success();
-    let database = env.path("state").join("acpd.db");
-    until("the file to be shorter", || {
-        (fs::metadata(&database).ok()?.len() < 5_000_000).then_some(())
-    });
-    env.acpctl(&["run", "-s", "short", "say #last"]).success();
-    assert_eq!(env.status()["daemon"]["store"]["state"], "ok");
-    let log = env.acpctl(&["session", "log", "short"]).success();
-    assert!(log.stdout().contains("#kept") && log.stdout().contains("#last"), "{log:?}");
-}
-
-#[test]
-fn reload_prints_what_the_limits_delete_and_undo_brings_all_back() {
-    let env = home([echo()]);
-    for name in ["one", "two", "three"] {
-        env.acpctl(&["run", "-s", name, "say #x"]).success();
-    }
-    env.configure(&Config::new([echo()]).tables("[retention]\nmax_sessions = 1"));
-    let told = env.acpctl(&["daemon", "reload"]).success();
-    told.explains(&["deletes 2 sessions", " at 20", "one, two", "acpctl gc --dry-run"]);
-    env.acpctl(&["gc", "--yes"]).success().explains(&["undo --all"]);
-    assert_eq!(names(&env), ["three"]);
-    let back = env.acpctl(&["session", "undo", "--all", "--since", "1h"]).success();
-    back.explains(&["restored one", "restored two", "restored 2 sessions", "deletes 2 sessions"]);
-    assert_eq!(names(&env), ["one", "three", "two"]);
-    env.acpctl(&["session", "undo", "--since", "1h"]).code(2);
 }
 
 /// Names of the database's files that have these bytes: the journal, its log and the index.

@@ -1,6 +1,6 @@
 //! Sessions: names, ends, processes of their own, and unused agents.
 
-use acpd_test::harness::{Agent, TestEnv, kill9, reason, until};
+use acpd_test::harness::{TestEnv, kill9, reason};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -15,13 +15,6 @@ fn names(env: &TestEnv) -> Vec<Value> {
 fn agents(env: &TestEnv) -> Vec<u32> {
     let tree = env.tree().into_iter();
     tree.filter(|p| p.command.contains("scripted-agent")).map(|process| process.pid).collect()
-}
-
-#[test]
-fn a_name_that_is_refused_is_shown_as_all_else_is() {
-    let env = home([echo()]);
-    let shown = "`a<U+001B><U+202E>b` is not a session name";
-    env.acpctl(&["run", "-s", "a\u{1b}\u{202e}b", "say #one"]).code(2).explains(&[shown]);
 }
 
 #[test]
@@ -46,61 +39,6 @@ fn sessions_are_renamed_closed_and_deleted() {
     let new = env.acpctl(&["run", "-s", "better", "say #four"]).success();
     assert!(new.stdout().contains("history=0 tags=four"), "a new one: {new:?}");
     assert_eq!(env.received("echo", "session/delete").len(), 1);
-}
-
-#[test]
-fn a_name_is_one_session_for_each_agent_and_directory() {
-    let env = home([echo(), acpd_test::harness::Agent::new("twin")]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let elsewhere = env.acpctl_in("other", &["run", "-s", "fix", "say #two"]).success();
-    assert!(elsewhere.stdout().contains("history=0 tags=two"), "{elsewhere:?}");
-    let twin = env.acpctl(&["run", "-a", "twin", "-s", "fix", "say #three"]).success();
-    assert!(twin.stdout().contains("history=0 tags=three"), "{twin:?}");
-    assert_eq!(names(&env), ["fix", "fix", "fix"]);
-    env.acpctl(&["session", "show", "fix"])
-        .code(2)
-        .explains(&["is ambiguous: matches 2 sessions", "twin"]);
-    env.acpctl_in("other", &["session", "show", "fix"]).success();
-    let again = env.acpctl_in("other", &["run", "-a", "echo", "-s", "fix", "say #four"]).success();
-    assert!(again.stdout().contains("tags=two,four"), "{again:?}");
-
-    let mut client = env.client("echo");
-    let named =
-        json!({"cwd": env.work("main"), "mcpServers": [], "_meta": {"_acpd": {"name": "fix"}}});
-    let error = client.call("session/new", named).unwrap_err();
-    assert_eq!(reason(&error), "name_taken", "{error}");
-    let other = client.new_session(&env.work("main"), Some("other"));
-    let rename = json!({"ref": {"session": other}, "name": "fix"});
-    let error = client.call("_acpd/session/rename", rename).unwrap_err();
-    assert_eq!(reason(&error), "name_taken", "{error}");
-}
-
-#[test]
-fn an_agent_that_nobody_uses_is_stopped_and_comes_back_with_the_next_prompt() {
-    let env = home([echo().set("idle_timeout", "\"200ms\"")]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let stopped = env.wait_agent("echo", "stopped");
-    assert_eq!(stopped["reason"], "nothing used it");
-    assert_eq!(stopped["restarts"], 0);
-    assert!(agents(&env).is_empty());
-    assert_eq!(env.session("fix")["state"], "parked");
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
-fn an_agent_with_a_running_turn_is_not_idle() {
-    let env = home([echo().set("idle_timeout", "\"50ms\"")]);
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause middle] [slow 3]"]);
-    run.wait_stdout("paused at middle");
-    run.kill();
-    until("the client to be forgotten", || (env.session("fix")["clients"] == 0).then_some(()));
-    env.release("middle");
-    // The turn continues for longer than the time-out, without a client.
-    until("the end of the turn", || {
-        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
-    });
-    env.wait_agent("echo", "stopped");
 }
 
 #[test]
@@ -136,18 +74,6 @@ fn sessions_with_a_process_each_do_not_die_together() {
     client.say(&one, "say #five").unwrap();
     assert!(client.said(&one).contains("tags=one,three,five"), "{}", client.said(&one));
     assert!(agents(&env).contains(&other));
-}
-
-#[test]
-fn a_name_that_another_agents_session_has_here_is_not_given_by_rename_and_told_when_one_begins() {
-    let env = home([echo(), Agent::new("other")]);
-    env.acpctl(&["run", "-s", "fix", "one"]).success();
-    let begun = env.acpctl(&["run", "-s", "fix", "-a", "other", "two"]).success();
-    assert!(begun.stderr().contains("echo also has a session `fix` here"), "{begun:?}");
-    env.acpctl(&["run", "-s", "third", "-a", "other", "three"]).success();
-    env.acpctl(&["run", "-s", "here", "four"]).success();
-    let refused = env.acpctl(&["session", "rename", "third", "here"]).code(2);
-    refused.explains(&["a session named `here` exists in", "it is a session of echo"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const FILTERS: [(&str, &str); 3] = [
 ];
 
 /// Arguments of one run each: mistakes that people make while a daemon runs with one session, `fix`.
-const MISTAKES: [&[&str]; 65] = [
+const MISTAKES: [&[&str]; 67] = [
     &[],
     &["runn"],
     &["fix the bug"],
@@ -37,6 +37,8 @@ const MISTAKES: [&[&str]; 65] = [
     &["cancel", "nope"],
     &["cancel", "fix"],
     &["ps", "extra"],
+    &["top"],
+    &["chat"],
     &["session"],
     &["session", "list", "extra"],
     &["session", "show", "nope"],
