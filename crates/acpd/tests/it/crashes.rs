@@ -2,62 +2,38 @@
 
 use std::fs;
 
-use acpd_test::harness::{reason, until};
-use serde_json::json;
+use acpd_test::harness::{Agent, Client, TestEnv, reason};
+use serde_json::{Value, json};
 
 use crate::{at_once, echo, home};
 
-// peers 5
-#[test]
-fn a_crash_during_initialize_is_told_at_once() {
-    let env = home([echo().flags("crash-on=initialize")]);
-    env.acpctl(&["daemon", "start"]).success();
-    let mut client = env.connect();
-    let meta = json!({"_acpd": {"agent": "echo"}});
-    let params = json!({"protocolVersion": 1, "_meta": meta});
-    for _ in 0..2 {
-        let params = params.clone();
-        let error = at_once("the error", || client.call("initialize", params)).unwrap_err();
-        assert_eq!(reason(&error), "agent_start_failed", "{error}");
-        let text = error["message"].as_str().unwrap();
-        assert!(text.contains("exit code 3 before it answered `initialize`"), "{text}");
-    }
-}
-
-// peers 5
-#[test]
-fn a_crash_during_session_new_is_told_at_once_and_the_next_call_gets_a_new_process() {
-    let env = home([echo().flags("crash-on=session/new:2")]);
+/// Starts a session, and then has the agent die over a request.
+fn dies_over(flags: &str, ask: impl FnOnce(&TestEnv, &mut Client) -> Value) {
+    let env = home([echo().flags(flags)]);
     let mut client = env.client("echo");
-    let first = client.new_session(&env.work("main"), None);
-    // On the agent's disk from here on, so that the session is resumed and not created again.
-    client.say(&first, "say #one").unwrap();
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.say(&session, "say #one").unwrap();
     let old = env.agent_pid("echo");
-    let params = json!({"cwd": env.work("main"), "mcpServers": []});
-    let error = at_once("the error", || client.call("session/new", params)).unwrap_err();
-    assert_eq!(reason(&error), "agent_exited", "{error}");
-    let second = client.new_session(&env.work("main"), None);
-    assert_ne!(first, second);
+    let error = at_once(flags, || ask(&env, &mut client));
+    assert!(error["message"].as_str().unwrap().contains("exit code 3"), "{flags}: {error}");
     assert_ne!(env.agent_pid("echo"), old);
 }
 
 // peers 5
 #[test]
-fn a_crash_during_session_load_is_told_at_once() {
-    let env = home([echo().flags("no-resume crash-on=session/load")]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), None);
-    client.say(&session, "say #one").unwrap();
-    env.acpctl(&["agent", "stop", "echo"]).success();
-    env.acpctl(&["agent", "start", "echo"]).success();
-    let error = at_once("the error", || client.say(&session, "say #two")).unwrap_err();
-    assert!(error["message"].as_str().unwrap().contains("exit code 3"), "{error}");
-    // Nothing is lost: without the crash it goes on.
-    env.acpctl(&["daemon", "stop"]).success();
-    env.configure(&acpd_test::harness::Config::new([echo()]));
-    let mut client = env.client("echo");
-    client.say(&session, "say #three").unwrap();
-    assert!(client.said(&session).contains("tags=one,three"), "{}", client.said(&session));
+fn a_crash_during_a_request_is_told_at_once() {
+    dies_over("crash-on=session/new:2", |env, client| {
+        let params = json!({"cwd": env.work("main"), "mcpServers": []});
+        let error = client.call("session/new", params.clone()).unwrap_err();
+        client.ok("session/new", params);
+        error
+    });
+    dies_over("no-resume crash-on=session/load", |env, client| {
+        env.acpctl(&["agent", "stop", "echo"]).success();
+        env.acpctl(&["agent", "start", "echo"]).success();
+        let session = env.session("fix")["sessionId"].as_str().unwrap().to_owned();
+        client.say(&session, "say #two").unwrap_err()
+    });
 }
 
 // peers 5
@@ -82,58 +58,30 @@ fn a_crash_during_a_prompt_is_told_at_once_to_everyone_who_waits() {
     assert_eq!(env.received("echo", "session/prompt").len(), 7, "nothing is sent twice");
 }
 
-#[test]
-fn open_tool_calls_of_a_crashed_agent_are_closed() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), None);
-    client.say(&session, "[tool-open Edit] [crash]").unwrap_err();
-    let closed =
-        client.next("the closed tool call", |m| m["params"]["update"]["status"] == "failed");
-    assert_eq!(closed["params"]["update"]["toolCallId"], "call-0-1");
-    let ended = client.next_of("_acpd/turn_ended");
-    assert_eq!(ended["params"]["outcome"]["kind"], "interrupted");
-}
-
 // peers 23
 #[test]
-fn a_slow_start_is_visible() {
-    let env = home([echo().flags("slow-start=700")]);
-    let run = env.spawn_acpctl(&["run", "say #one"]);
-    let agent = until("the agent to be there", || {
-        env.socket().exists().then(|| env.agent("echo")).filter(|agent| agent["pid"].is_u64())
-    });
-    assert_eq!(agent["state"], "initializing");
-    let ps = env.acpctl(&["ps"]).success();
-    assert!(ps.stdout().contains("initializing"), "{ps:?}");
-    assert!(run.finish().success().stdout().contains("tags=one"));
-}
-
-// peers 23
-#[test]
-fn an_agent_that_never_answers_is_given_up_with_its_last_words() {
+fn a_program_that_is_no_agent_is_given_up_with_the_reason() {
     let silent = echo()
         .after_script("echo 'npm error: network unreachable' >&2")
         .flags("silent-start")
-        .set("start_timeout", "\"300ms\"")
-        .set("restart", "\"never\"");
-    let env = home([silent]);
-    env.acpctl(&["run", "say #one"]).code(1).explains(&[
-        "agent `echo`: no answer to `initialize` within",
-        "npm error: network unreachable",
-        "hint:",
-    ]);
-    let logs = env.acpctl(&["agent", "logs", "echo"]).success();
-    assert!(logs.stdout().contains("network unreachable"), "{logs:?}");
-}
-
-// peers 23
-#[test]
-fn an_agent_that_is_no_agent_is_told_as_such() {
-    let env = home([echo().flags("plain-line-exit").set("restart", "\"never\"")]);
-    env.acpctl(&["run", "say #one"])
-        .code(1)
-        .explains(&["agent `echo`", "exit code 0 before it answered `initialize`; it printed `"]);
+        .set("start_timeout", "\"300ms\"");
+    let deaf = ["sh", "-c", "exec >&-; exec sleep 1000"];
+    let cases: [(Agent, &[&str]); 6] = [
+        (silent, &["no answer to `initialize` within", "npm error: network unreachable", "hint:"]),
+        (echo().flags("crash-on=initialize"), &["exit code 3 before it answered `initialize`"]),
+        (
+            echo().flags("plain-line-exit"),
+            &["exit code 0 before it answered `initialize`; it printed `"],
+        ),
+        (echo().command(&deaf), &["SIGTERM"]),
+        (echo().flags("protocol=7"), &["speaks version 7", "acpd speaks 1", "or set"]),
+        (echo().command(&["cat"]), &["is no ACP agent", "set the `command`", "[agents.echo]"]),
+    ];
+    for (agent, words) in cases {
+        let env = home([agent.set("restart", "\"never\"")]);
+        env.acpctl(&["run", "say #one"]).code(1).explains(words);
+        assert_eq!(env.agent("echo")["restarts"], 0);
+    }
 }
 
 // peers 23
@@ -158,31 +106,4 @@ fn a_crash_loop_stops_at_the_limit_and_a_prompt_clears_it() {
     fs::remove_file(&broken).unwrap();
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     assert_eq!(env.agent("echo")["state"], "ready");
-}
-
-#[test]
-fn an_agent_that_closes_its_output_and_lives_on_is_ended() {
-    let deaf =
-        echo().command(&["sh", "-c", "exec >&-; exec sleep 1000"]).set("restart", "\"never\"");
-    let env = home([deaf]);
-    env.acpctl(&["run", "say #one"]).code(1).explains(&["SIGTERM"]);
-}
-
-#[test]
-fn a_version_of_the_protocol_that_acpd_does_not_speak_is_not_tried_again() {
-    let env = home([echo().flags("protocol=7")]);
-    env.acpctl(&["run", "say #one"]).code(1).explains(&[
-        "speaks version 7",
-        "acpd speaks 1",
-        "speaks version 1, or set",
-    ]);
-    assert_eq!(env.wait_agent("echo", "failed")["restarts"], 0);
-}
-
-#[test]
-fn program_that_sends_back_its_input_is_no_agent() {
-    let env = home([echo().command(&["cat"])]);
-    let told = ["is no ACP agent", "set the `command`", "[agents.echo]"];
-    env.acpctl(&["run", "say #one"]).code(1).explains(&told);
-    assert_eq!(env.wait_agent("echo", "failed")["restarts"], 0);
 }

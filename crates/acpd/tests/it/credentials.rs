@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use acpd_test::harness::{Config, Output, TestEnv, kill9, until};
+use acpd_test::harness::{Config, TestEnv};
 use serde_json::json;
 
 use crate::{echo, home};
@@ -56,32 +56,6 @@ fn each_source_is_looked_up_and_beats_a_variable_of_the_same_name() {
 }
 
 #[test]
-fn a_value_is_used_again_for_its_ttl_and_otherwise_looked_up_for_each_start() {
-    let env = home([]);
-    let (kept, new) = (env.path("kept"), env.path("new"));
-    let count =
-        |path: &Path| format!("\"echo >> '{}'; wc -l < '{}'\"", path.display(), path.display());
-    let list = format!(
-        "{{ KEPT = {{ command = {}, ttl = '1h' }}, NEW = {{ command = {} }} }}",
-        count(&kept),
-        count(&new)
-    );
-    credentials(&env, &list);
-    env.acpctl(&["agent", "start", "echo"]).success();
-    env.acpctl(&["agent", "restart", "echo"]).success();
-    let lines = |path: &Path| fs::read_to_string(path).unwrap().lines().count();
-    assert_eq!((lines(&kept), lines(&new)), (1, 2));
-}
-
-/// A start that fails for a credential.
-fn failing(list: &str) -> (TestEnv, Output) {
-    let env = home([]);
-    credentials(&env, list);
-    let start = env.acpctl(&["agent", "start", "echo"]).code(1);
-    (env, start)
-}
-
-#[test]
 fn a_credential_that_is_not_found_is_a_failed_start_that_names_it_and_no_value() {
     for (source, why) in [
         ("command = 'echo canary-91f4; echo canary-91f4 >&2; exit 3'", "exit code 3"),
@@ -91,7 +65,9 @@ fn a_credential_that_is_not_found_is_a_failed_start_that_names_it_and_no_value()
         ("env = 'NO_SUCH_VARIABLE'", "`NO_SUCH_VARIABLE` is not set"),
         ("systemd = 'token'", "`$CREDENTIALS_DIRECTORY` is not set"),
     ] {
-        let (env, start) = failing(&format!("{{ TOKEN = {{ {source} }} }}"));
+        let env = home([]);
+        credentials(&env, &format!("{{ TOKEN = {{ {source} }} }}"));
+        let start = env.acpctl(&["agent", "start", "echo"]).code(1);
         let start = start.explains(&["echo", "TOKEN", why]);
         assert!(!start.stderr().contains(CANARY), "{start:?}");
         assert!(!env.daemon_log().contains(CANARY), "{}", env.daemon_log());
@@ -183,12 +159,7 @@ fn secrets_are_in_nothing_that_acpd_writes() {
     assert_eq!(got.matches("client-canary-77ab").count(), 2, "{got}");
     assert!(got.contains(&format!("Bearer {}", of("file"))), "{got}");
     client.say(&session, "say #one").unwrap();
-    let old = env.agent_pid("echo").unwrap();
-    kill9(old);
-    until("the next agent to be ready", || {
-        let agent = env.agent("echo");
-        (agent["state"] == "ready" && agent["pid"] != old).then_some(())
-    });
+    env.kill_agent("echo");
     client.say(&session, "say #two").unwrap();
     env.acpctl(&["run", "-s", "fix", "[auth]"]).code(4);
     assert_eq!(leaks(&env, CANARY), Vec::<String>::new());
@@ -246,15 +217,4 @@ fn a_token_that_ran_out_heals_by_itself() {
     env.acpctl(&["run", "-s", "fix", "say #three"]).code(4);
     assert_eq!(env.received("echo", "initialize").len(), starts + 1);
     assert_eq!(env.agent("echo")["auth"]["state"], "needs_login");
-}
-
-#[test]
-fn a_token_that_is_not_said_to_have_run_out_is_not_looked_up_again() {
-    let env = home([]);
-    token_of(&env, "1h");
-    set_token(&env, "one", "one");
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    set_token(&env, "two", "two");
-    env.acpctl(&["run", "-s", "fix", "say #two"]).code(4);
-    assert_eq!(env.received("echo", "initialize").len(), 1);
 }

@@ -1,28 +1,40 @@
-//! Bad days with a way out: what cannot come back, what moved, what hangs. `docs/recovery.md` names
-//! the tests of each.
+//! Agents that die or forget, and conversations that continue all the same.
 
 use std::fs;
 
-use acpd_test::harness::{TestEnv, kill9, reason, until};
+use acpd_test::harness::{kill9, reason};
 use serde_json::Value;
 
 use crate::{echo, home};
 
-fn kill_agent(env: &TestEnv) {
-    let old = env.agent_pid("echo").expect("a running agent");
-    kill9(old);
-    until("the next process", || env.agent_pid("echo").filter(|pid| *pid != old));
-}
-
-fn outcomes(env: &TestEnv, session: &str) -> Vec<String> {
-    let lines = env.journal(session);
-    let ended = lines.iter().filter(|(_, line)| line["method"] == "_acpd/turn_ended");
-    ended.map(|(_, line)| line["params"]["outcome"]["kind"].to_string()).collect()
-}
-
 fn blocks(prompt: &Value) -> Vec<&str> {
     let blocks = prompt["params"]["prompt"].as_array().into_iter().flatten();
     blocks.filter_map(|block| block["text"].as_str()).collect()
+}
+
+#[test]
+fn a_killed_agent_costs_half_an_answer_and_nothing_else() {
+    let env = home([echo()]);
+    let one = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    assert!(one.stdout().contains("You said: say #one | history=0 tags=one"), "{one:?}");
+
+    let mut two = env.spawn_acpctl(&["run", "-s", "fix", "say #two [chunks 3][pause middle]"]);
+    env.wait_point("middle");
+    two.wait_stdout("paused at middle");
+    let old = env.agent_pid("echo").expect("a running agent");
+    kill9(old);
+    let two = two.finish().code(6).explains(&["agent `echo`", "was killed (SIGKILL)", "hint:"]);
+    assert!(two.stdout().contains("line 3\npaused at middle"), "{two:?}");
+
+    // The text that people saw of the broken answer is kept.
+    assert!(env.said("fix").contains("line 1\nline 2\nline 3\npaused at middle"));
+
+    let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
+    assert!(three.stdout().contains("history=2 tags=one,two,three"), "{three:?}");
+    assert_ne!(env.agent_pid("echo"), Some(old));
+    assert_eq!(env.session("fix")["restore"], "resumed");
+    assert_eq!(env.received("echo", "session/new").len(), 1);
+    assert_eq!(env.received("echo", "session/prompt").len(), 3, "no prompt is sent twice");
 }
 
 // peers 7
@@ -32,7 +44,7 @@ fn a_forgotten_conversation_goes_on_with_a_summary_and_nobody_is_left_in_the_dar
     let mut plain = env.client_with(serde_json::json!({"agent": "echo"}));
     let session = plain.new_session(&env.work("main"), Some("fix"));
     plain.say(&session, "say #one").unwrap();
-    kill_agent(&env);
+    env.kill_agent("echo");
     let run = env.acpctl(&["run", "-s", "fix", "say #two"]).code(7);
     let run = run.explains(&["could not be restored", "continues with a summary"]);
     assert!(run.stdout().contains("tags=one,one,two"), "the summary reached it: {run:?}");
@@ -55,48 +67,6 @@ fn a_forgotten_conversation_goes_on_with_a_summary_and_nobody_is_left_in_the_dar
     assert_eq!(blocks(prompts.last().unwrap()), ["say #three"]);
 }
 
-#[test]
-fn forgotten_session_gets_the_transcript_if_configured() {
-    let env = home([echo().flags("forget").set("reseed", "\"transcript\"")]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("fix"));
-    client.say(&session, "say #one").unwrap();
-    client.say(&session, "say #two").unwrap();
-    kill_agent(&env);
-    env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
-    let prompts = env.received("echo", "session/prompt");
-    let said = blocks(prompts.last().unwrap());
-    let said_before = [
-        "I said:\n> say #one\n\nYou answered:\n> ",
-        "\n\nI said:\n> say #two\n\nYou answered:\n> ",
-    ];
-    assert!(said_before.iter().all(|before| said[0].contains(before)), "{said:?}");
-    assert!(!said[0].contains("say #three") && said[1..] == ["say #three"], "{said:?}");
-    // The transcript is no part of the journal, so the next one does not have it again.
-    kill_agent(&env);
-    env.acpctl(&["run", "-s", "fix", "say #four"]).code(7);
-    let prompts = env.received("echo", "session/prompt");
-    let said = blocks(prompts.last().unwrap());
-    assert_eq!(said[0].matches("\nI said:\n").count(), 3, "{said:?}");
-}
-
-#[test]
-fn an_agent_that_was_killed_in_a_turn_goes_on_if_it_may() {
-    let env = home([echo().set("on_interrupted", "\"continue\"")]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("fix"));
-    client.say(&session, "#two [crash]").unwrap_err();
-    client.next("the end of acpd's own turn", |line| {
-        line["method"] == "_acpd/turn_ended" && line["params"]["turn"] == 2
-    });
-    let prompts = env.received("echo", "session/prompt");
-    assert_eq!(prompts.len(), 2);
-    assert_eq!(blocks(&prompts[1]), [acpd_core::GO_ON]);
-    assert_eq!(outcomes(&env, "fix"), ["\"interrupted\"", "\"stopped\""]);
-    let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("acpd asks the agent to continue"), "{log:?}");
-}
-
 // peers 11
 #[test]
 fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
@@ -109,7 +79,7 @@ fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
     client.say(&other, "say #one").unwrap();
     let new = env.path("work").join("new");
     fs::rename(&old, &new).unwrap();
-    kill_agent(&env);
+    env.kill_agent("echo");
     let error = client.say(&session, "say #two").unwrap_err();
     assert_eq!(reason(&error), "cwd_missing", "{error}");
     assert_eq!(env.session("fix")["state"], "blocked");
@@ -131,14 +101,60 @@ fn a_session_whose_directory_is_gone_waits_and_goes_on_where_it_was_moved() {
     assert_eq!(load.last().unwrap()["params"]["cwd"], new.to_str().unwrap());
 }
 
+// peers 9
 #[test]
-fn a_session_in_a_directory_that_does_not_exist_is_not_begun() {
-    let env = home([echo()]);
+fn a_long_and_late_replay_is_shown_and_journalled_not_once() {
+    let late = echo().flags("no-resume late-replay replay-turns=1000").set("late_replay", "true");
+    let env = home([late]);
     let mut client = env.client("echo");
-    let params = serde_json::json!({"cwd": env.path("nowhere"), "mcpServers": []});
-    let error = client.call("session/new", params).unwrap_err();
-    assert_eq!(reason(&error), "cwd_missing", "{error}");
-    assert_eq!(env.received("echo", "session/new").len(), 0);
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.say(&session, "say #one").expect("an answer");
+    let before = env.journal("fix");
+    let seen = client.view(&session).len();
+    env.kill_agent("echo");
+    client.say(&session, "say #two").expect("an answer");
+    client.sync();
+    assert!(client.said(&session).contains("tags=one,two"), "{}", client.said(&session));
+
+    let journal = env.journal("fix");
+    assert_eq!(journal[..before.len()], before[..], "what was there stays as it was");
+    let added: Vec<_> = journal[before.len()..].iter().map(|(_, line)| line).collect();
+    let told: String = added.iter().map(ToString::to_string).collect();
+    assert!(
+        !told.contains("earlier question") && !told.contains("\"text\":\"say #one\""),
+        "{told}"
+    );
+    assert!(added.len() < 20, "{added:#?}");
+    let news = client.view(&session).split_off(seen);
+    assert!(news.len() <= added.len(), "{news:#?}");
+    assert!(!client.seen().iter().any(|m| m.to_string().contains("earlier answer")));
+    let told = client.seen().iter().filter(|line| line["method"] == "_acpd/restored");
+    assert_eq!(told.count(), 1);
+    assert_eq!(env.session("fix")["restore"], "loaded");
+}
+
+#[test]
+fn a_load_that_fails_for_ever_is_given_up_by_a_person_and_goes_on_with_a_summary() {
+    let env = home([echo().flags("no-resume no-list load-error=-32603")]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.kill_agent("echo");
+    let way_out = ["could not be restored", "load fails on demand", "acpctl session reseed fix"];
+    env.acpctl(&["run", "-s", "fix", "say #two"]).code(1).explains(&way_out);
+    let shown = env.acpctl(&["session", "show", "fix"]).success();
+    assert!(shown.stdout().contains("acpctl session reseed fix"), "{shown:?}");
+    let ps = env.acpctl(&["ps"]).success();
+    assert!(ps.stdout().contains("acpctl session reseed fix"), "{ps:?}");
+    env.acpctl(&["session", "reseed", "fix"])
+        .success()
+        .explains(&["the next prompt of fix continues", "in a new session"]);
+    // Told once, by the next run.
+    let run = env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
+    let run = run.explains(&["a person gave it up", "continues with a summary"]);
+    assert!(run.stdout().contains("tags=one,one,three"), "the summary reached it: {run:?}");
+    env.acpctl(&["run", "-s", "fix", "say #four"]).success();
+    let log = env.acpctl(&["session", "log", "fix"]).success();
+    assert!(log.stdout().contains("the previous session is given up"), "{log:?}");
+    assert_eq!(env.session("fix")["restore"], "reseeded");
 }
 
 #[test]
@@ -147,40 +163,7 @@ fn an_agent_that_sees_other_directories_is_asked_all_the_same() {
     let mut client = env.client("echo");
     let session = client.new_session(&env.path("in-the-container"), Some("fix"));
     client.say(&session, "say #one").unwrap();
-    kill_agent(&env);
+    env.kill_agent("echo");
     let done = client.say(&session, "say #two").unwrap();
     assert_eq!(done["stopReason"], "end_turn");
-}
-
-// peers 15
-#[test]
-fn a_turn_that_ignores_the_end_of_its_session_does_not_run_beside_the_next_one() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("fix"));
-    client.say(&session, "say #one").unwrap();
-    let old = env.agent_pid("echo");
-    let hung = client.prompt(&session, "#two [chunks 1] [hang]");
-    client.hear("line 1");
-    env.acpctl(&["session", "close", "fix"]).success();
-    client.answer(hung).unwrap_err();
-    let run = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
-    assert!(run.stdout().contains("tags=one,two,three"), "{run:?}");
-    assert_ne!(env.agent_pid("echo"), old, "who does not end a turn is ended");
-}
-
-// peers 15
-#[test]
-fn a_cancel_that_was_ignored_is_an_outcome_of_its_own() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("fix"));
-    let hung = client.prompt(&session, "#one [chunks 1] [hang]");
-    client.hear("line 1");
-    client.cancel(&session);
-    assert_eq!(client.answer(hung).unwrap()["stopReason"], "cancelled");
-    assert_eq!(outcomes(&env, "fix"), ["\"unwedged\""]);
-    assert_eq!(env.session("fix")["turn"]["last"], "unwedged");
-    let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stdout().contains("ignored a cancel for 300 ms and was stopped"), "{log:?}");
 }
