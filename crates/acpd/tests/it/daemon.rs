@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use acpd_test::harness::{Config, exists, kill9, reason, rss, until};
-use serde_json::{Value, json};
+use acpd_test::harness::{Config, exists, kill9, rss, until};
+use serde_json::Value;
 
 use crate::{echo, home, home_with};
 
@@ -62,117 +62,6 @@ fn a_daemon_to_which_nothing_happens_gives_memory_back_and_works_on() {
     until("the daemon to rest", || (rss(daemon) < awake / 2).then_some(()));
     let again = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(again.stdout().contains("tags=one,two"), "{again:?}");
-}
-
-#[test]
-fn a_terminal_whose_daemon_is_killed_with_its_shims_is_told_so() {
-    let env = home([echo()]);
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
-    run.wait_stdout("paused at middle");
-    env.kill_daemon_and_shims();
-    run.finish().code(6).explains(&["the agent's shim process was killed", "hint:"]);
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-    assert_eq!(env.session("fix")["restore"], "resumed");
-}
-
-#[test]
-fn a_stop_in_the_middle_of_a_turn_ends_it_in_peace() {
-    let env = home([echo()]);
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] never"]);
-    run.wait_stdout("paused at middle");
-    env.acpctl(&["daemon", "stop"]).success();
-    run.finish().code(6).explains(&["was stopped in the turn: acpd is shutting down", "hint:"]);
-    let record = env.record("echo");
-    assert_eq!(record.last().map(|line| line.line.as_str()), Some("exit 0"), "it was not killed");
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
-fn a_question_of_a_turn_that_died_with_its_daemon_is_not_asked_again() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("fix"));
-    client.prompt(&session, "#one [ask]");
-    let old = client.next_of("session/request_permission");
-    env.kill_daemon_and_shims();
-    let mut client = env.client("echo");
-    client.attach("fix", None);
-    // The id of the old question means nothing any more, least of all consent to a new one.
-    client.permit(&old, "yes");
-    let turn = client.prompt(&session, "#two [ask]");
-    let new = client.next_of("session/request_permission");
-    assert_ne!(new["id"], old["id"]);
-    client.permit(&old, "yes");
-    client.sync();
-    assert_eq!(env.session("fix")["turn"]["state"], "needs_action");
-    client.permit(&new, "no");
-    client.answer(turn).unwrap();
-    assert!(env.said("fix").contains("permission: no"));
-    assert!(!env.said("fix").contains("permission: yes"));
-}
-
-#[test]
-fn a_restart_keeps_every_conversation() {
-    let env = home([echo()]);
-    for name in ["a", "b", "c"] {
-        env.acpctl(&["run", "-s", name, &format!("say #{name}")]).success();
-    }
-    let before = env.journal("a");
-    let (old, boot) = (env.daemon_pid(), env.status()["daemon"]["boot"].clone());
-    env.acpctl(&["daemon", "restart"]).success();
-    assert_eq!(env.daemon_pid(), old, "the program takes its own place");
-    assert_ne!(env.status()["daemon"]["boot"], boot);
-    assert_eq!(env.journal("a"), before);
-    for name in ["a", "b", "c"] {
-        let out = env.acpctl(&["run", "-s", name, "say #again"]).success();
-        assert!(out.stdout().contains(&format!("tags={name},again")), "{out:?}");
-    }
-}
-
-#[test]
-fn bad_json_is_answered_and_the_connection_goes_on() {
-    let env = home([echo()]);
-    let mut client = env.connect();
-    let mut refused = |line: &[u8]| {
-        client.send_raw(line);
-        client.next("an error", |message| message["error"].is_object())
-    };
-    let parse_error = refused(b"{oops\n");
-    assert_eq!((&parse_error["id"], &parse_error["error"]["code"]), (&json!(null), &json!(-32700)));
-    for line in ["[]\n", "42\n", "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}\n"] {
-        let error = refused(line.as_bytes());
-        assert_eq!(error["error"]["code"], -32600, "{line}: {error}");
-    }
-    assert_eq!(refused(b"\xff\xfe\n")["error"]["code"], -32700);
-    let early = client.call("session/new", json!({"cwd": "/", "mcpServers": []})).unwrap_err();
-    assert_eq!(early["code"], -32600, "{early}");
-    client.initialize(json!({"agent": "echo"}));
-    let session = client.new_session(&env.work("main"), None);
-    client.say(&session, "say #one").unwrap();
-    let unknown = client.call("_acpd/no/such/method", json!({})).unwrap_err();
-    assert_eq!(unknown["code"], -32601, "{unknown}");
-    let bad = client.call("session/prompt", json!({"sessionId": session})).unwrap_err();
-    assert_eq!(bad["code"], -32602, "{bad}");
-    let nowhere = client.call("session/prompt", json!({"sessionId": "x", "prompt": []}));
-    assert_eq!(reason(&nowhere.unwrap_err()), "session_not_found");
-}
-
-#[test]
-fn more_clients_than_allowed_are_refused_until_one_goes() {
-    let env = home_with(&Config::new([echo()]).daemon("max_clients", "2"));
-    let first = env.client("echo");
-    let mut second = env.client("echo");
-    let hello = json!({"protocolVersion": 1});
-    let mut third = env.connect();
-    let refused = third.call("initialize", hello.clone()).unwrap_err();
-    assert_eq!(reason(&refused), "too_many", "{refused}");
-    assert!(refused.to_string().contains("max_clients"), "the way out: {refused}");
-    third.wait_closed();
-    drop(first);
-    until("a place to be free", || env.connect().call("initialize", hello.clone()).ok());
-    second.sync();
 }
 
 #[test]

@@ -78,23 +78,13 @@ fn the_service_manager_hears_when_the_daemon_is_ready_alive_and_stopping() {
     for _ in 0..30 {
         manager.wait("WATCHDOG=1");
     }
-    signal(service.0.id(), Signal::SIGTERM);
-    manager.wait("STOPPING=1");
-    assert!(service.0.wait().unwrap().success());
-}
-
-#[test]
-fn a_restart_in_place_is_a_restart_for_the_service_manager_too() {
-    let env = home([echo()]);
-    let manager = Manager::new(&env);
-    let mut command = env.acpd_command();
-    command.env("NOTIFY_SOCKET", env.path("notify"));
-    let service = Service(command.spawn().unwrap());
-    manager.wait("READY=1");
     env.acpctl(&["daemon", "restart"]).success();
     let before = manager.wait("READY=1");
     assert!(!before.iter().any(|text| text.contains("STOPPING=1")), "{before:?}");
     assert_eq!(env.daemon_pid(), service.0.id());
+    signal(service.0.id(), Signal::SIGTERM);
+    manager.wait("STOPPING=1");
+    assert!(service.0.wait().unwrap().success());
 }
 
 #[test]

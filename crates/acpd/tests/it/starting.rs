@@ -1,119 +1,13 @@
 //! Daemons that cannot start, and errors that say what to do.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use acpd::config;
-use acpd_test::harness::{Agent, Config, Running};
-use nix::sys::stat::Mode;
-use nix::unistd::{geteuid, mkfifo};
+use acpd_test::harness::{Agent, Running};
 
 use crate::{at_once, echo, home};
-
-#[test]
-fn a_second_daemon_is_refused() {
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    let pid = env.daemon_pid().to_string();
-    Running::start(env.acpd_command()).finish().code(1).explains(&[&pid, "acpctl daemon stop"]);
-    assert_eq!(env.daemon_pid().to_string(), pid);
-    env.acpctl(&["daemon", "start"]).success().explains(&["already running", &pid]);
-}
-
-#[test]
-fn bad_toml_is_told_with_its_line_and_column() {
-    let env = home([echo()]);
-    env.write_config("default_agent = \"echo\"\n[daemon]\nline_limit = = 3\n");
-    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1))
-        .explains(&["config.toml", "3:14"]);
-    env.write_config("[daemon]\nlog_levle = \"info\"\n");
-    at_once("the reason", || env.acpctl(&["run", "hello"]).code(1)).explains(&[
-        "config.toml",
-        "2:1",
-        "log_levle",
-        "log_level",
-    ]);
-    env.configure(&Config::new([echo()]));
-    env.acpctl(&["run", "hello"]).success();
-}
-
-#[test]
-fn l15_a_configuration_that_is_no_regular_file_or_has_no_end_is_refused_at_once() {
-    let env = home([echo()]);
-    let config = env.path("config").join("config.toml");
-    fs::remove_file(&config).unwrap();
-    mkfifo(&config, Mode::S_IRWXU).unwrap();
-    let refused = |words: &[&str]| {
-        at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(words);
-    };
-    refused(&["config.toml", "not a regular file", "hint:"]);
-    fs::remove_file(&config).unwrap();
-    symlink("/dev/zero", &config).unwrap();
-    refused(&["config.toml", "not a regular file", "hint:"]);
-    fs::remove_file(&config).unwrap();
-    fs::File::create(&config).unwrap().set_len(1 << 40).unwrap();
-    refused(&["config.toml", "longer than", "hint:"]);
-    env.configure(&Config::new([echo()]));
-    env.acpctl(&["daemon", "start"]).success();
-}
-
-#[test]
-fn l15_a_pipe_in_the_place_of_the_database_is_refused_at_once() {
-    let env = home([echo()]);
-    let database = env.path("state").join("acpd.db");
-    mkfifo(&database, Mode::S_IRWXU).unwrap();
-    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
-        "acpd.db",
-        "not a regular file",
-        "mv ",
-    ]);
-    fs::remove_file(&database).unwrap();
-    env.acpctl(&["daemon", "start"]).success();
-}
-
-#[test]
-fn a_state_directory_that_cannot_be_written_is_told_by_name() {
-    let env = home([echo()]);
-    let state = env.path("state");
-    fs::remove_dir_all(&state).unwrap();
-    fs::write(&state, "").unwrap();
-    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
-        state.to_str().unwrap(),
-        "Not a directory",
-        "hint:",
-    ]);
-    fs::remove_file(&state).unwrap();
-    fs::create_dir(&state).unwrap();
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
-    if geteuid().is_root() {
-        skip("root may write everywhere");
-    } else {
-        at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
-            state.to_str().unwrap(),
-            "not writable",
-            "chmod 700",
-        ]);
-    }
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
-    env.acpctl(&["daemon", "start"]).success();
-}
-
-#[test]
-fn a_socket_directory_that_is_open_to_others_is_refused() {
-    let env = home([echo()]);
-    let run = env.path("run");
-    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
-    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
-        run.to_str().unwrap(),
-        "open to other users",
-        "chmod 700",
-    ]);
-    Running::start(env.acpd_command()).finish().code(1).explains(&["open to other users"]);
-    fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
-    env.acpctl(&["daemon", "start"]).success();
-}
 
 #[test]
 fn l19_with_the_longest_runtime_directory_that_is_taken_agents_start() {
@@ -138,36 +32,6 @@ fn l19_with_the_longest_runtime_directory_that_is_taken_agents_start() {
 }
 
 #[test]
-fn a_socket_that_a_dead_daemon_left_is_replaced() {
-    let env = home([echo()]);
-    drop(UnixListener::bind(env.socket()).unwrap());
-    assert!(env.socket().exists());
-    env.acpctl(&["run", "hello"]).success();
-    env.kill_daemon();
-    assert!(env.socket().exists(), "it had no time to clean up");
-    env.acpctl(&["run", "hello"]).success();
-}
-
-#[test]
-fn a_file_in_the_place_of_the_socket_is_not_removed() {
-    let env = home([echo()]);
-    fs::write(env.socket(), "mine").unwrap();
-    Running::start(env.acpd_command())
-        .finish()
-        .code(1)
-        .explains(&[env.socket().to_str().unwrap(), "not a socket"]);
-    assert_eq!(fs::read_to_string(env.socket()).unwrap(), "mine");
-    fs::remove_file(env.socket()).unwrap();
-}
-
-#[test]
-fn an_unknown_agent_is_told_with_the_nearest_name() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-a", "ecko", "hello"]).code(3).explains(&["`ecko`", "`echo`"]);
-    env.acpctl(&["agent", "show", "coplot"]).code(3).explains(&["`coplot`", "`copilot`"]);
-}
-
-#[test]
 fn a_program_that_is_not_there_is_told_with_the_path_that_was_searched() {
     let missing = Agent::new("missing").command(&["no-such-agent", "--acp"]);
     let missing = missing.set("install", "\"npm install -g no-such-agent\"");
@@ -181,35 +45,12 @@ fn a_program_that_is_not_there_is_told_with_the_path_that_was_searched() {
     assert_eq!(env.agent("missing")["restarts"], 0, "it is not tried again");
 }
 
-#[test]
-fn a_working_directory_that_is_not_there_is_told() {
-    let env = home([echo().set("cwd", "\"/no/such/directory\"")]);
-    env.acpctl(&["run", "hello"]).code(1).explains(&["/no/such/directory", "`cwd`"]);
-}
-
 /// Says in the output of the tests that something was not tested.
 pub(crate) fn skip(why: &str) {
     #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
     {
         eprintln!("SKIPPED: {why}");
     }
-}
-
-#[test]
-fn what_would_keep_the_daemon_from_starting_is_found_without_starting_it() {
-    let env = home([echo()]);
-    let check = || {
-        let mut command = env.command(env!("CARGO_BIN_EXE_acpd"));
-        command.arg("check");
-        Running::start(command).finish()
-    };
-    assert!(check().success().stdout().ends_with("can start\n"));
-    assert!(!env.path("state").join("acpd.db").exists(), "nothing is made");
-    env.acpctl(&["daemon", "start"]).success();
-    check().success();
-    env.write_config("[daemon]\nlog_levle = \"info\"\n");
-    check().code(1).explains(&["error: ", "log_levle", "hint: "]);
-    env.configure(&Config::new([echo()]));
 }
 
 #[test]

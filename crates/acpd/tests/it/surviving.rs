@@ -77,30 +77,18 @@ fn a_turn_that_ended_while_there_was_no_daemon_is_told_by_the_next_one() {
 }
 
 #[test]
-fn sigterm_leaves_agents_running() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    paused(&env, &mut client, "#one [child-setsid] [pause middle]");
-    let agent = env.agent_pid("echo").unwrap();
-    let daemon = env.daemon_pid();
-    signal(daemon, Signal::SIGTERM);
-    until("the daemon to be gone", || (!exists(daemon)).then_some(()));
-    assert!(!env.socket().exists(), "the socket goes with its daemon");
-    assert!(exists(agent));
-    env.acpctl(&["daemon", "start"]).success();
-    assert_eq!(env.agent_pid("echo"), Some(agent));
-    env.release("middle");
-    wait_outcomes(&env, "fix", &["stopped"]);
-}
-
-#[test]
-fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
+fn a_stop_leaves_nothing_and_a_detach_or_sigterm_leaves_agents() {
     let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
     let agent = env.agent_pid("echo").unwrap();
     env.acpctl(&["daemon", "stop", "--detach"]).success();
     assert!(exists(agent));
     assert_eq!(env.shims().len(), 1);
+    env.acpctl(&["daemon", "start"]).success();
+    let daemon = env.daemon_pid();
+    signal(daemon, Signal::SIGTERM);
+    until("the daemon to be gone", || (!exists(daemon)).then_some(()));
+    assert!(!env.socket().exists(), "the socket goes with its daemon");
     env.acpctl(&["daemon", "start"]).success();
     assert_eq!(env.agent_pid("echo"), Some(agent));
     env.acpctl(&["daemon", "stop"]).success();
@@ -111,28 +99,16 @@ fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
 }
 
 #[test]
-fn a_restart_in_place_keeps_pid_agents_and_turns() {
-    let env = home([echo()]);
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
-    run.wait_stdout("paused at middle");
-    let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
-    env.acpctl(&["daemon", "restart"]).success();
-    assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
-    env.release("middle");
-    let out = run.finish().success();
-    assert_eq!(out.stdout().matches("tags=one").count(), 1, "{out:?}");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
-#[test]
 fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() {
     const LINES: u64 = 5000;
     let env = home([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", &format!("[number {LINES} n 200]")]);
     run.wait_stdout("n/1\n");
+    let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
     for _ in 0..3 {
         env.acpctl(&["daemon", "restart"]).success();
     }
+    assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
     env.kill_daemon();
     let out = run.finish().success();
     let numbers = |text: &str| -> Vec<u64> {
@@ -144,19 +120,6 @@ fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() 
     assert_eq!(env.received("echo", "session/prompt").len(), 1);
 }
 
-#[test]
-fn a_broken_configuration_refuses_the_restart_and_nothing_stops() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let (boot, agent) = (env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
-    env.write_config("[daemon]\nmax_clints = 3\n");
-    let refused = env.acpctl(&["daemon", "restart"]);
-    assert!(!refused.code_is(0), "{refused:?}");
-    refused.explains(&["max_clints", "did you mean"]);
-    assert_eq!(env.status()["daemon"]["boot"], boot);
-    assert_eq!(env.agent_pid("echo"), agent);
-}
-
 /// Asks for a restart that cannot work: it is refused with these words, and nothing has changed.
 fn refused_restart(env: &TestEnv, words: &[&str]) {
     let before = (env.daemon_pid(), env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
@@ -166,20 +129,7 @@ fn refused_restart(env: &TestEnv, words: &[&str]) {
 }
 
 #[test]
-fn l13_a_state_directory_that_is_open_to_others_refuses_the_restart_and_nothing_stops() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let state = env.path("state");
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
-    refused_restart(&env, &["not restarted", "open to other users", "hint:", "chmod 700"]);
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
-    env.acpctl(&["daemon", "restart"]).success();
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
-fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops() {
+fn a_restart_that_would_fail_is_refused_and_nothing_stops() {
     // Programs that can be replaced.
     let bin = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_acpd"));
@@ -189,6 +139,13 @@ fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops
     let acpd = bin.path().join("acpd");
     let env = TestEnv::new(&acpd, &Config::new([echo()]));
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let state = env.path("state");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    refused_restart(&env, &["not restarted", "open to other users", "hint:", "chmod 700"]);
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    env.write_config("[daemon]\nmax_clints = 3\n");
+    refused_restart(&env, &["not restarted", "max_clints", "did you mean"]);
+    env.configure(&Config::new([echo()]));
 
     fs::remove_file(&acpd).unwrap();
     refused_restart(&env, &["cannot start", acpd.to_str().unwrap(), "hint: install acpd again"]);
@@ -204,38 +161,6 @@ fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops
     env.acpctl(&["daemon", "restart"]).success();
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
-fn a_stop_that_comes_while_a_restart_is_tried_is_a_stop() {
-    let bin = tempfile::tempdir().unwrap();
-    let built = Path::new(env!("CARGO_BIN_EXE_acpd"));
-    for name in ["acpd", "acpctl", "acpd-scripted-agent"] {
-        symlink(built.with_file_name(name), bin.path().join(name)).unwrap();
-    }
-    let acpd = bin.path().join("acpd");
-    let slow = echo().flags("ignore-eof ignore-term").set("stop.eof", "\"100ms\"");
-    let env = TestEnv::new(&acpd, &Config::new([slow]));
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let daemon = env.daemon_pid();
-
-    let place = bin.path().display();
-    let script = format!(
-        "#!/bin/sh\n: > {place}/tried\nwhile [ ! -e {place}/go ]; do sleep 0.05; done\nexec {} \"$@\"\n",
-        built.display()
-    );
-    fs::remove_file(&acpd).unwrap();
-    fs::write(&acpd, script).unwrap();
-    fs::set_permissions(&acpd, fs::Permissions::from_mode(0o755)).unwrap();
-    let restart = env.spawn_acpctl(&["daemon", "restart"]);
-    until("the program to be tried", || bin.path().join("tried").exists().then_some(()));
-    let stop = env.spawn_acpctl(&["daemon", "stop"]);
-    env.wait_agent("echo", "stopping");
-    fs::write(bin.path().join("go"), "").unwrap();
-    restart.finish().code(1).explains(&["acpd is shutting down"]);
-    stop.finish().success().explains(&["acpd stopped"]);
-    until("the daemon to be gone", || (!exists(daemon)).then_some(()));
-    env.acpctl(&["--no-spawn", "ps"]).code(3);
 }
 
 #[test]
@@ -270,51 +195,6 @@ fn client_says(env: &TestEnv, text: &str) -> String {
 }
 
 #[test]
-fn a_host_that_was_killed_with_the_daemon_leaves_no_orphans() {
-    let env = home([stubborn()]);
-    let mut client = env.client("echo");
-    paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
-    let host = env.shims()[0].pid;
-    env.kill_daemon();
-    let old: Vec<u32> = env.tree().iter().map(|process| process.pid).collect();
-    assert_eq!(old.len(), 3, "{old:?}");
-    kill9(host);
-    env.acpctl(&["daemon", "start"]).success();
-    assert_eq!(client_says(&env, "say #two"), "end_turn");
-    let turns = outcomes(&env, "fix");
-    assert!(matches!(turns[0].as_str(), "interrupted" | "outcome_unknown"), "{turns:?}");
-    assert!(!old.iter().any(|pid| exists(*pid)), "the old tree is gone first");
-}
-
-#[test]
-fn a_host_that_does_not_answer_is_waited_for() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    paused(&env, &mut client, "#one [pause middle] done");
-    let host = env.shims()[0].pid;
-    env.kill_daemon();
-    signal(host, Signal::SIGSTOP);
-    // The daemon serves without it.
-    env.acpctl(&["daemon", "start"]).success();
-    env.status();
-    signal(host, Signal::SIGCONT);
-    env.release("middle");
-    wait_outcomes(&env, "fix", &["stopped"]);
-}
-
-#[test]
-fn a_host_that_does_not_do_its_part_is_killed_with_its_agent() {
-    let env = home([stubborn()]);
-    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
-    let daemon = env.daemon_pid();
-    signal(env.shims()[0].pid, Signal::SIGSTOP);
-    env.acpctl(&["agent", "stop", "echo"]).success();
-    let left: Vec<_> = env.tree().into_iter().filter(|process| process.pid != daemon).collect();
-    assert!(left.is_empty(), "{left:?}");
-    assert!(env.shims().is_empty(), "{:?}", env.shims());
-}
-
-#[test]
 fn a_host_that_nobody_knows_of_is_ended() {
     let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
@@ -327,22 +207,12 @@ fn a_host_that_nobody_knows_of_is_ended() {
     if !done.is_ok_and(|status| status.success()) {
         return crate::starting::skip("sqlite3 is not there");
     }
-    env.acpctl(&["daemon", "start"]).success();
-    until("the orphan to be gone", || (!exists(agent[0].pid)).then_some(()));
-    until("its host to be gone", || env.shims().is_empty().then_some(()));
-}
-
-#[test]
-fn a_socket_of_no_host_is_removed() {
-    let env = home([echo()]);
     let lost = env.path("run").join("s/lost");
-    fs::create_dir_all(lost.parent().unwrap()).unwrap();
-    for dir in [env.path("run"), env.path("run").join("s")] {
-        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
-    }
     drop(UnixListener::bind(&lost).unwrap());
     env.acpctl(&["daemon", "start"]).success();
-    assert!(!lost.exists());
+    assert!(!lost.exists(), "a socket of no host");
+    until("the orphan to be gone", || (!exists(agent[0].pid)).then_some(()));
+    until("its host to be gone", || env.shims().is_empty().then_some(()));
 }
 
 #[test]
@@ -357,18 +227,4 @@ fn an_agent_gets_the_umask_and_the_limits_that_the_daemon_found() {
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let shown = |name| fs::read_to_string(env.path("home").join(name)).unwrap();
     assert_eq!((shown("umask").trim(), shown("core").trim()), ("0027", "512"));
-}
-
-#[test]
-fn the_second_daemon_says_who_holds_the_lock() {
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    let lock = fs::read_to_string(env.path("state").join("acpd.lock")).unwrap();
-    let daemon = env.daemon_pid();
-    assert_eq!(lock, format!("{daemon}\n{}\n", env.socket().display()));
-    let second = env.acpd_command().output().unwrap();
-    assert!(!second.status.success());
-    let said = String::from_utf8_lossy(&second.stderr);
-    assert!(said.contains(&format!("is locked by process {daemon}")), "{said}");
-    assert_eq!(env.daemon_pid(), daemon);
 }

@@ -61,7 +61,7 @@ fn started(env: &TestEnv) {
 }
 
 #[test]
-fn an_agent_is_started_and_talked_with_over_a_port() {
+fn an_agent_on_a_port_outlives_the_daemon_and_is_started_again_when_killed() {
     let env = home([]);
     started(&env);
     let one = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
@@ -72,20 +72,12 @@ fn an_agent_is_started_and_talked_with_over_a_port() {
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     assert_eq!(env.agent_pid("echo"), Some(agent));
-    env.acpctl(&["agent", "stop", "echo"]).success();
-    assert!(!exists(agent));
-}
-
-#[test]
-fn a_killed_agent_on_a_port_is_started_again() {
-    let env = home([]);
-    started(&env);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let agent = env.agent_pid("echo").expect("a process");
     kill9(agent);
-    until("another process", || env.agent_pid("echo").filter(|pid| *pid != agent));
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    let next = until("another process", || env.agent_pid("echo").filter(|pid| *pid != agent));
+    let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
+    assert!(three.stdout().contains("tags=one,two,three"), "{three:?}");
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    assert!(!exists(next));
 }
 
 /// An agent that runs already, and that acpd connects to.
@@ -147,18 +139,4 @@ fn an_agent_that_runs_already_is_connected_to_again_after_a_cut_and_never_stoppe
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     env.acpctl(&["daemon", "stop"]).success();
     assert!(exists(listening.0.id()));
-}
-
-#[test]
-fn an_agent_that_does_not_listen_is_told_as_such() {
-    let env = home([]);
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = bound.local_addr().unwrap().to_string();
-    drop(bound);
-    configure(&env, &format!("tcp.connect = {address:?}\nstart_timeout = '1s'"));
-    env.acpctl(&["run", "say #one"])
-        .code(1)
-        .explains(&[&format!("cannot connect to the agent at {address}"), "tcp.connect"]);
-    let shown = env.acpctl(&["agent", "show", "echo"]).success();
-    assert!(shown.stdout().contains(&format!("address   {address}")), "{shown:?}");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use acpd_test::harness::{Agent, Client, Process, TestEnv, exists, kill9, until};
+use acpd_test::harness::{Agent, Client, TestEnv, exists, kill9, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -88,35 +88,22 @@ fn run_detaching(env: &TestEnv, rest: &str) -> (Client, String, u32) {
 }
 
 #[test]
-fn what_a_command_detaches_ends_with_its_terminal() {
-    for (rest, how) in [("sleep 600", "release"), ("exit 0", "release"), ("sleep 600", "close")] {
+fn what_a_command_detaches_ends_with_its_terminal_or_daemon() {
+    for (rest, how) in [
+        ("sleep 600", "release"),
+        ("exit 0", "release"),
+        ("sleep 600", "close"),
+        ("sleep 600", "kill the daemon"),
+    ] {
         let env = home([agent()]);
         let (mut client, session, pid) = run_detaching(&env, rest);
         match how {
             "release" => env.release("middle"),
+            "kill the daemon" => env.kill_daemon(),
             _ => drop(client.ok("session/close", json!({"sessionId": session}))),
         }
         until(&format!("the end of {pid} after {rest} and {how}"), || (!exists(pid)).then_some(()));
     }
-}
-
-#[test]
-fn what_a_command_detaches_ends_with_a_killed_daemon() {
-    let env = home([agent()]);
-    let (_client, _, pid) = run_detaching(&env, "sleep 600");
-    env.kill_daemon();
-    until(&format!("the end of {pid}"), || (!exists(pid)).then_some(()));
-}
-
-#[test]
-fn a_keeper_costs_little_and_hides_the_command_line() {
-    let env = home([agent()]);
-    let _running = run_detaching(&env, "sleep 600");
-    let is_keeper = |process: &Process| process.command.ends_with(" keep");
-    let keepers: Vec<Process> = env.tree().into_iter().filter(is_keeper).collect();
-    assert_eq!(keepers.len(), 1, "{:?}", env.tree());
-    let bytes = acpd_sys::process::anonymous_bytes(keepers[0].pid).unwrap();
-    assert!(bytes < 2 << 20, "{bytes} bytes");
 }
 
 /// The text that the tool calls of a session have shown last.
@@ -160,22 +147,6 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
     let wanted = json!({"output":output,"truncated":false,"exitStatus":status});
     assert_eq!(told(&said, "output"), wanted);
     assert_eq!(told(&said, "release"), json!({}));
-    // All clients can read the output, now and later.
-    let shown = |line: &Value| {
-        let text = line["params"]["update"]["content"][0]["content"]["text"].as_str();
-        text.is_some_and(|text| text.starts_with("zero a b ") && text.contains("exit code 3"))
-    };
-    until("the output in the journal", || {
-        env.journal("cmd").iter().any(|(_, line)| shown(line)).then_some(())
-    });
-    let hello = &env.received("echo", "initialize")[0];
-    assert_eq!(hello["params"]["clientCapabilities"]["terminal"], true);
-
-    let file = line(&env, "pwd");
-    let run = format!("[terminal create {file}] [terminal wait_for_exit] [terminal output]");
-    let out = env.acpctl(&["run", "-s", "cmd", &run]).success();
-    let work = env.work("main").canonicalize().unwrap();
-    assert_eq!(told(out.stdout(), "output")["output"], format!("{}\n", work.display()));
     let file = params(&env, "params", &json!({"command":"no-such-program"}));
     let out = env.acpctl(&["run", "-s", "cmd", &format!("[terminal create {file}]")]).success();
     let error = told(out.stdout(), "create")["error"].as_str().unwrap().to_owned();
@@ -197,95 +168,15 @@ fn a_command_gets_no_credential_of_its_agent() {
 }
 
 #[test]
-fn the_output_is_shown_while_the_command_runs() {
-    let env = home([agent()]);
-    let pipe = env.path("pipe");
-    let script = r#"mkfifo "$PIPE"; echo first; cat "$PIPE"; exit 3"#;
-    let variables = json!([{"name":"PIPE","value":pipe}]);
-    let wanted = json!({"command":"sh","args":["-c",script],"env":variables});
-    let file = params(&env, "params", &wanted);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    let run = format!("[terminal create {file}] [terminal wait_for_exit]");
-    let turn = client.prompt(&session, &run);
-    until("the first line", || (shown(&env, "cmd") == "first\n").then_some(()));
-    fs::write(&pipe, "second\n").unwrap();
-    client.answer(turn).unwrap();
-    let all = "first\nsecond\n(exit code 3)";
-    until("the end", || (shown(&env, "cmd") == all).then_some(()));
-}
-
-#[test]
-fn the_output_is_cut_at_a_character() {
-    let env = home([agent()]);
-    let wanted = json!({"command":"printf","args":["äöü"],"outputByteLimit":3});
-    let file = params(&env, "params", &wanted);
-    let run = format!("[terminal create {file}] [terminal wait_for_exit] [terminal output]");
-    let out = env.acpctl(&["run", "-s", "cmd", &run]).success();
-    let output = told(out.stdout(), "output");
-    assert_eq!((&output["output"], &output["truncated"]), (&json!("ü"), &json!(true)));
-}
-
-#[test]
-fn what_was_killed_can_still_be_asked() {
-    let env = home([agent()]);
-    let file = line(&env, "echo before; exec sleep 600");
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    let ready = format!("[terminal create {file}] [pause ready]");
-    let calls = "[terminal kill] [terminal wait_for_exit] [terminal output]";
-    client.prompt(&session, &format!("{ready} {calls}"));
-    client.hear("paused at ready");
-    // The command has written when it sleeps.
-    until("the command", || {
-        env.tree().iter().any(|process| process.command == "sleep 600").then_some(())
-    });
-    env.release("ready");
-    client.hear("terminal output");
-    let said = client.said(&session);
-    assert_eq!(told(&said, "wait_for_exit"), json!({"exitCode":null,"signal":"SIGTERM"}));
-    assert_eq!(told(&said, "output")["output"], "before\n");
-}
-
-#[test]
-fn a_release_leaves_nothing() {
-    let env = home([agent()]);
-    let (file, dir) = hiding(&env);
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    let create = format!("[terminal create {file}] [pause ready]");
-    client.prompt(&session, &format!("{create} [terminal release] [terminal output]"));
-    client.hear("paused at ready");
-    let pids = wait_pids(&dir);
-    env.release("ready");
-    client.hear("terminal output");
-    wait_gone(pids);
-    let error = told(&client.said(&session), "output")["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("released"), "{error}");
-}
-
-#[test]
-fn nothing_is_left_when_the_agent_is_killed() {
-    let env = home([agent()]);
-    let (_client, _, pids) = running(&env, "echo");
-    kill9(env.agent_pid("echo").unwrap());
-    wait_gone(pids);
-}
-
-#[test]
-fn nothing_is_left_when_the_session_is_closed() {
-    let env = home([agent()]);
-    let (mut client, session, pids) = running(&env, "echo");
-    client.ok("_acpd/session/close", json!({"session":session}));
-    wait_gone(pids);
-}
-
-#[test]
-fn a_daemon_that_ends_or_starts_again_takes_its_commands_along() {
-    for how in ["restart", "stop"] {
+fn nothing_is_left_of_a_command_when_its_agent_session_or_daemon_ends() {
+    for how in ["kill", "close", "restart", "stop"] {
         let env = home([agent()]);
-        let (_client, _, pids) = running(&env, "echo");
-        env.acpctl(&["daemon", how]).success();
+        let (mut client, session, pids) = running(&env, "echo");
+        match how {
+            "kill" => kill9(env.agent_pid("echo").unwrap()),
+            "close" => drop(client.ok("_acpd/session/close", json!({"session": session}))),
+            _ => drop(env.acpctl(&["daemon", how]).success()),
+        }
         wait_gone(pids);
     }
 }
@@ -314,18 +205,4 @@ fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
     let run = format!("[terminal create {}] [terminal wait_for_exit]", line(&env, "exit 4"));
     let out = env.acpctl(&["run", "-s", "cmd", &run]).success();
     assert_eq!(told(out.stdout(), "wait_for_exit")["exitCode"], 4);
-}
-
-#[test]
-fn a_cancelled_turn_does_not_wait_for_its_command() {
-    let env = home([agent()]);
-    let file = line(&env, "exec sleep 600");
-    let mut client = env.client("echo");
-    let session = client.new_session(&env.work("main"), Some("cmd"));
-    let prompt = format!("[terminal create {file}] [terminal wait_for_exit]");
-    let turn = client.prompt(&session, &prompt);
-    client.hear("terminal create");
-    client.cancel(&session);
-    assert_eq!(client.answer(turn).unwrap()["stopReason"], "cancelled");
-    client.ok("_acpd/session/close", json!({"session":session}));
 }
