@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use acpd_test::harness::{Agent, Running, TestEnv, until};
+use acpd_test::harness::{Agent, Running, TestEnv};
 use nix::sys::signal::Signal;
-use serde_json::json;
 
 use crate::{echo, home};
 
@@ -43,10 +42,7 @@ fn a_shell_offers_the_sessions_agents_questions_and_settings_that_there_are() {
     assert!(!values.is_empty());
     assert_eq!(offered(&env, &["run", "--model", ""]), values);
     env.acpctl(&["run", "-d", "-s", "ask", "[ask]"]).success();
-    let question = until("the question", || {
-        let list = env.connect().ok("_acpd/interaction/list", json!({}));
-        list["interactions"][0]["id"].as_str().map(str::to_owned)
-    });
+    let question = env.wait_questions()[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(offered(&env, &["allow", ""]), std::slice::from_ref(&question));
     assert!(!offered(&env, &["allow", &question, "--option", ""]).is_empty());
     env.acpctl(&["deny", &question]).success();

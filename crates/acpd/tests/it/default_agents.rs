@@ -73,18 +73,6 @@ fn installed_agents_are_the_default_in_the_order_of_the_catalogue() {
 }
 
 #[test]
-fn configured_default_is_not_found() {
-    let env = unconfigured();
-    install(&env, "claude-agent-acp");
-    env.write_config("default_agent = \"demo\"\n");
-    let (_, told) = run(&env, &["run", "say #one"]);
-    assert!(told.contains("`demo` is a built-in script"), "{told}");
-    let daemon = status(&env);
-    assert_eq!(daemon["defaultAgent"], "demo");
-    assert!(daemon.get("defaultIsFound").is_none(), "{daemon}");
-}
-
-#[test]
 fn person_chooses_once_and_the_configuration_keeps_it() {
     let env = unconfigured();
     install(&env, "claude-agent-acp");

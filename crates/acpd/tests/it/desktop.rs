@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 
 use acpd_test::harness::{Config, Running, TestEnv, exists, kill9, until};
 
@@ -47,20 +46,6 @@ fn a_question_of_a_session_that_nobody_sees_is_shown_on_the_desktop() {
     env.acpctl(&["deny"]).success();
 }
 
-#[test]
-fn notifications_are_off_by_one_key() {
-    let config = Config::new([echo()]).daemon("notify", "false");
-    let env = with_programs(&config, &[NOTIFY]);
-    asks_alone(&env, "fix");
-    until("the question", || {
-        let listed = env.acpctl(&["pending"]).success();
-        listed.stdout().contains("fix").then_some(())
-    });
-    env.acpctl(&["deny"]).success();
-    env.acpctl(&["daemon", "stop"]).success();
-    assert_eq!(written(&env, "shown"), None);
-}
-
 /// Stands for systemd-inhibit: tells what it was asked and then its pid, and waits for the end of its input.
 const INHIBIT: (&str, &str) =
     ("systemd-inhibit", "echo \"$@\" >> DIR/asked; echo $$ >> DIR/held; exec cat");
@@ -88,18 +73,4 @@ fn the_machine_is_kept_awake_while_an_agent_works_and_waits_for_nobody() {
     kill9(env.daemon_pid());
     until("it to end with the daemon", || (!exists(pid)).then_some(()));
     env.release("two");
-}
-
-#[test]
-fn a_system_that_cannot_be_kept_awake_is_told_in_the_log_once() {
-    let config = Config::new([echo()]).daemon("keep_awake", "true");
-    let env = with_programs(&config, &[("systemd-inhibit", "exit 7")]);
-    let log: PathBuf = env.path("state").join("log/acpd.log");
-    let told = || fs::read_to_string(&log).unwrap().matches("not kept awake").count();
-    env.acpctl(&["run", "-d", "-s", "fix", "[pause one]"]).success();
-    until("the warning", || (told() == 1).then_some(()));
-    env.release("one");
-    env.acpctl(&["wait", "fix"]).success();
-    env.acpctl(&["run", "-s", "fix", "hello"]).success();
-    assert_eq!(told(), 1);
 }

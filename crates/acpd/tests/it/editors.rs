@@ -1,6 +1,6 @@
 //! `acpctl acp`: the agent that editors start.
 
-use acpd_test::harness::{Agent, Client, rss, until};
+use acpd_test::harness::{Client, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -35,21 +35,6 @@ fn an_editor_that_knows_nothing_of_acpd_has_a_whole_conversation() {
     drop(editor);
     let out = bridge.finish().success();
     assert_eq!(out.stderr(), "");
-}
-
-#[test]
-fn a_named_session_is_shared_between_the_editor_and_the_terminal() {
-    let env = home([echo()]);
-    let (_bridge, mut editor) = env.bridge(&["echo", "-s", "fix"]);
-    initialize(&mut editor);
-    let session = editor.new_session(&env.work("main"), None);
-    editor.say(&session, "say #one").unwrap();
-    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-    editor.hear("tags=one,two");
-    let (_again, mut other) = env.bridge(&["echo", "-s", "fix"]);
-    initialize(&mut other);
-    assert_eq!(other.new_session(&env.work("main"), None), session);
 }
 
 #[test]
@@ -93,37 +78,4 @@ fn twenty_editors_that_start_at_once_get_one_daemon_and_one_agent() {
         agents += usize::from(program.contains("scripted-agent"));
     }
     assert_eq!((daemons, agents), (1, 1), "{:?}", env.tree());
-}
-
-#[test]
-fn an_editor_is_given_the_session_that_it_was_started_for() {
-    let env = home([echo(), Agent::new("other")]);
-    let there = env.work("there");
-    let mut client = env.client("other");
-    let session = client.new_session(&there, Some("fix"));
-    client.say(&session, "say #one").unwrap();
-
-    let (_bridge, mut editor) = env.bridge(&["--attach", "fix"]);
-    initialize(&mut editor);
-    // The editor is somewhere else, and has another agent.
-    assert_eq!(editor.new_session(&env.work("here"), None), session);
-    editor.say(&session, "say #two").unwrap();
-    assert!(editor.said(&session).contains("tags=one,two"));
-    assert_ne!(editor.new_session(&env.work("here"), None), session, "the first one only");
-
-    let out = env.acpctl(&["acp", "--attach", "nothing"]);
-    assert!(out.code_is(3), "{out:?}");
-    assert!(out.stderr().contains("nothing"), "{out:?}");
-}
-
-#[test]
-fn the_memory_of_a_long_line_is_given_back() {
-    const MIB: u64 = 1 << 20;
-    let env = home([echo().unrecorded()]);
-    let (editor, mut client) = env.bridge(&[]);
-    initialize(&mut client);
-    let session = client.new_session(&env.work("main"), None);
-    let base = rss(editor.pid());
-    client.say(&session, &"x".repeat(6 * MIB as usize)).unwrap();
-    until("the memory to be given back", || (rss(editor.pid()) < base + 3 * MIB).then_some(()));
 }

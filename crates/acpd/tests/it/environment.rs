@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Child;
 
-use acpd_test::harness::{Agent, Config, TestEnv, until};
+use acpd_test::harness::{Config, TestEnv, until};
 use serde_json::Value;
 
+use crate::starting::skip;
 use crate::{echo, home_with};
 
 /// A daemon as a service manager starts it, with this login shell; ends with the test.
@@ -64,14 +65,7 @@ fn variable<'v>(shown: &'v Value, name: &str) -> &'v Value {
     all.iter().find(|found| found["name"] == name).unwrap_or(&Value::Null)
 }
 
-fn agents_get_what_a_terminal_has(shell: &str, file: &str, set: &str) {
-    if !Path::new(shell).exists() {
-        #[expect(clippy::print_stdout, reason = "a skipped test says so")]
-        {
-            println!("SKIPPED: `{shell}` is missing");
-        }
-        return;
-    }
+fn gets_what_a_terminal_has(shell: &str, file: &str, set: &str) {
     let env = home("");
     // The shell's file prints, reads, and prints more than a pipe holds.
     let noise = "echo hello; cat; head -c 100000 /dev/zero\n";
@@ -102,22 +96,21 @@ fn agents_get_what_a_terminal_has(shell: &str, file: &str, set: &str) {
 }
 
 #[test]
-fn agents_get_what_a_terminal_with_bash_has() {
+fn agents_get_what_a_terminal_has() {
     let set = "export PATH=/opt/tools:/usr/bin:/bin TOOL_KEY='one two' OTHER_KEY=three\n";
-    agents_get_what_a_terminal_has("/bin/bash", ".bashrc", set);
-}
-
-#[test]
-fn agents_get_what_a_terminal_with_zsh_has() {
-    let set = "export PATH=/opt/tools:/usr/bin:/bin TOOL_KEY='one two' OTHER_KEY=three\n";
-    agents_get_what_a_terminal_has("/usr/bin/zsh", ".zshrc", set);
-}
-
-#[test]
-fn agents_get_what_a_terminal_with_fish_has() {
-    let set =
+    let fish =
         "set -x PATH /opt/tools /usr/bin /bin\nset -x TOOL_KEY 'one two'\nset -x OTHER_KEY three\n";
-    agents_get_what_a_terminal_has("/usr/bin/fish", ".config/fish/config.fish", set);
+    for (shell, file, set) in [
+        ("/bin/bash", ".bashrc", set),
+        ("/usr/bin/zsh", ".zshrc", set),
+        ("/usr/bin/fish", ".config/fish/config.fish", fish),
+    ] {
+        if Path::new(shell).exists() {
+            gets_what_a_terminal_has(shell, file, set);
+        } else {
+            skip(&format!("`{shell}` is missing"));
+        }
+    }
 }
 
 #[test]
@@ -134,76 +127,6 @@ fn a_file_that_replaces_the_shell_leaves_what_the_other_files_set() {
     let doctor = env.acpctl(&["doctor"]).success();
     let line = doctor.stdout().lines().find(|line| line.contains("login shell"));
     assert!(line.is_some_and(|line| line.contains("a file of it ends or replaces it")));
-
-    // The log says it once, however often the shell is asked, and the start after it is mended has all.
-    write(&env, ".bashrc", "echo >>~/asked\nexport TOOL_KEY=terminal\nexec true\n");
-    until("the shell to be asked again", || {
-        env.acpctl(&["agent", "restart", "echo"]).success();
-        fs::exists(env.path("home").join("asked")).unwrap().then_some(())
-    });
-    write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
-    let log = || fs::read_to_string(env.path("daemon")).unwrap();
-    let told = |log: &str| log.lines().filter(|line| line.contains("of a terminal")).count();
-    assert_eq!(told(&log()), 1, "{}", log());
-    until("what a terminal has", || {
-        env.acpctl(&["agent", "restart", "echo"]).success();
-        has(&env, "TOOL_KEY").filter(|key| key == "terminal")
-    });
-    assert_eq!(shown(&env)["loginShell"]["problem"], Value::Null);
-
-    // A part does not take the place of the whole.
-    write(&env, ".bashrc", "exec true\n");
-    until("a problem", || {
-        env.acpctl(&["agent", "restart", "echo"]).success();
-        let problem = shown(&env)["loginShell"]["problem"].to_string();
-        problem.contains("what it said before").then_some(())
-    });
-    assert_eq!(has(&env, "TOOL_KEY").as_deref(), Some("terminal"));
-}
-
-#[test]
-fn what_an_agent_gets_is_not_told_before_the_shell_has_answered() {
-    let env = home_with(&Config::new([Agent::new("mine").command(&["my-agent"])]));
-    let bin = env.work("bin");
-    std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), bin.join("my-agent")).unwrap();
-    let go = env.path("home").join("go");
-    let wait = format!("until [ -e {} ]; do sleep 0.02; done\n", go.display());
-    write(&env, ".bashrc", &format!("{wait}export PATH={}:/usr/bin:/bin\n", bin.display()));
-    let _service = Service::start(&env, "/bin/bash");
-    let mut client = env.connect();
-    let asked = client.request("_acpd/agent/show", serde_json::json!({"agent": "mine"}));
-    fs::write(&go, "").unwrap();
-    let shown = client.answer(asked).unwrap();
-    assert_eq!((&shown["installed"], &shown["notFound"]), (&true.into(), &Value::Null), "{shown}");
-    env.acpctl(&["doctor"]).success();
-}
-
-#[test]
-fn an_agent_that_nobody_finds_is_told_with_the_shell_that_was_asked_in_vain() {
-    let env = home_with(&Config::new([Agent::new("echo").command(&["echo-agent"])]));
-    write(&env, ".bash_profile", "exec true\n");
-    write(&env, ".bashrc", "exec true\n");
-    let _service = Service::start(&env, "/bin/bash");
-    let told = env.acpctl(&["run", "say #one"]).code(1);
-    told.explains(&[
-        "not in the agent's PATH",
-        "did not report its environment",
-        "ends or replaces it",
-    ]);
-}
-
-#[test]
-fn a_shell_that_does_not_answer_is_told_and_keeps_no_agent_down() {
-    let env = home("");
-    write(&env, ".bash_profile", "exec true\n");
-    write(&env, ".bashrc", "exec true\n");
-    let _service = Service::start(&env, "/bin/bash");
-    env.acpctl(&["run", "say #one"]).success();
-    assert_eq!(has(&env, "PATH").as_deref(), Some("/usr/bin:/bin"));
-    let problem = shown(&env)["loginShell"]["problem"].to_string();
-    assert!(problem.contains("a file of it ends or replaces it"), "{problem}");
-    let told = env.acpctl(&["agent", "env", "echo"]).success();
-    assert!(told.stderr().contains("did not report its environment"), "{told:?}");
 }
 
 #[test]
@@ -219,18 +142,4 @@ fn a_daemon_from_a_terminal_or_told_not_to_asks_no_shell() {
     write(&env, ".bashrc", "export TOOL_KEY=terminal\n");
     env.acpctl(&["run", "say #one"]).success();
     assert_eq!((has(&env, "TOOL_KEY"), &shown(&env)["loginShell"]), (None, &Value::Null));
-}
-
-#[test]
-fn an_agent_that_only_the_terminal_finds_is_told_as_that() {
-    let env = home_with(&Config::new([Agent::new("echo").command(&["echo-agent"])]));
-    let program = env.work("bin").join("echo-agent");
-    std::os::unix::fs::symlink(env.program("acpd-scripted-agent"), &program).unwrap();
-    let mut command = env.acpctl_command(&["run", "say"]);
-    command.env("PATH", format!("{}:/usr/bin:/bin", env.work("bin").display()));
-    env.acpctl(&["daemon", "start"]).success();
-    let done = acpd_test::harness::Running::start(command).finish();
-    let told = done.code(1);
-    let line = format!("set `command = \"{}\"`", program.display());
-    told.explains(&["this terminal finds `echo-agent`, but acpd does not", &line]);
 }

@@ -112,17 +112,3 @@ fn a_report_is_shown_and_written_only_when_a_person_says_so() {
         own.filter(|name| name.to_string_lossy().starts_with("acpd-report-")).collect();
     assert_eq!(own.len(), 1, "{own:?}");
 }
-
-#[test]
-fn without_a_daemon_and_with_a_broken_configuration_there_is_a_report_and_no_daemon_is_started() {
-    let env = home([echo()]);
-    env.write_config("a = 1\nplanted planted planted\n");
-    let report = env.acpctl(&["report", "--output", "-"]).success();
-    let text = report.stdout();
-    assert!(
-        text.contains("acpd is not running") && text.contains("it is no TOML: line 2"),
-        "{text}"
-    );
-    assert!(!text.contains("planted"), "{text}");
-    assert!(!env.socket().exists());
-}

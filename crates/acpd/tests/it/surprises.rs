@@ -37,34 +37,6 @@ fn a_configuration_that_says_something_else_is_told_until_the_daemon_has_read_it
 }
 
 #[test]
-fn an_invalid_configuration_is_told_with_its_place_and_the_daemon_keeps_the_old_one() {
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    env.write_config("[agents.echo]\ncomand = 'x'\n[daemon]\nmax_clients = 0\n");
-    let shown = env.acpctl(&["ps"]).success().stdout().to_owned();
-    let all = ["`comand`", "config.toml:2:1", "hint: did you mean `command`?", "config.toml:4:15"];
-    for told in ["is invalid", "could not restart"].into_iter().chain(all) {
-        assert!(shown.contains(told), "{told}: {shown}");
-    }
-    assert_eq!(changed(&env)["mistakes"][1]["line"], 4);
-    assert!(env.acpctl(&["run", "hello"]).success().stdout().contains("hello"));
-    env.acpctl(&["daemon", "restart"]).code(1).explains(&["not restarted", "2 mistakes"]);
-    env.acpctl(&["daemon", "restart"]).code(1).explains(&all);
-    assert!(env.acpctl(&["run", "hello"]).success().stdout().contains("hello"));
-    env.acpctl(&["daemon", "stop"]).success();
-    env.acpctl(&["run", "hello"]).code(1).explains(&all);
-}
-
-#[test]
-fn a_configuration_that_is_gone_is_told() {
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    fs::remove_file(env.path("config").join("config.toml")).unwrap();
-    let shown = env.acpctl(&["ps"]).success().stdout().to_owned();
-    assert!(shown.contains("the configuration file is gone"), "{shown}");
-}
-
-#[test]
 fn a_variable_that_only_the_terminal_has_is_told_and_a_restart_brings_it() {
     let agent = echo().set("inherit_env", "[\"WORK_KEY\"]").flags("auth-token=WORK_KEY");
     let env = home([agent]);
@@ -126,11 +98,6 @@ fn loops_and_xargs_keep_their_stdin() {
     assert_eq!(out.lines().count(), 3, "{out}");
     env.acpctl(&["run", "-N"]).code(2).explains(&["no prompt given"]);
     env.acpctl(&["run", "-N", "-"]).code(2).explains(&["leave out one of them"]);
-}
-
-#[test]
-fn who_waits_for_stdin_says_so_wherever_that_goes() {
-    let env = home([echo()]);
     let mut command = env.acpctl_command(&["run"]);
     command.stdin(std::process::Stdio::piped());
     let mut waiting = Running::start(command);

@@ -22,10 +22,6 @@ fn ended(tracing: Running) -> Vec<Value> {
     done.stdout().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn methods(lines: &[Value]) -> Vec<&str> {
-    lines.iter().filter_map(|line| line["method"].as_str()).collect()
-}
-
 #[test]
 fn a_session_is_traced_both_ways_with_times_and_without_values() {
     let env = home([echo()]);
@@ -55,59 +51,6 @@ fn a_session_is_traced_both_ways_with_times_and_without_values() {
 }
 
 #[test]
-fn an_agent_is_traced_from_its_start_and_a_pattern_chooses_methods_with_their_answers() {
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    let mut all = trace(&env, &["--agent", "echo", "--json"]);
-    let mut some = trace(&env, &["--agent", "echo", "--json", "--method", "session/n*"]);
-    let mut people = trace(&env, &["--agent", "echo", "--method", "initialize"]);
-    env.acpctl(&["run", "hello"]).success();
-    all.wait_stdout("usage_update");
-    some.wait_stdout("\"took\"");
-    people.wait_stdout("answer initialize");
-    let all = ended(all);
-    for method in ["initialize", "session/new", "session/prompt", "session/update"] {
-        assert!(methods(&all).contains(&method), "{method} in {all:?}");
-    }
-    let some = ended(some);
-    assert_eq!(methods(&some), ["session/new", "session/new"]);
-    assert_eq!(some[1]["kind"], "response");
-    people.interrupt();
-    let people = people.finish().code(130);
-    assert!(people.stdout().contains("-> echo request initialize #"), "{people:?}");
-}
-
-#[test]
-fn with_clients_both_ends_of_acpd_are_seen_and_nobody_sees_who_looks() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "hello"]).success();
-    let other = trace(&env, &["fix", "--clients", "--json"]);
-    let mut tracing = trace(&env, &["fix", "--clients", "--json"]);
-    let mut client = env.client("echo");
-    let session = env.session("fix");
-    let (id, cwd) = (session["sessionId"].as_str().unwrap().to_owned(), &session["cwd"]);
-    client.ok("session/resume", json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
-    client.say(&id, "words").expect("an answer");
-    tracing.wait_stdout("\"from_agent\",\"agent\":\"echo\",\"kind\":\"response\"");
-    client.sync();
-    let lines = ended(tracing);
-    let of = |direction: &str, kind: &str| {
-        lines.iter().any(|line| {
-            line["direction"] == direction
-                && line["kind"] == kind
-                && line["method"] == "session/prompt"
-        })
-    };
-    for (direction, kind) in
-        [("from_client", "request"), ("to_agent", "request"), ("from_agent", "response")]
-    {
-        assert!(of(direction, kind), "{direction} {kind} in {lines:?}");
-    }
-    assert!(!methods(&lines).iter().any(|method| method.starts_with("_acpd/trace")), "{lines:?}");
-    ended(other);
-}
-
-#[test]
 fn full_lines_show_the_conversation_and_no_secret() {
     let env = home([echo()]);
     env.acpctl(&["daemon", "start"]).success();
@@ -130,31 +73,6 @@ fn full_lines_show_the_conversation_and_no_secret() {
         .find(|line| line["direction"] == "to_agent" && line["method"] == "session/new");
     let servers = &new.unwrap()["message"]["params"]["mcpServers"];
     assert_eq!(servers[0]["env"][0]["value"], "[hidden]", "the structure is there");
-}
-
-#[test]
-fn a_trace_says_that_the_daemon_has_gone_and_starts_none() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "hello"]).success();
-    for end in ["restart", "stop"] {
-        let tracing = trace(&env, &["fix"]);
-        env.acpctl(&["daemon", end]).success();
-        tracing
-            .finish()
-            .code(1)
-            .explains(&["acpd has stopped or is restarting", "the trace has ended"]);
-    }
-    env.acpctl(&["--no-spawn", "trace", "fix"]).code(3).explains(&["acpd is not running"]);
-}
-
-#[test]
-fn what_cannot_be_traced_is_named() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "hello"]).success();
-    env.acpctl(&["trace", "--agent", "ech"]).code(3).explains(&["no agent `ech`", "`echo`"]);
-    env.acpctl(&["trace", "nobody"]).code(3).explains(&["nobody"]);
-    let neither = env.connect().call("_acpd/trace", json!({})).unwrap_err();
-    assert_eq!(neither["message"], "name either a session or an agent");
 }
 
 #[test]
