@@ -38,7 +38,6 @@ mod mcp_host;
 mod metrics;
 mod others;
 mod permissions;
-mod prompt_line;
 mod recovering;
 mod reporting;
 mod retention;
