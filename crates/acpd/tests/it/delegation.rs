@@ -1,9 +1,7 @@
 //! `acpctl mcp`: agents work with agents, by real programs.
 
-use std::fs;
-
 use acpd_test::harness::{Agent, Config, TestEnv, until};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::mcp_host::{Host, calls};
 use crate::{echo, home, home_with};
@@ -31,18 +29,9 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     let second = host.call("prompt", json!({"session_name": "fix", "prompt": "#two"}));
     assert!(second["answer"].as_str().unwrap().contains("tags=one,two"), "{second}");
     assert_eq!(second["sessionId"], first["sessionId"]);
-    fs::write(env.work("main").join("a file.txt"), "x").unwrap();
-    let with_file = json!({"session_name": "other", "prompt": "#three", "files": ["a file.txt"]});
-    let other = host.call("prompt", with_file);
-    let prompts = env.received("echo", "session/prompt");
-    let link = &prompts.last().unwrap()["params"]["prompt"][1];
-    assert_eq!((&link["type"], &link["name"]), (&json!("resource_link"), &json!("a file.txt")));
-    assert!(link["uri"].as_str().unwrap().ends_with("/a%20file.txt"), "{link}");
-    assert!(other["answer"].as_str().unwrap().contains("tags=three"), "{other}");
-
     let list = host.call("list_sessions", json!({}));
     let names: Vec<_> = list["sessions"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
-    assert_eq!(names, ["other", "fix"]);
+    assert_eq!(names, ["fix"]);
     let old = host.call("result", json!({"ticket": first["ticket"]}));
     assert_eq!(old["answer"], first["answer"], "a ticket names its turn for good");
     let last = host.call("result", json!({"ticket": "fix"}));
@@ -52,42 +41,6 @@ fn a_new_name_begins_a_session_and_a_known_one_continues_it() {
     assert!(text.contains("## Prompt") && text.contains("edited demo.txt"), "{text}");
     let agents = host.call("list_agents", json!({}));
     assert!(agents["agents"].to_string().contains("\"echo\""), "{agents}");
-}
-
-#[test]
-fn a_call_that_is_repeated_with_its_key_does_nothing_twice() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let prompt =
-        json!({"session_name": "fix", "prompt": "#one [pause middle]", "wait": false, "key": "k"});
-    let sent = host.call("prompt", prompt.clone());
-    env.wait_point("middle");
-    let joined = host.call("prompt", prompt.clone());
-    assert_eq!((&joined["ticket"], &joined["status"]), (&sent["ticket"], &json!("working")));
-    env.release("middle");
-    let done = host.call("wait", json!({"ticket": sent["ticket"]}));
-    // Another host, and nothing of the first one is left.
-    drop(host);
-    env.acpctl(&["daemon", "stop"]).success();
-    let mut host = Host::start(&env, &[]);
-    let again = host.call("prompt", prompt);
-    assert_eq!((&again["ticket"], &again["answer"]), (&sent["ticket"], &done["answer"]), "{again}");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-    // Behind other turns, and while one runs.
-    let key = |prompt: &str, key: &str| json!({"session_name": "fix", "prompt": prompt, "wait": false, "key": key});
-    let second = host.call("prompt", json!({"session_name": "fix", "prompt": "#two", "key": "l"}));
-    assert!(second["answer"].as_str().unwrap().contains("tags=one,two"), "{second}");
-    let third = host.call("prompt", key("#three [pause late]", "m"));
-    env.wait_point("late");
-    for (prompt, expected) in [("k", &sent), ("l", &second), ("m", &third)] {
-        let again = host.call("prompt", key("other words", prompt));
-        assert_eq!(again["ticket"], expected["ticket"], "{again}");
-    }
-    let busy = host.refused("prompt", json!({"session_name": "fix", "prompt": "x", "key": "n"}));
-    assert!(busy.contains("works on another prompt"), "{busy}");
-    env.release("late");
-    host.call("wait", json!({"ticket": third["ticket"]}));
-    assert_eq!(env.received("echo", "session/prompt").len(), 3);
 }
 
 #[test]
@@ -127,56 +80,6 @@ fn who_does_not_wait_gets_a_ticket_and_can_steer_wait_and_cancel() {
             && env.session("fix")["turn"]["state"] == "idle")
             .then_some(())
     });
-
-    // Turns that others have begun are theirs.
-    let run = env.spawn_acpctl(&["run", "-s", "mine", "[pause own]"]);
-    env.wait_point("own");
-    let refused = host.refused("cancel", json!({"ticket": "mine"}));
-    assert!(refused.contains("no turn runs that you have begun"), "{refused}");
-    env.release("own");
-    run.finish().success();
-}
-
-#[test]
-fn a_turn_of_somebody_else_is_waited_for_without_a_look_every_now_and_then() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let run = env.spawn_acpctl(&["run", "-s", "mine", "#one [pause own]"]);
-    env.wait_point("own");
-    // A client that waits follows the session, and is seen nowhere else.
-    let followed = |clients: u64| {
-        until("the session to be followed", || {
-            (env.session("mine")["clients"] == clients).then_some(())
-        });
-    };
-    followed(1);
-    let waits = host.begin("wait", json!({"ticket": "mine"}));
-    followed(2);
-    // A host that waits no more leaves no connection behind.
-    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": waits, "reason": "enough"}}));
-    followed(1);
-    let late = host.call("wait", json!({"ticket": "mine", "timeout_seconds": 1}));
-    assert_eq!(late["status"], "working", "{late}");
-    followed(1);
-    let waits = host.begin("wait", json!({"ticket": "mine"}));
-    followed(2);
-    env.kill_daemon();
-    env.release("own");
-    let done = host.result(waits);
-    assert!(done["answer"].as_str().unwrap().contains("tags=one"), "{done}");
-    run.finish().success();
-    followed(0);
-
-    // A session that is deleted meanwhile is waited for no more.
-    let run = env.spawn_acpctl(&["run", "-s", "mine", "#two [pause gone]"]);
-    env.wait_point("gone");
-    let waits = host.begin("wait", json!({"ticket": "mine"}));
-    followed(2);
-    env.acpctl(&["session", "rm", "mine", "--yes", "--force"]).success();
-    let gone = host.answer(waits);
-    assert_eq!(gone["result"]["isError"], true, "{gone}");
-    run.finish().code(3);
 }
 
 #[test]
@@ -189,55 +92,6 @@ fn a_daemon_that_is_killed_in_mid_call_costs_nothing_and_nothing_runs_twice() {
     env.release("middle");
     let done = host.result(id);
     assert!(done["answer"].as_str().unwrap().contains("history=0 tags=one"), "{done}");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
-#[test]
-fn a_call_that_a_crash_of_the_daemon_interrupts_says_so_and_nothing_runs_twice() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#one [pause middle]"}));
-    env.wait_point("middle");
-    env.kill_daemon_and_shims();
-    env.release("middle");
-    let died = host.result(id);
-    assert_eq!(died["status"], "interrupted", "{died}");
-    assert_eq!(host.call("result", json!({"ticket": died["ticket"]}))["status"], "interrupted");
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
-#[test]
-fn a_prompt_that_still_waits_is_taken_back_when_its_caller_cancels() {
-    let budget = "[budget]\nper_day = \"0.1 USD\"\nwhen_over = \"ask\"";
-    let env = home_with(&Config::new([echo()]).tables(budget));
-    let mut host = Host::start(&env, &[]);
-    host.call("prompt", json!({"session_name": "fix", "prompt": "#one [cost 0.25]"}));
-    // The prompt waits until a person has decided on the budget.
-    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#two"}));
-    until("the budget to be asked about", || question_of(&env, "fix"));
-    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": id, "reason": "enough"}}));
-    until("the prompt to be taken back", || {
-        (env.session("fix")["queued"] == 0 && question_of(&env, "fix").is_none()).then_some(())
-    });
-    assert_eq!(env.session("fix")["prompts"], 1);
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
-#[test]
-fn a_prompt_that_a_person_takes_back_before_its_turn_is_over_and_is_not_waited_for() {
-    let budget = "[budget]\nper_day = \"0.1 USD\"\nwhen_over = \"ask\"";
-    let env = home_with(&Config::new([echo()]).tables(budget));
-    let mut host = Host::start(&env, &[]);
-    let first = host.call("prompt", json!({"session_name": "fix", "prompt": "#one [cost 0.25]"}));
-    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "#two"}));
-    until("the budget to be asked about", || question_of(&env, "fix"));
-    env.acpctl(&["cancel", "fix"]).success();
-    let taken = host.result(id);
-    assert_eq!(taken["status"], "cancelled", "{taken}");
-    // A turn that never begins is no reason to wait, and none to read the whole journal.
-    let never = format!("{}7", first["ticket"].as_str().unwrap().strip_suffix('1').unwrap());
-    assert_eq!(host.call("wait", json!({"ticket": never}))["status"], "unknown");
     assert_eq!(env.received("echo", "session/prompt").len(), 1);
 }
 
@@ -266,41 +120,10 @@ fn a_server_outside_of_its_agent_begins_no_sessions() {
     assert!(refused.contains("for a session of another agent"), "{refused}");
 }
 
-#[test]
-fn an_agent_that_dies_in_mid_call_is_told_and_the_prompt_is_not_sent_again() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let died = host.call("prompt", json!({"session_name": "fix", "prompt": "#one so far [crash]"}));
-    assert_eq!(died["status"], "interrupted", "{died}");
-    assert!(died["notes"].to_string().contains("interrupted"), "{died}");
-    let prompts = env.received("echo", "session/prompt");
-    assert_eq!(prompts.len(), 1);
-    let next = host.call("prompt", json!({"session_name": "fix", "prompt": "#two"}));
-    assert_eq!(next["status"], "done", "{next}");
-}
-
-#[test]
-fn m1_a_question_of_the_other_agent_waits_for_a_person() {
-    let env = home([echo()]);
-    let mut host = Host::start(&env, &[]);
-    let id = host.begin("prompt", json!({"session_name": "fix", "prompt": "[ask] #one"}));
-    host.is_told("waits for a person");
-    let waits = host.call("result", json!({"ticket": "fix"}));
-    assert_eq!(waits["status"], "waits_for_person", "{waits}");
-    assert!(waits["questions"][0].as_str().unwrap().contains("demo.txt"), "{waits}");
-    let pending = env.acpctl(&["pending"]).success();
-    assert!(pending.stdout().contains("fix"), "{pending:?}");
-    env.acpctl(&["allow", "fix"]).success();
-    let done = host.result(id);
-    assert!(done["answer"].as_str().unwrap().contains("permission: yes"), "{done}");
-}
-
 /// The id of the question that is open in a session.
 fn question_of(env: &TestEnv, session: &str) -> Option<String> {
-    let list = env.acpctl(&["pending", "--json"]).success();
-    let list: Value = serde_json::from_str(list.stdout()).unwrap();
-    let open =
-        list["interactions"].as_array().unwrap().iter().find(|one| one["name"] == session)?;
+    let list = env.connect().ok("_acpd/interaction/list", json!({}));
+    let open = list["interactions"].as_array()?.iter().find(|one| one["name"] == session)?;
     Some(open["id"].as_str().unwrap().to_owned())
 }
 
@@ -322,18 +145,6 @@ fn m1_an_agent_answers_what_its_helper_asks_where_a_person_has_said_so() {
     let journal = env.journal("helper");
     let told = journal.iter().find(|(_, line)| line["method"] == "_acpd/answered").unwrap();
     assert_eq!(told.1["params"]["by"]["title"], "agent `echo` of session `lead`", "{told:?}");
-    let again = env.acpctl(&["run", "-s", "lead", &answer]).success();
-    assert!(again.stdout().contains("no turn runs that you have begun"), "{again:?}");
-
-    // A turn that a person has begun is the person's.
-    let run = env.spawn_acpctl(&["run", "-s", "mine", "[ask]"]);
-    let question = until("the question", || question_of(&env, "mine"));
-    let answer = json!({"ticket": "mine", "question": question, "answer": "allow"});
-    let answer = calls(&env, "answer", "answer", answer);
-    let refused = env.acpctl(&["run", "-s", "lead", &answer]).success();
-    assert!(refused.stdout().contains("no turn runs that you have begun"), "{refused:?}");
-    env.acpctl(&["deny", "mine"]).success();
-    run.finish().success();
 }
 
 /// A home whose agents are lent acpd's own server.
@@ -372,43 +183,6 @@ fn an_agent_delegates_and_the_tree_is_seen() {
     let run = env.acpctl(&["run", "-s", "lead", &more]).success();
     assert!(run.stdout().contains("tags=one,two"), "{run:?}");
     assert_eq!(env.session("helper")["parent"], parent);
-}
-
-#[test]
-fn who_cancels_a_turn_cancels_what_it_waits_for() {
-    let env = lent([echo()], "");
-    let hang = json!({"session_name": "helper", "prompt": "#one [hang-cancel]"});
-    let ask = calls(&env, "hang", "prompt", hang);
-    let run = env.spawn_acpctl(&["run", "-s", "lead", &ask]);
-    until("the helper to work", || {
-        env.acpctl(&["session", "show", "helper", "--json"])
-            .stdout()
-            .contains("working")
-            .then_some(())
-    });
-    env.acpctl(&["cancel", "lead"]).success();
-    run.finish().code(130);
-    until("the helper to end", || {
-        (env.session("helper")["turn"]["last"] == "cancelled").then_some(())
-    });
-}
-
-#[test]
-fn how_deep_and_how_many_is_bounded() {
-    let env = lent([echo()], "max_depth = 1\nmax_sessions = 1");
-    let deep = calls(&env, "deep", "prompt", json!({"session_name": "third", "prompt": "#three"}));
-    let ask = calls(&env, "ask", "prompt", json!({"session_name": "second", "prompt": deep}));
-    let run = env.acpctl(&["run", "-s", "first", &ask]).success();
-    assert!(run.stdout().contains("session `second` may begin no more sessions"), "{run:?}");
-    let many = calls(&env, "many", "prompt", json!({"session_name": "fourth", "prompt": "#four"}));
-    let run = env.acpctl(&["run", "-s", "first", &many]).success();
-    assert!(run.stdout().contains("session `first` has begun 1 others already"), "{run:?}");
-    let own = calls(&env, "own", "prompt", json!({"session_name": "first", "prompt": "#own"}));
-    let run = env.acpctl(&["run", "-s", "first", &own]).success();
-    assert!(run.stdout().contains("session `first` works on another prompt"), "{run:?}");
-    env.acpctl(&["session", "archive", "second"]).success();
-    let run = env.acpctl(&["run", "-s", "first", &many]).success();
-    assert!(run.stdout().contains("tags=four"), "{run:?}");
 }
 
 #[test]

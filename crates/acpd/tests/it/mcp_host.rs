@@ -130,13 +130,6 @@ impl Host {
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
-
-    /// Waits until the progress has told this.
-    pub(crate) fn is_told(&mut self, words: &str) {
-        while !self.told.iter().any(|told| told.contains(words)) {
-            self.hear();
-        }
-    }
 }
 
 impl Drop for Host {

@@ -74,32 +74,6 @@ fn files_are_searched_and_found() {
 }
 
 #[test]
-fn answers_are_bounded_and_say_what_was_cut() {
-    let env = workspace();
-    let work = env.work("main");
-    write(&work, "long.txt", &"a line of some length, with a pin in it\n".repeat(9000));
-    write(&work, "wide.txt", &format!("{}pin{}", "x".repeat(100_000), "y".repeat(100_000)));
-    for number in 0..3000 {
-        write(&work, &format!("many/a-file-with-a-long-name-{number}"), "");
-    }
-    let mut host = host(&env, &[]);
-    let found =
-        host.text("search", json!({"pattern": "pin", "path": "long.txt", "max_matches": 9}));
-    assert!(found.ends_with("[9 matching lines in 1 files; cut: there are more matches; say more exactly what you look for]\n"), "{found}");
-    let found =
-        host.text("search", json!({"pattern": "pin", "path": "long.txt", "max_matches": 2000}));
-    assert!(
-        found.len() < 50_000 && found.contains("cut: the answer would be too long"),
-        "{}",
-        found.len()
-    );
-    let found = host.text("search", json!({"pattern": "pin", "path": "wide.txt"}));
-    assert!(found.len() < 1000 && found.contains("…xxx") && found.contains("xpiny"), "{found}");
-    let found = host.text("find", json!({"glob": "a-file-*"}));
-    assert!(found.len() < 34_000 && found.contains("; cut: "), "{}", found.len());
-}
-
-#[test]
 fn tools_look_into_no_git_folder() {
     let env = workspace();
     let work = env.work("main");
@@ -249,16 +223,20 @@ fn are_gone(pids: &[u32]) {
 }
 
 #[test]
-fn a_command_ends_with_all_that_it_has_started_when_its_call_is_cancelled() {
-    let env = workspace();
-    let mut host = host(&env, &["--diagnostics", &stays(&env)]);
-    let id = host.begin("diagnostics", json!({}));
-    let pids = started(&env);
-    host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": id, "reason": "enough"}}));
-    are_gone(&pids);
-    // The next call is not held up.
-    assert!(host.text("find", json!({"glob": "*.rs"})).contains("main.rs"));
+fn a_command_ends_with_all_that_it_has_started() {
+    for cancels in [true, false] {
+        let env = workspace();
+        let mut host = host(&env, &["--diagnostics", &stays(&env)]);
+        let id = host.begin("diagnostics", json!({}));
+        let pids = started(&env);
+        if cancels {
+            host.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": id, "reason": "enough"}}));
+        } else {
+            drop(host);
+        }
+        are_gone(&pids);
+    }
 }
 
 #[test]
@@ -276,16 +254,6 @@ fn what_a_diagnostics_command_detaches_ends_with_it() {
     let text = fs::read_to_string(&pids).unwrap();
     let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
     assert!(!pids.is_empty() && pids.iter().all(|pid| !exists(*pid)), "{pids:?}");
-}
-
-#[test]
-fn a_command_ends_with_all_that_it_has_started_when_its_host_ends() {
-    let env = workspace();
-    let mut host = host(&env, &["--diagnostics", &stays(&env)]);
-    host.begin("diagnostics", json!({}));
-    let pids = started(&env);
-    drop(host);
-    are_gone(&pids);
 }
 
 #[test]
@@ -325,71 +293,35 @@ fn lends(editor: &mut Client, inner: &Value) -> Value {
 }
 
 #[test]
-fn an_editor_that_lends_a_tool_for_it_says_what_the_mistakes_are_and_commands_do_else() {
+fn an_editor_that_lends_a_tool_reports_mistakes_before_commands_do() {
     let table = "[mcp.acpd]\nbuiltin = [\"workspace\"]\n[[workspace]]\npath = \"/\"\n\
         diagnostics = [\"touch ran; echo 'src/a.c:7:1: error: of the command'\"]";
-    for agent in [echo(), echo().flags("mcp-acp")] {
-        let env = home_with(&Config::new([agent]).tables(table));
-        let file = env.work("main").canonicalize().unwrap().join("src/a.c");
-        write(&env.work("main"), "src/a.c", "int needle;\n");
-        let (bridge, mut editor, session) = editor(&env);
-        let check = calls(&env, "check", "diagnostics", json!({"path": "src/a.c"}));
-        let listed = json!({"result": {"tools": [{"name": "open_file"}, {"name": "getDiagnostics",
-            "inputSchema": {"type": "object", "properties": {"uri": {"type": "string"}}}}]}});
+    let env = home_with(&Config::new([echo()]).tables(table));
+    let file = env.work("main").canonicalize().unwrap().join("src/a.c");
+    write(&env.work("main"), "src/a.c", "int needle;\n");
+    let (_bridge, mut editor, session) = editor(&env);
+    let check = calls(&env, "check", "diagnostics", json!({"path": "src/a.c"}));
+    let listed = json!({"result": {"tools": [{"name": "open_file"}, {"name": "getDiagnostics",
+        "inputSchema": {"type": "object", "properties": {"uri": {"type": "string"}}}}]}});
 
-        let prompt = editor.prompt(&session, &check);
-        assert_eq!(lends(&mut editor, &listed)["method"], "tools/list");
-        let of = |file: &str, said: &str| {
-            let place = json!({"start": {"line": 2, "character": 4}});
-            json!({"uri": file, "diagnostics": [{"message": said, "severity": 1, "range": place}]})
-        };
-        let uri = format!("file://{}", file.display());
-        let said = json!([of(&uri, "of the editor"), of("file:///etc/passwd", "elsewhere")]);
-        let text = json!({"content": [{"type": "text", "text": said.to_string()}]});
-        let called = lends(&mut editor, &json!({ "result": text }))["params"].take();
-        assert_eq!(
-            (&called["name"], &called["arguments"]),
-            (&json!("getDiagnostics"), &json!({"uri": uri}))
-        );
-        editor.answer(prompt).unwrap();
-        let heard = editor.said(&session);
-        assert!(heard.contains("of the editor") && heard.contains("ide"), "{heard}");
-        assert!(!heard.contains("elsewhere") && !heard.contains("of the command"), "{heard}");
-        assert!(!env.work("main").join("ran").exists(), "no command has run");
+    let prompt = editor.prompt(&session, &check);
+    assert_eq!(lends(&mut editor, &listed)["method"], "tools/list");
+    let place = json!({"start": {"line": 2, "character": 4}});
+    let found = json!([{"message": "of the editor", "severity": 1, "range": place}]);
+    let uri = format!("file://{}", file.display());
+    let said = json!([{"uri": uri, "diagnostics": found}]);
+    let text = json!({"content": [{"type": "text", "text": said.to_string()}]});
+    let called = lends(&mut editor, &json!({ "result": text }))["params"].take();
+    let expected = (&json!("getDiagnostics"), &json!({"uri": uri}));
+    assert_eq!((&called["name"], &called["arguments"]), expected);
+    editor.answer(prompt).unwrap();
+    let heard = editor.said(&session);
+    assert!(heard.contains("of the editor") && heard.contains("ide"), "{heard}");
+    assert!(!env.work("main").join("ran").exists(), "no command has run");
 
-        // The editor refuses, and then it goes.
-        let prompt = editor.prompt(&session, &check);
-        lends(&mut editor, &json!({"error": {"code": -1, "message": "not now"}}));
-        editor.answer(prompt).unwrap();
-        let heard = editor.said(&session);
-        assert!(heard.contains("of the command") && heard.contains("not now"), "{heard}");
-        drop(editor);
-        bridge.finish().success();
-        let mut watcher = env.client("echo");
-        watcher.attach(&session, None);
-        watcher.say(&session, &check).unwrap();
-        let heard = watcher.said(&session);
-        assert!(heard.contains("of the command") && !heard.contains("not now"), "{heard}");
-    }
-}
-
-#[test]
-fn the_list_of_files_is_a_resource_and_there_are_no_prompts() {
-    let env = workspace();
-    let mut host = host(&env, &[]);
-    let mut ask = |method: &str, params: Value| {
-        let id = host.request(method, &params);
-        host.answer(id)["result"].clone()
-    };
-    let listed = ask("resources/list", json!({}));
-    let uri = listed["resources"][0]["uri"].clone();
-    assert_eq!(listed["resources"][0]["name"], "workspace_files", "{listed}");
-    let read = ask("resources/read", json!({"uri": uri}));
-    let text = read["contents"][0]["text"].as_str().unwrap();
-    assert!(text.contains("src/main.rs"), "{text}");
-    assert!(!text.contains("target/out.txt") && !text.contains("a.log"), "{text}");
-    assert_eq!(ask("prompts/list", json!({}))["prompts"], json!([]));
-    let mut other = Host::start(&env, &["--tools", "history", "--no-spawn"]);
-    let id = other.request("resources/list", &json!({}));
-    assert_eq!(other.answer(id)["result"]["resources"], json!([]));
+    let prompt = editor.prompt(&session, &check);
+    lends(&mut editor, &json!({"error": {"code": -1, "message": "not now"}}));
+    editor.answer(prompt).unwrap();
+    let heard = editor.said(&session);
+    assert!(heard.contains("of the command") && heard.contains("not now"), "{heard}");
 }
