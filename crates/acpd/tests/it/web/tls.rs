@@ -98,23 +98,6 @@ fn with_a_certificate_its_names_are_the_ones_and_cookies_are_for_tls_alone() {
     assert!(!bytes.starts_with(b"HTTP"), "{bytes:?}");
 }
 
-#[test]
-fn behind_a_proxy_its_name_is_the_only_one() {
-    let env = home([echo()]);
-    let mut web = Web::start_with(&env, &["--behind", "https://me.example"]);
-    assert_eq!(web.origin, "https://me.example");
-    // The address for the proxy is printed nowhere, so the port comes from the process.
-    let port = port_of(web.pid());
-    let public = std::mem::replace(&mut web.host, format!("127.0.0.1:{port}"));
-    let get = |host: &str| web.bare("GET /").header("host", host).send();
-    assert_eq!(get(&public).status, 200);
-    assert_eq!(get(&web.host).status, 421);
-    let answer = web.bare("POST /sign-in").header("host", &public).header("origin", &web.origin);
-    let answer = answer.json(&json!({"code": web.code})).send();
-    assert!(answer.header("set-cookie").unwrap().starts_with(&format!("__Host-acpd-{port}=")));
-    assert!(answer.header("content-security-policy").unwrap().ends_with("wss://me.example"));
-}
-
 /// The port on which a process listens.
 pub(super) fn port_of(pid: u32) -> u16 {
     let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))

@@ -51,6 +51,12 @@ fn one_is_made_where_the_session_is_to_work_and_taken_back_if_it_is_empty() {
     let numbered = ask(&web, &mine, "POST", &json!({"cwd": top}));
     assert_eq!(numbered.json()["path"], json!(place("1")));
 
+    let watcher = token(&env, "watcher", "watch");
+    assert_eq!(ask(&web, &watcher, "POST", &json!({"cwd": top})).status, 403);
+    assert_eq!(ask(&web, &mine, "POST", &json!({"cwd": "main"})).status, 400);
+    let told = ask(&web, &mine, "POST", &json!({"cwd": env.path("state")}));
+    assert!(told.status == 409 && told.json()["hint"].is_string(), "{told:?}");
+
     // Only by who had it made, and only while nothing is in it.
     let path = |name: &str| json!({ "path": place(name) });
     let other = token(&env, "other", "watch,prompt");
@@ -66,36 +72,4 @@ fn one_is_made_where_the_session_is_to_work_and_taken_back_if_it_is_empty() {
     assert!(!place("1").exists());
     assert_eq!(ask(&web, &mine, "DELETE", &path("1")).status, 409, "it was made once");
     assert_eq!(git(&top, &["branch", "--list", "--format=%(refname:short)", "acpd/*"]), "acpd/fix");
-}
-
-#[test]
-fn what_git_cannot_do_and_what_a_token_is_not_for_is_refused_with_the_way_out() {
-    let env = home([echo()]);
-    let web = Web::start(&env);
-    let mine = token(&env, "mine", "watch,prompt");
-    let outside = env.path("outside");
-    fs::create_dir(&outside).unwrap();
-    let refused = |token: &str, status: u16, body: &Value, error: &str| {
-        let answer = ask(&web, token, "POST", body);
-        assert_eq!(answer.status, status, "{answer:?}");
-        let told = answer.json();
-        assert!(told["error"].as_str().unwrap().contains(error), "{told}");
-        assert!(told["hint"].is_string(), "{told}");
-    };
-    refused(&mine, 409, &json!({"cwd": outside}), "is in no git repository");
-    let top = repository(&env);
-    refused(&mine, 400, &json!({"cwd": "main"}), "`main` is no absolute path");
-    refused(&mine, 409, &json!({"cwd": top.join("none")}), "cannot enter");
-    for name in ["../x", "a b", "x/y", ".hidden", "x.lock"] {
-        refused(&mine, 400, &json!({"cwd": top, "name": name}), "cannot name a branch");
-    }
-    refused(&mine, 400, &json!([]), "cannot be read");
-    assert_eq!(ask(&web, &mine, "POST", &json!({"cwd": top, "name": "x"})).status, 200);
-    refused(&mine, 409, &json!({"cwd": top, "name": "x"}), "exists");
-    let watcher = token(&env, "watcher", "watch");
-    refused(&watcher, 403, &json!({"cwd": top}), "may not begin sessions");
-    refused("wrong", 401, &json!({"cwd": top}), "not signed in");
-    let stranger = web.bare("POST /worktree").header("host", &web.host).json(&json!({"cwd": top}));
-    assert_eq!(stranger.header("origin", "http://evil").send().status, 403);
-    assert_eq!(git(&top, &["branch", "--list", "--format=%(refname:short)", "acpd/*"]), "acpd/x");
 }
