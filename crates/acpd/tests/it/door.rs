@@ -74,34 +74,6 @@ fn m9_with_all_places_taken_every_command_that_needs_one_says_so_and_the_others_
 }
 
 #[test]
-fn m9_an_idle_connection_that_is_closed_for_another_one_is_told_why() {
-    let env = home_with(&Config::new([echo()]).daemon("max_clients", "1"));
-    let mut first = env.connect();
-    first.ok("_acpd/session/list", json!({}));
-    let mut others = Vec::new();
-    for _ in 0..17 {
-        let mut other = env.connect();
-        other.ok("_acpd/session/list", json!({}));
-        others.push(other);
-    }
-    let last = first.next("why it is closed", |message| message["error"].is_object());
-    assert_eq!(last["error"]["data"]["_acpd"]["reason"], "too_many", "{last}");
-    first.wait_closed();
-}
-
-#[test]
-fn l10_who_loses_its_token_to_another_connection_is_told_and_closed() {
-    let env = home([echo()]);
-    let token = json!({"agent": "echo", "client": {"token": "a-token-of-a-client"}});
-    let mut first = env.client_with(token.clone());
-    let mut second = env.client_with(token);
-    let last = first.next("why it is closed", |message| message["error"].is_object());
-    assert_eq!(last["error"]["data"]["_acpd"]["reason"], "replaced", "{last}");
-    first.wait_closed();
-    second.sync();
-}
-
-#[test]
 fn l16_a_stopped_daemon_is_told_as_such_by_every_command() {
     let env = home([echo()]);
     env.acpctl(&["daemon", "start"]).success();
@@ -124,27 +96,6 @@ fn l16_a_stopped_daemon_is_told_as_such_by_every_command() {
     }
     signal(pid, Signal::SIGCONT);
     at_once("a daemon that goes on", || env.acpctl(&["ps"]).success());
-}
-
-#[test]
-fn l16_a_daemon_that_is_stopped_while_something_runs_is_told_and_waited_for() {
-    let env = home([echo()]);
-    let mut client = env.client("echo");
-    client.new_session(&env.work("main"), Some("other"));
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
-    let mut attach = env.spawn_acpctl(&["attach", "other"]);
-    run.wait_stdout("paused at middle");
-    let pid = env.daemon_pid();
-    signal(pid, Signal::SIGSTOP);
-    let (stopped, way_out) = (format!("(pid {pid}, stopped)"), format!("kill -CONT {pid}"));
-    for command in [&mut run, &mut attach] {
-        command.wait_stderr(&stopped);
-        command.wait_stderr(&way_out);
-    }
-    signal(pid, Signal::SIGCONT);
-    env.release("middle");
-    let done = run.finish().success();
-    assert!(done.stdout().contains("done"), "{done:?}");
 }
 
 /// A daemon that may have few files open.
@@ -192,15 +143,6 @@ fn l17_without_descriptors_the_daemon_says_so_and_its_log_stays_short() {
     let log = daemon.wait_stderr("acpd has ended");
     let said = log.matches("cannot be accepted").count();
     assert!((1..=3).contains(&said), "once for each time: {log}");
-}
-
-#[test]
-fn l17_silent_connections_make_room_when_there_are_no_descriptors() {
-    let env = home([echo()]);
-    let _daemon = with_few_files(&env);
-    let _silent = silent(&env, 60);
-    env.acpctl(&["ps"]).success();
-    env.acpctl(&["daemon", "stop"]).success();
 }
 
 #[test]

@@ -200,10 +200,7 @@ impl Stage {
     fn while_asked(&mut self, prompt: &str, act: impl FnOnce(&mut Stage)) {
         let args = ["run", "-s", "fix", prompt];
         let running = self.env.spawn_acpctl(&args);
-        until("a question", || {
-            let list = self.env.connect().ok("_acpd/interaction/list", json!({}));
-            list["interactions"].as_array().filter(|open| !open.is_empty()).map(drop)
-        });
+        self.env.wait_questions();
         act(self);
         self.check(&args, running.finish());
     }

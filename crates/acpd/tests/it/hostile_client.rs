@@ -3,12 +3,10 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
-use acp_wire::method::METHODS;
-use acpd_api::method;
-use acpd_test::harness::{Config, DEADLINE, TestEnv, reason, rss, until};
+use acpd_test::harness::{Config, DEADLINE, TestEnv, reason, rss};
 use serde_json::{Value, json};
 
-use crate::{at_once, echo, home, home_with};
+use crate::{echo, home, home_with};
 
 const MIB: u64 = 1 << 20;
 
@@ -37,53 +35,6 @@ fn say(env: &TestEnv, bytes: &[u8]) -> Vec<String> {
     stream.write_all(bytes).unwrap();
     stream.write_all(b"\n{\"id\":\"end\",\"method\":\"_acpd/ping\"}\n").unwrap();
     reader.join().unwrap()
-}
-
-/// Every method of the protocol and of acpd's own, but for those that end the daemon.
-fn methods() -> impl Iterator<Item = &'static str> {
-    let own = method::METHODS.iter().map(|(name, _)| *name);
-    let own = own.filter(|name| ![method::DAEMON_STOP, method::DAEMON_RESTART].contains(name));
-    METHODS.iter().map(|(name, ..)| *name).chain(own).chain(method::NOTICES.iter().copied())
-}
-
-/// Params of no right type, each of them for every member that a method may have.
-fn params() -> Vec<String> {
-    const NAMES: [&str; 16] = [
-        "sessionId",
-        "session",
-        "ref",
-        "agent",
-        "cwd",
-        "name",
-        "title",
-        "id",
-        "ids",
-        "answer",
-        "after",
-        "limit",
-        "words",
-        "prompt",
-        "toolCall",
-        "_meta",
-    ];
-    const VALUES: [&str; 8] = [
-        "null",
-        "-1",
-        "1e400",
-        "[]",
-        "{}",
-        "\"\\ud800\"",
-        "[[{}]]",
-        r#"{"_acpd":{"seq":1,"agent":7}}"#,
-    ];
-    let mut all: Vec<String> = ["null", "7", "[]", "\"x\""].map(str::to_owned).to_vec();
-    for value in VALUES {
-        let members = NAMES.map(|name| format!("\"{name}\":{value}"));
-        all.push(format!("{{{}}}", members.join(",")));
-        // All of them twice.
-        all.push(format!("{{{0},{0}}}", members.join(",")));
-    }
-    all
 }
 
 const PING: &[u8] = b"{\"id\":\"end\",\"method\":\"_acpd/ping\"}\n";
@@ -163,60 +114,4 @@ fn the_first_line_of_a_connection_is_short() {
     let mut answers = BufReader::new(&stream).lines();
     assert!(answers.next().unwrap().unwrap().contains("\"end\""));
     assert!(answers.next().unwrap().unwrap().contains("\"result\""));
-}
-
-#[test]
-fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() {
-    let env = home([echo()]);
-    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
-    let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
-    let base = rss(daemon);
-    // Idle connections send nothing, or half a line, and stay.
-    let idle: Vec<UnixStream> = (0..40).map(|_| connect(&env)).collect();
-    for mut stream in &idle[..20] {
-        stream.write_all(br#"{"id":1,"method":"_acpd/sta"#).unwrap();
-    }
-    at_once("a command beside idle connections", || env.acpctl(&["ps"]).success());
-    // Each method with params of every wrong type, by one connection; each with an id of its own.
-    let params = params();
-    for name in methods() {
-        let lines = params.iter().enumerate().map(|(at, params)| {
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":\"q{at}\",\"method\":\"{name}\",\"params\":{params}}}\n")
-        });
-        let said = say(&env, lines.collect::<String>().as_bytes());
-        for line in said {
-            let line: Value =
-                serde_json::from_str(&line).unwrap_or_else(|_| panic!("{name}: {line}"));
-            assert!(line.get("method").is_some() || line.get("id").is_some(), "{name}: {line}");
-        }
-    }
-    // Ids that are not its own, twice, or of no type that an id has.
-    let mut games = Vec::new();
-    for id in ["1", "1", "\"1\"", "null", "1.5", "-1", "18446744073709551616", "{}", "[]", "true"] {
-        games.push(format!("{{\"id\":{id},\"method\":\"_acpd/status\"}}\n"));
-        games.push(format!(
-            "{{\"id\":{id},\"result\":{{\"outcome\":{{\"outcome\":\"selected\",\"optionId\":\"y\"}}}}}}\n"
-        ));
-        games.push(format!(
-            "{{\"id\":{id},\"id\":7,\"error\":5,\"result\":1,\"method\":\"initialize\"}}\n"
-        ));
-    }
-    let said = say(&env, games.concat().as_bytes());
-    let answers = |id: &str| said.iter().filter(|line| line.contains(id)).count();
-    assert_eq!((answers(r#""id":1,"#), answers(r#""id":"1","#)), (2, 1), "{said:?}");
-    // Lines and depths without end.
-    say(&env, &vec![b'x'; 80 << 20]);
-    say(&env, "[".repeat(8 << 20).as_bytes());
-    say(&env, &b"\n".repeat(8 << 20));
-    say(&env, &b"\xff".repeat(1 << 20));
-    // Nothing of it is left, and all clients are served.
-    assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
-    at_once("a command after it", || env.acpctl(&["ps"]).success());
-    drop(idle);
-    let run = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
-    assert!(run.stdout().contains("You said: say #two"), "{run:?}");
-    until("only the observer to be connected", || {
-        (env.status()["daemon"]["clients"] == 1).then_some(())
-    });
-    until("the daemon's memory to be back", || (rss(daemon) < base + 32 * MIB).then_some(()));
 }

@@ -25,14 +25,11 @@ mod doctor;
 mod door;
 mod editors;
 mod environment;
-mod fuzz;
 mod hooks;
 mod hostile;
 mod hostile_client;
 mod logging;
 mod login;
-#[path = "../../../acpd-core/tests/hub/mangle.rs"]
-mod mangle;
 mod mcp;
 mod mcp_host;
 mod metrics;
