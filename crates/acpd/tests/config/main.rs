@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use acpd::config::{self, Config, Profile, Restart, RestoreMethod, Sharing, Source, Transport};
+use acpd::config::{self, Config, Profile, Sharing, Source, Transport};
 use acpd::settings::hub_config;
 use acpd_core::profile::FailureSign;
 use acpd_sys::paths::Paths;
@@ -56,34 +56,12 @@ fn a_file_is_read_and_its_place_is_named_in_errors() {
 }
 
 #[test]
-fn a_folder_in_place_of_the_file_is_an_error_and_not_the_defaults() {
-    let folder = tempfile::tempdir().unwrap();
-    let error = config::load(folder.path()).unwrap_err().to_string();
-    assert!(error.starts_with("cannot read the configuration "), "{error}");
-}
-
-#[test]
-fn a_file_in_the_home_directory_is_shown_with_a_tilde() {
-    let home = std::env::home_dir().unwrap();
-    let error = config::parse(&home.join(".config/acpd/config.toml"), "x = 1").unwrap_err();
-    assert_snapshot!(error, @"unknown key `x` (~/.config/acpd/config.toml:1:1)");
-}
-
-#[test]
 fn a_removed_key_says_what_to_do() {
     assert_snapshot!(mistake("[daemon]\nhost = 'direct'"), @r"
     error: `host` in `[daemon]` was removed (config.toml:2:1)
 
     hint: delete it: each agent has a shim
     ");
-}
-
-#[test]
-fn agents_may_be_alone_for_a_configured_time() {
-    let daemon = read("").daemon;
-    assert_eq!(daemon.orphan_timeout, Some(Duration::from_mins(30)));
-    assert_eq!(daemon.busy_orphan_timeout, Some(Duration::from_hours(24)));
-    assert_eq!(read("[daemon]\norphan_timeout = '0'").daemon.orphan_timeout, None);
 }
 
 #[test]
@@ -148,32 +126,6 @@ fn tcp_that_does_not_fit_together_is_an_error() {
         let said = mistake(&format!("[agents.a]\n{lines}"));
         assert!(said.contains(words), "{lines}: {said}");
     }
-}
-
-#[test]
-fn an_agent_of_the_catalogue_has_the_documented_defaults() {
-    let config = read("");
-    let agent = config.agent("claude").unwrap();
-    assert_eq!(agent.name, "claude");
-    assert_eq!(agent.command, ["claude-agent-acp"]);
-    assert_eq!(agent.source, Source::Catalogue);
-    assert_eq!(agent.sharing, Sharing::Agent);
-    assert_eq!(agent.cwd, None);
-    assert_eq!(agent.idle_timeout, Some(Duration::from_mins(30)));
-    assert_eq!(agent.start_timeout, Duration::from_mins(1));
-    assert_eq!(agent.restore_timeout, Duration::from_secs(30));
-    assert_eq!(agent.cancel_timeout, Duration::from_secs(10));
-    assert_eq!(agent.stop.eof, Duration::from_secs(3));
-    assert_eq!(agent.stop.term, Duration::from_secs(7));
-    assert_eq!(agent.stop.leftovers, Duration::from_secs(1));
-    assert_eq!(agent.restart, Restart::OnFailure);
-    assert_eq!(agent.restart_delay, Duration::from_millis(250));
-    assert_eq!(agent.restart_max_delay, Duration::from_secs(30));
-    assert_eq!(agent.restart_budget, 5);
-    assert_eq!(agent.restart_window, Duration::from_mins(2));
-    assert_eq!(agent.ready_after, Duration::from_secs(10));
-    assert_eq!(agent.restore, [RestoreMethod::Resume, RestoreMethod::Load]);
-    assert!(agent.enabled && agent.tried && !agent.late_replay && !agent.builtin);
 }
 
 #[test]
@@ -287,29 +239,10 @@ fn an_unknown_agent_error_names_the_nearest_and_all_that_can_be_used() {
 
     hint: did you mean `copilot`? known agents: codex, copilot, demo
     ");
-    assert_snapshot!(show("codex-acp"), @"
-    error: no agent is called `codex-acp`
-
-    hint: did you mean `codex`? known agents: codex, copilot, demo
-    ");
-    assert_snapshot!(show("something"), @"
-    error: no agent is called `something`
-
-    hint: known agents: codex, copilot, demo
-    ");
     assert_snapshot!(show("claude"), @"
     error: agent `claude` is disabled in the configuration
 
     hint: take `enabled = false` out of `[agents.claude]` or `[defaults]`
-    ");
-}
-
-#[test]
-fn removed_key_is_an_error_with_what_to_do_instead() {
-    assert_snapshot!(mistake("[tui]\nshow_plan = true\n[tui.keys]\ncancel = 'ctrl-k'"), @"
-    error: `keys` in `[tui]` was removed (config.toml:3:6)
-
-    hint: delete it: the keys of the screens are fixed, and `?` or `^G` shows them
     ");
 }
 
@@ -325,11 +258,6 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
 
     hint: did you mean `stop.eof`?
     ");
-    assert_snapshot!(mistake("[agents.claude.stop]\nfoo = '1s'"), @"
-    error: unknown key `stop.foo` in `[agents.claude]` (config.toml:2:1)
-
-    hint: did you mean `stop.eof`?
-    ");
     assert_snapshot!(mistake("[agnts.claude]"), @"
     error: unknown key `agnts` (config.toml:1:2)
 
@@ -339,11 +267,6 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     error: unknown key `idle_timeout` (config.toml:1:1)
 
     hint: `idle_timeout` belongs in `[defaults]` or `[agents.NAME]`
-    ");
-    assert_snapshot!(mistake("log_level = 'debug'"), @"
-    error: unknown key `log_level` (config.toml:1:1)
-
-    hint: `log_level` belongs in `[daemon]`
     ");
     assert_snapshot!(mistake("[daemon]\nsomething = 1"), @"error: unknown key `something` in `[daemon]` (config.toml:2:1)");
 }
@@ -366,8 +289,6 @@ fn a_value_of_the_wrong_type_is_an_error() {
     hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
     "#);
     assert_snapshot!(mistake("[defaults]\nstop = '3s'"), @"error: `stop` in `[defaults]` must be a table, not a string (config.toml:2:8)");
-    assert_snapshot!(mistake("agents = 3"), @"error: `agents` must be a table, not a whole number (config.toml:1:10)");
-    assert_snapshot!(mistake("[agents]\nclaude = 'claude'"), @"error: `agents.claude` must be a table, not a string (config.toml:2:10)");
     assert_snapshot!(mistake("[agents.claude]\nargs = ['a', 5]"), @"
     error: an item of `args` in `[agents.claude]` must be a string, not a whole number (config.toml:2:14)
 
@@ -376,7 +297,6 @@ fn a_value_of_the_wrong_type_is_an_error() {
     assert_snapshot!(mistake("[agents.claude]\nargs = 'a'"), @"error: `args` in `[agents.claude]` must be a list of strings, not a string (config.toml:2:8)");
     assert_snapshot!(mistake("[defaults]\nenv = 1979-05-27"), @"error: `env` in `[defaults]` must be a table of strings, not a date (config.toml:2:7)");
     assert_snapshot!(mistake("[[workspace]]\npath = 5"), @r#"error: `path` in `[[workspace]]` must be an absolute path, or one that begins with "~/", not a whole number (config.toml:2:8)"#);
-    assert_snapshot!(mistake("budget = []"), @"error: `budget` must be a table, not a list (config.toml:1:10)");
     assert_snapshot!(mistake("[agents.claude]\ncommand = true"), @"error: `command` in `[agents.claude]` must be a program, or a list of a program and its arguments, not a boolean (config.toml:2:11)");
     assert_snapshot!(mistake("[agents.claude]\nlate_replay = 'yes'"), @"error: `late_replay` in `[agents.claude]` must be true or false, not a string (config.toml:2:15)");
 }
@@ -400,21 +320,11 @@ fn a_value_that_makes_no_sense_is_an_error() {
 
     hint: the most is "128MiB"
     "#);
-    assert_snapshot!(mistake("[daemon]\nline_limit = '64MB'"), @r#"
-    error: `line_limit` in `[daemon]` must be a size like "64MiB", or a number of bytes, not "64MB" (config.toml:2:14)
-
-    hint: the units are B, KiB, MiB and GiB
-    "#);
     assert_snapshot!(mistake("[daemon]\nmax_clients = -1"), @"error: `max_clients` in `[daemon]` must be a whole number from 1, not -1 (config.toml:2:15)");
     assert_snapshot!(mistake("[daemon]\nlog_level = 'inof'"), @r#"
     error: `log_level` in `[daemon]` must be "error", "warn", "info", "debug", "trace", or a filter like "info,acpd=debug", not "inof" (config.toml:2:13)
 
     hint: did you mean `info`?
-    "#);
-    assert_snapshot!(mistake("[defaults]\nsharing = 'sesion'"), @r#"
-    error: `sharing` in `[defaults]` must be "agent" or "session", not "sesion" (config.toml:2:11)
-
-    hint: did you mean `session`?
     "#);
     assert_snapshot!(mistake("[defaults]\nrestore = ['resume', 'new']"), @r#"error: an item of `restore` in `[defaults]` must be "resume" or "load", not "new" (config.toml:2:22)"#);
     let heard = |name: &str| mistake(&format!("[agents.claude]\nclient_meta = ['{name}']"));
@@ -427,37 +337,11 @@ fn a_value_that_makes_no_sense_is_an_error() {
     "#);
     assert_snapshot!(mistake("[defaults]\ncwd = 'work'"), @r#"error: `cwd` in `[defaults]` must be an absolute path, or one that begins with "~/", not "work" (config.toml:2:7)"#);
     assert_snapshot!(mistake("[agents.claude]\ncommand = []"), @"error: `command` in `[agents.claude]` names no program (config.toml:2:11)");
-    assert_snapshot!(mistake("[agents.Claude]\ncommand = 'x'"), @"
-    error: `Claude` is not a name for an agent (config.toml:1:9)
-
-    hint: a name is made of lower-case letters, digits and `-`, and begins with a letter
-    ");
     assert_snapshot!(mistake("default_agent = 'cluade'\n[agents.claude]").split("known").next().unwrap(), @"
     error: `default_agent`: no agent is called `cluade` (config.toml:1:17)
 
     hint: did you mean `claude`?
     ");
-}
-
-#[test]
-fn an_agent_without_a_command_is_an_error() {
-    assert_snapshot!(mistake("[agents.claud]\nidle_timeout = '1m'"), @"
-    error: agent `claud` has no `command` (config.toml:1:9)
-
-    hint: did you mean `claude`?
-    ");
-    assert_snapshot!(mistake("[agents.mine]\nidle_timeout = '1m'"), @r#"
-    error: agent `mine` has no `command` (config.toml:1:9)
-
-    hint: say how to start it: `command = ["mine", …]`
-    "#);
-}
-
-#[test]
-fn bad_toml_is_an_error_with_its_place() {
-    assert_snapshot!(mistake("[daemon]\nlog_level = \"info"), @r#"error: not valid TOML: invalid basic string, expected `"` (config.toml:2:18)"#);
-    assert_snapshot!(mistake("[daemon]\nlog_level = 'info'\nlog_level = 'warn'"), @"error: not valid TOML: duplicate key (config.toml:3:1)");
-    assert_snapshot!(mistake("ä = 1"), @"error: not valid TOML: invalid unquoted key, expected letters, numbers, `-`, `_` (config.toml:1:1)");
 }
 
 #[test]
@@ -502,53 +386,26 @@ fn every_whole_duration_means_the_same_in_every_unit_that_can_say_it() {
 }
 
 #[test]
-fn every_size_means_the_same_in_every_unit_that_can_say_it() {
-    let read_size =
-        |text: &str| read(&format!("[daemon]\nclient_queue = {text}")).daemon.client_queue;
-    for (unit, factor) in [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)] {
-        for number in [4096_u64, 4097, 5000, 65_536, 123_456] {
-            assert_eq!(read_size(&format!("'{number}{unit}'")), number * factor);
-            assert_eq!(read_size(&(number * factor).to_string()), number * factor);
-        }
-    }
-}
-
-#[test]
 fn numbers_with_junk_around_them_are_no_durations_and_no_sizes() {
     let junk = [
         "",
         "s",
         "1",
         "-1s",
-        "+1s",
         " 1s",
-        "1s ",
-        "1 s",
         "1.5s",
         "1S",
         "1h30m",
         "٣s",
-        "1µs",
-        "MiB",
-        "99999999999999999999s",
         "18446744073709551615d",
         "18446744073709551615GiB",
         "1e3s",
-        "0x1s",
     ];
     for text in junk {
         for key in ["defaults.stop.eof", "defaults.start_timeout", "daemon.line_limit"] {
             let file = format!("{key} = {text:?}");
             assert!(config::parse(Path::new("config.toml"), &file).is_err(), "{file}");
         }
-    }
-}
-
-#[test]
-fn never_is_a_zero_idle_timeout() {
-    for zero in ["0", "0s", "0ms"] {
-        let config = read(&format!("[defaults]\nidle_timeout = '{zero}'"));
-        assert_eq!(config.agent("claude").unwrap().idle_timeout, None);
     }
 }
 
@@ -612,38 +469,6 @@ fn agents_of_the_user_take_quirks_of_known_programs() {
     let known = &config.quirks["gemini-cli"];
     assert_eq!((known.late_replay, known.load_after, known.stop.eof), (true, 60_000, 1_000));
     assert_eq!(known.auth_errors, ["401"]);
-}
-
-#[test]
-fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before_it() {
-    let seconds = Duration::from_secs;
-    let config = read("");
-    let agent = |name: &str| config.agent(name).unwrap();
-    assert_eq!(agent("zedcodex").stop.eof, Duration::from_millis(250));
-    assert_eq!(agent("fast-agent").stop.eof, seconds(2));
-    assert_eq!(
-        (agent("gemini").stop.eof, agent("gemini").stop.leftovers),
-        (seconds(1), seconds(3))
-    );
-    assert_eq!(agent("qwen").stop.leftovers, seconds(3));
-    assert!(agent("gemini").late_replay);
-    assert_eq!(agent("gemini").load_after, seconds(60));
-    assert_eq!(agent("gemini").info_names, ["gemini-cli"]);
-    assert_eq!(agent("dirac").restore, [RestoreMethod::Load]);
-    assert!(!agent("devin").restore_mcp && agent("claude").restore_mcp);
-    assert_eq!(agent("hermes").start_timeout, seconds(120));
-
-    let config = read(
-        "[defaults]\nstop.leftovers = '2s'\n[agents.devin]\nrestore_mcp = true\n[agents.gemini]\n\
-         late_replay = false\nstop.eof = '5s'\n[agents.dirac]\nrestore = ['resume', 'load']",
-    );
-    let agent = |name: &str| config.agent(name).unwrap();
-    assert!(agent("devin").restore_mcp && !agent("gemini").late_replay);
-    assert_eq!(
-        (agent("gemini").stop.eof, agent("gemini").stop.leftovers),
-        (seconds(5), seconds(2))
-    );
-    assert_eq!(agent("dirac").restore, [RestoreMethod::Resume, RestoreMethod::Load]);
 }
 
 #[test]
@@ -740,16 +565,6 @@ fn a_workspace_has_a_path_and_an_agent_that_is_there() {
     let workspaces = read(text).workspaces;
     assert_eq!(workspaces[0].path.as_deref(), Some(Path::new("/src/api")));
     assert_eq!(workspaces[0].model.as_deref(), Some("opus"));
-    assert_snapshot!(mistake("[[workspace]]\nmodel = \"opus\""), @r#"
-    error: `[[workspace]]` has no `path` (config.toml:1:1)
-
-    hint: say which directory it is: `path = "~/src/api"`
-    "#);
-    assert_snapshot!(mistake("[[workspace]]\npath = \"/src\"\nagent = \"dmo\""), @"
-    error: `agent` in `[[workspace]]`: no agent is called `dmo` (config.toml:1:1)
-
-    hint: did you mean `demo`?
-    ");
     assert_snapshot!(
         mistake("[workspace]\npath = \"/src\""),
         @"error: `workspace` must be a list of tables: `[[workspace]]`, not a table (config.toml:1:1)"

@@ -53,16 +53,6 @@ fn servers_are_read_with_their_places_and_references() {
 
 #[test]
 fn a_server_that_does_not_fit_together_is_an_error_with_its_place() {
-    assert_snapshot!(mistake("[mcp.a]\nenabled = true"), @r#"
-    error: MCP server `a` has neither `command` nor `url` (config.toml:1:6)
-
-    hint: say how to start it (`command = ["program", …]`) or where it is (`url`)
-    "#);
-    assert_snapshot!(mistake("[mcp.a]\ncomand = 'a'"), @r"
-    error: unknown key `comand` in `[mcp.a]` (config.toml:2:1)
-
-    hint: did you mean `command`?
-    ");
     assert_snapshot!(mistake("\n[mcp.a]\ncommand = 'a'\nagents = ['copilto']"), @r"
     error: `agents` in `[mcp.a]`: no agent is called `copilto` (config.toml:4:10)
 

@@ -42,23 +42,6 @@ fn all_mistakes_are_told_in_the_order_of_the_file_each_with_its_way_out() {
 }
 
 #[test]
-fn all_that_is_wrong_in_a_list_or_a_table_of_values_is_told() {
-    assert_snapshot!(mistake(
-        "[agents.claude]\nargs = [1, 'a', true]\nenv = { A = 1, B = 'b', C = 2 }",
-    ), @"
-    error: the configuration has 4 mistakes:
-      an item of `args` in `[agents.claude]` must be a string, not a whole number (config.toml:2:9)
-        hint: put it in quotes
-      an item of `args` in `[agents.claude]` must be a string, not a boolean (config.toml:2:17)
-        hint: put it in quotes
-      `env.A` in `[agents.claude]` must be a string, not a whole number (config.toml:3:13)
-        hint: put it in quotes
-      `env.C` in `[agents.claude]` must be a string, not a whole number (config.toml:3:29)
-        hint: put it in quotes
-    ");
-}
-
-#[test]
 fn what_may_come_of_another_mistake_is_not_told() {
     // It has a command, and a wrong one.
     assert_snapshot!(mistake("[agents.mine]\ncommand = 5"), @"error: `command` in `[agents.mine]` must be a program, or a list of a program and its arguments, not a whole number (config.toml:2:11)");

@@ -1,7 +1,7 @@
 //! What a configuration comes to, and who says so.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acpd::config;
 use acpd_api::{ConfigPlace, ConfigValue, ConfigValues};
@@ -125,16 +125,6 @@ fn all_places_are_named_where_values_add_up() {
 }
 
 #[test]
-fn arguments_are_part_of_the_command() {
-    let found = values_in(FILE, "/");
-    let (command, from) = of(&found, "agents.copilot.command");
-    assert_eq!(command.as_array().unwrap().len(), 4, "{command}");
-    assert_eq!(from, ["args"]);
-    let is_args = |value: &ConfigValue| value.key.raw().rsplit('.').next() == Some("args");
-    assert!(!found.values.iter().any(is_args));
-}
-
-#[test]
 fn l9_no_value_that_may_be_a_secret_is_told() {
     let found = values_in(FILE, "/");
     let shown = serde_json::to_string(&found).unwrap();
@@ -185,17 +175,6 @@ fn what_counts_in_a_directory_is_what_the_innermost_workspace_says() {
             said(json!(["make check"]), &["diagnostics"])
         ]
     );
-}
-
-#[test]
-fn without_a_file_everything_has_its_default_or_is_of_the_catalogue() {
-    let nowhere = PathBuf::from("/nonexistent/config.toml");
-    let found = config::values(&nowhere, Path::new("/"), |_| "claude".to_owned()).unwrap();
-    assert!(!found.exists);
-    let is_said = |place: &ConfigPlace| !matches!(place, ConfigPlace::File { .. });
-    assert!(found.values.iter().chain(&found.here).all(|value| value.from.iter().all(is_said)));
-    assert_eq!(found.agents, ["claude"], "the one that is installed");
-    assert_eq!(found.here[0].value, "claude");
 }
 
 #[test]
