@@ -52,13 +52,8 @@ impl Client {
         self.ok("initialize", initialize_params(meta))
     }
 
-    /// Sends bytes as they are.
-    pub fn send_raw(&mut self, bytes: &[u8]) {
-        self.out.write_all(bytes).and_then(|()| self.out.flush()).expect("the peer reads");
-    }
-
     pub fn send(&mut self, message: &Value) {
-        self.send_raw(format!("{message}\n").as_bytes());
+        writeln!(self.out, "{message}").and_then(|()| self.out.flush()).expect("the peer reads");
     }
 
     /// Sends a request; its id.
@@ -283,12 +278,7 @@ pub fn seq_of(message: &Value) -> Option<u64> {
     message["params"]["_meta"]["_acpd"]["seq"].as_u64()
 }
 
-/// Returns acpd's data of an error.
-pub fn error_data(error: &Value) -> &Value {
-    &error["data"]["_acpd"]
-}
-
 /// Why acpd could not do what was asked.
 pub fn reason(error: &Value) -> &str {
-    error_data(error)["reason"].as_str().unwrap_or_default()
+    error["data"]["_acpd"]["reason"].as_str().unwrap_or_default()
 }

@@ -24,7 +24,7 @@ use acpd_demo::read_record;
 use serde_json::{Value, json};
 
 pub use acpd_demo::{Direction, RecordLine};
-pub use client::{Client, chunk_text, error_data, reason, seq_of};
+pub use client::{Client, chunk_text, reason, seq_of};
 pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
 pub use process::{Process, exists, kill9, peak_rss, rss, shims_of, signal, tree_of_home};
@@ -172,15 +172,8 @@ impl TestEnv {
 
     /// `acpctl acp` with these arguments, and the editor's end of it.
     pub fn bridge(&self, args: &[&str]) -> (Running, Client) {
-        self.bridge_in("main", args)
-    }
-
-    /// Like [`bridge`](Self::bridge), in the working directory of that name.
-    pub fn bridge_in(&self, work: &str, args: &[&str]) -> (Running, Client) {
-        let mut all = vec!["acp"];
-        all.extend(args);
-        let mut command = self.acpctl_command(&all);
-        command.stdin(Stdio::piped()).current_dir(self.work(work));
+        let mut command = self.acpctl_command(&[&["acp"], args].concat());
+        command.stdin(Stdio::piped());
         Running::start_editor(command)
     }
 

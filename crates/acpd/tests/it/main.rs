@@ -30,6 +30,7 @@ mod hostile;
 mod hostile_client;
 mod logging;
 mod login;
+#[cfg(feature = "crash-points")]
 mod mcp;
 mod mcp_host;
 mod metrics;
