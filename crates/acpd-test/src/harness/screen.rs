@@ -92,6 +92,16 @@ impl Screen {
         String::from_utf8_lossy(&lock(&self.shared.0).bytes).into_owned()
     }
 
+    /// Gives the terminal another size.
+    pub fn resize(&mut self, (columns, rows): (u16, u16)) {
+        lock(&self.shared.0).parser.screen_mut().set_size(size_of(rows), size_of(columns));
+        let size =
+            rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.terminal, size).expect("a terminal");
+        // A terminal without a session sends no signal by itself.
+        self.signal(Signal::SIGWINCH);
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
