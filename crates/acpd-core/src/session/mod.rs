@@ -12,7 +12,7 @@ pub(crate) mod reseed;
 pub(crate) mod restore;
 mod restore_queue;
 pub(crate) mod table;
-mod title;
+pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod way_out;
 pub(crate) mod work;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::fault::Fault;
 use crate::ids::SessionKey;
 use crate::prompt::is_wrapped;
 use crate::session::TITLE;
@@ -25,6 +26,21 @@ const IN_INFO: &[&str] = &["params", "update"];
 
 /// Bytes of them that are kept.
 const INFO: usize = 16 << 10;
+
+/// A title as it is stored: one line, and not too long.
+///
+/// # Errors
+/// When nothing of it is left.
+pub(crate) fn one_line(text: &str) -> Result<String, Fault> {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let title: String = words.join(" ").chars().take(TITLE).collect();
+    if title.is_empty() {
+        return Err(Fault::invalid("the title is empty")
+            .hint("`acpctl session title SESSION --clear` takes a title away"));
+    }
+    Ok(title.trim_end().to_owned())
+}
 
 fn members(object: &[u8]) -> Members {
     serde_json::from_slice(object).unwrap_or_default()

@@ -20,7 +20,8 @@ use crate::input::Batch;
 use crate::params::read;
 use crate::record::EventKind;
 use crate::requests::purpose::{Purpose, SET_TITLE};
-use crate::session::{State, TITLE};
+use crate::session::State;
+use crate::session::title::one_line;
 
 impl Hub {
     /// `session/set_title`: no agent is started or woken for it.
@@ -89,19 +90,4 @@ impl Hub {
         let params = SetTitleParams { session_id: &session_id, title: &title };
         self.processes.write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
     }
-}
-
-/// A title as it is stored: one line, and not too long.
-///
-/// # Errors
-/// When nothing of it is left.
-pub(crate) fn one_line(text: &str) -> Result<String, Fault> {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let title: String = words.join(" ").chars().take(TITLE).collect();
-    if title.is_empty() {
-        return Err(Fault::invalid("the title is empty")
-            .hint("`acpctl session title SESSION --clear` takes a title away"));
-    }
-    Ok(title.trim_end().to_owned())
 }

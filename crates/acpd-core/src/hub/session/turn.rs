@@ -18,7 +18,6 @@ use bytes::Bytes;
 
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::hub::session::title::one_line;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
@@ -29,6 +28,7 @@ use crate::record::EventKind;
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
+use crate::session::title::one_line;
 use crate::session::turn::{Running, TurnFailure};
 use crate::session::work::Work;
 use crate::session::{LateReplay, State};
