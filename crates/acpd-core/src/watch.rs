@@ -12,32 +12,49 @@
 //! can take them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use acp_wire::build;
-use acpd_api::{
-    AgentInfo, Changed, InteractionInfo, Removed, SessionInfo, SessionRowKey, Untrusted, Watched,
-    method,
-};
+use acpd_api::{AgentInfo, Changed, InteractionInfo, SessionInfo, Watched, method};
 use bytes::Bytes;
 
-use crate::ids::{ClientId, InteractionId, SessionKey, Time};
+use crate::ids::{ClientId, InteractionId, Requester, SessionKey, Time};
 
 /// Milliseconds between two lines to a watcher.
 const PAUSE: u64 = 50;
+
+/// Sessions come first: a change of one may change the row of its agent, and those of its questions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RowKey {
+    Session(SessionKey),
+    Agent(String),
+    Question(InteractionId),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum WatchedRow {
+    Session(Box<SessionInfo>),
+    Agent(Box<AgentInfo>),
+    Question(Box<InteractionInfo>),
+}
 
 /// The watchers, and the rows as they were told last.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     watchers: BTreeMap<ClientId, Watcher>,
+    /// Requests to watch that are not answered.
+    new: Vec<Requester>,
     /// Grows with each look at the rows.
     version: u64,
     /// The version of the newest row.
     newest: u64,
     /// When watchers may be told again.
     next: Time,
-    sessions: Rows<SessionKey, SessionInfo>,
-    agents: Rows<String, AgentInfo>,
-    interactions: Rows<InteractionId, InteractionInfo>,
+    rows: BTreeMap<RowKey, Row>,
+    /// Rows that some watcher has and that are there no more.
+    gone: Vec<GoneRow>,
+    /// Rows that may have changed.
+    stale: BTreeSet<RowKey>,
 }
 
 #[derive(Debug)]
@@ -48,12 +65,20 @@ struct Watcher {
     is_busy: bool,
 }
 
-/// Rows that may have changed.
-#[derive(Debug, Default)]
-pub(crate) struct Stale {
-    pub(crate) sessions: BTreeSet<SessionKey>,
-    pub(crate) agents: BTreeSet<String>,
-    pub(crate) interactions: BTreeSet<InteractionId>,
+#[derive(Debug)]
+struct Row {
+    value: WatchedRow,
+    /// The version in which it was first there.
+    since: u64,
+    /// The version in which it became what it is.
+    version: u64,
+}
+
+#[derive(Debug)]
+struct GoneRow {
+    value: WatchedRow,
+    /// The versions in which it was there: from the first on, and no more in the last.
+    there: Range<u64>,
 }
 
 impl Watch {
@@ -71,38 +96,42 @@ impl Watch {
 
     /// The row of a session may be another one, or there no more.
     pub(crate) fn session_changed(&mut self, key: SessionKey) {
-        if self.is_on() {
-            self.sessions.stale.insert(key);
-        }
+        self.changed(RowKey::Session(key));
     }
 
     pub(crate) fn agent_changed(&mut self, name: &str) {
-        if self.is_on() && !self.agents.stale.contains(name) {
-            self.agents.stale.insert(name.to_owned());
-        }
+        self.changed(RowKey::Agent(name.to_owned()));
     }
 
     pub(crate) fn interaction_changed(&mut self, id: InteractionId) {
+        self.changed(RowKey::Question(id));
+    }
+
+    fn changed(&mut self, key: RowKey) {
         if self.is_on() {
-            self.interactions.stale.insert(id);
+            self.stale.insert(key);
         }
     }
 
-    pub(crate) fn begin(&mut self, client: ClientId) {
-        self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
+    pub(crate) fn begin(&mut self, to: Requester) {
+        self.new.push(to);
+    }
+
+    /// Returns the new watchers, which are to be sent all rows.
+    pub(crate) fn take_new(&mut self) -> Vec<Requester> {
+        for to in &self.new {
+            self.watchers.insert(to.client, Watcher { has: self.version, is_busy: true });
+        }
+        std::mem::take(&mut self.new)
     }
 
     /// All rows, which a client is told in one answer.
     pub(crate) fn tell_all(&mut self, client: ClientId) -> Watched {
         self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
-        let mut all = Watched {
-            sessions: self.sessions.all(),
-            agents: self.agents.all(),
-            interactions: self.interactions.all(),
-        };
-        all.sessions.sort_by_key(|info| std::cmp::Reverse(info.updated));
-        all.interactions.sort_by_key(|info| info.at);
-        all
+        let Changed { mut sessions, agents, mut interactions, .. } = self.changed_since(0);
+        sessions.sort_by_key(|info| std::cmp::Reverse(info.updated));
+        interactions.sort_by_key(|info| info.at);
+        Watched { sessions, agents, interactions }
     }
 
     pub(crate) fn end(&mut self, client: ClientId) {
@@ -121,160 +150,35 @@ impl Watch {
     /// Returns the time of the next notification; `None` without changes or watchers that can take
     /// one.
     pub(crate) fn due(&self) -> Option<Time> {
-        let is_stale = !self.sessions.stale.is_empty()
-            || !self.agents.stale.is_empty()
-            || !self.interactions.stale.is_empty();
         let mut free = self.watchers.values().filter(|watcher| !watcher.is_busy);
-        free.any(|watcher| is_stale || watcher.has < self.newest).then_some(self.next)
+        let is_behind = |watcher: &Watcher| !self.stale.is_empty() || watcher.has < self.newest;
+        free.any(is_behind).then_some(self.next)
     }
 
-    pub(crate) fn take_stale(&mut self) -> Stale {
-        Stale {
-            sessions: std::mem::take(&mut self.sessions.stale),
-            agents: std::mem::take(&mut self.agents.stale),
-            interactions: std::mem::take(&mut self.interactions.stale),
-        }
+    pub(crate) fn take_stale(&mut self) -> BTreeSet<RowKey> {
+        std::mem::take(&mut self.stale)
     }
 
     /// The row of a session as it was told last.
     pub(crate) fn session(&self, key: SessionKey) -> Option<&SessionInfo> {
-        self.sessions.by_key.get(&key).map(|row| &row.value)
-    }
-
-    pub(crate) fn put_session(&mut self, key: SessionKey, now: Option<SessionInfo>) {
-        self.sessions.put(key, now, self.version + 1);
-    }
-
-    pub(crate) fn put_agent(&mut self, name: String, now: Option<AgentInfo>) {
-        self.agents.put(name, now, self.version + 1);
-    }
-
-    pub(crate) fn put_interaction(&mut self, id: InteractionId, now: Option<InteractionInfo>) {
-        self.interactions.put(id, now, self.version + 1);
-    }
-
-    /// All stale rows were looked at.
-    pub(crate) fn seal(&mut self) {
-        self.version += 1;
-        let newest = [self.sessions.newest, self.agents.newest, self.interactions.newest];
-        self.newest = newest.into_iter().max().unwrap_or_default();
-    }
-
-    /// A line for each watcher that can take one and has not got all rows.
-    pub(crate) fn tell(&mut self, now: Time) -> Vec<(ClientId, Bytes)> {
-        let mut told = Vec::new();
-        // Watchers that have the same are told the same.
-        let mut lines: BTreeMap<u64, Option<Bytes>> = BTreeMap::new();
-        for (client, watcher) in &mut self.watchers {
-            if watcher.is_busy || watcher.has >= self.newest {
-                continue;
-            }
-            let line = lines.entry(watcher.has).or_insert_with(|| {
-                let (sessions, gone_sessions) = self.sessions.since(watcher.has);
-                let (agents, gone_agents) = self.agents.since(watcher.has);
-                let (interactions, gone_interactions) = self.interactions.since(watcher.has);
-                let removed = Removed {
-                    sessions: gone_sessions,
-                    agents: gone_agents,
-                    interactions: gone_interactions,
-                };
-                let changed = Changed { sessions, agents, interactions, removed };
-                // Rows that appeared and disappeared in between are not reported.
-                (changed != Changed::default())
-                    .then(|| build::notification(method::CHANGED, &changed))
-            });
-            watcher.has = self.version;
-            if let Some(line) = line {
-                watcher.is_busy = true;
-                told.push((*client, line.clone()));
-            }
+        match &self.rows.get(&RowKey::Session(key))?.value {
+            WatchedRow::Session(info) => Some(info),
+            _ => None,
         }
-        if !told.is_empty() {
-            self.next = now.after(PAUSE);
-        }
-        let has: BTreeSet<u64> = self.watchers.values().map(|watcher| watcher.has).collect();
-        self.sessions.forget(&has);
-        self.agents.forget(&has);
-        self.interactions.forget(&has);
-        told
-    }
-}
-
-/// Key of a row for clients.
-trait Keyed {
-    type Key: std::fmt::Debug + Clone;
-    fn key(&self) -> Self::Key;
-}
-
-impl Keyed for SessionInfo {
-    type Key = SessionRowKey;
-    fn key(&self) -> SessionRowKey {
-        self.row_key()
-    }
-}
-
-impl Keyed for AgentInfo {
-    type Key = Untrusted;
-    fn key(&self) -> Untrusted {
-        self.name.clone()
-    }
-}
-
-impl Keyed for InteractionInfo {
-    type Key = Untrusted;
-    fn key(&self) -> Untrusted {
-        self.id.clone()
-    }
-}
-
-/// Rows of one kind.
-#[derive(Debug)]
-struct Rows<K, R: Keyed> {
-    by_key: BTreeMap<K, Row<R>>,
-    /// Rows that some watcher has and that are there no more.
-    gone: Vec<Gone<R::Key>>,
-    stale: BTreeSet<K>,
-    newest: u64,
-}
-
-#[derive(Debug)]
-struct Row<R> {
-    value: R,
-    /// The version in which it was first there.
-    since: u64,
-    /// The version in which it became what it is.
-    version: u64,
-}
-
-#[derive(Debug)]
-struct Gone<P> {
-    key: P,
-    /// The versions in which it was there: from the first on, and no more in the last.
-    there: std::ops::Range<u64>,
-}
-
-impl<K, R: Keyed> Default for Rows<K, R> {
-    fn default() -> Self {
-        Rows { by_key: BTreeMap::new(), gone: Vec::new(), stale: BTreeSet::new(), newest: 0 }
-    }
-}
-
-impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
-    fn all(&self) -> Vec<R> {
-        self.by_key.values().map(|row| row.value.clone()).collect()
     }
 
-    /// Returns a row in this version; `None` if it does not exist.
-    fn put(&mut self, key: K, now: Option<R>, version: u64) {
-        match (self.by_key.get_mut(&key), now) {
+    /// Takes a row as it is now, in the next version; `None` if it does not exist.
+    pub(crate) fn put(&mut self, key: RowKey, now: Option<WatchedRow>) {
+        let version = self.version + 1;
+        match (self.rows.get_mut(&key), now) {
             (Some(row), Some(now)) if row.value == now => return,
             (Some(row), Some(now)) => (row.value, row.version) = (now, version),
             (None, Some(value)) => {
-                self.by_key.insert(key, Row { value, since: version, version });
+                self.rows.insert(key, Row { value, since: version, version });
             }
             (Some(_), None) => {
-                let row = self.by_key.remove(&key);
-                let gone = row.map(|row| Gone { key: row.value.key(), there: row.since..version });
+                let row = self.rows.remove(&key);
+                let gone = row.map(|row| GoneRow { value: row.value, there: row.since..version });
                 self.gone.extend(gone);
             }
             (None, None) => return,
@@ -282,15 +186,56 @@ impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
         self.newest = version;
     }
 
-    /// The rows that are other than they were in a version, and the keys of those that were there then.
-    fn since(&self, version: u64) -> (Vec<R>, Vec<R::Key>) {
-        let newer = self.by_key.values().filter(|row| row.version > version);
-        let gone = self.gone.iter().filter(|gone| gone.there.contains(&version));
-        (newer.map(|row| row.value.clone()).collect(), gone.map(|gone| gone.key.clone()).collect())
+    /// All stale rows were looked at.
+    pub(crate) fn seal(&mut self) {
+        self.version += 1;
     }
 
-    /// Keeps only changes that a watcher at one of these versions lacks.
-    fn forget(&mut self, has: &BTreeSet<u64>) {
+    /// A line for each watcher that can take one and has not got all rows.
+    pub(crate) fn tell(&mut self, now: Time) -> Vec<(ClientId, Bytes)> {
+        let behind = self.watchers.iter().filter(|(_, it)| !it.is_busy && it.has < self.newest);
+        let behind: Vec<(ClientId, u64)> = behind.map(|(client, it)| (*client, it.has)).collect();
+        let mut told = Vec::new();
+        // Watchers that have the same are told the same.
+        let mut lines: BTreeMap<u64, Option<Bytes>> = BTreeMap::new();
+        for (client, has) in behind {
+            let line = lines.entry(has).or_insert_with(|| {
+                let changed = self.changed_since(has);
+                // Rows that appeared and disappeared in between are not reported.
+                (changed != Changed::default())
+                    .then(|| build::notification(method::CHANGED, &changed))
+            });
+            let is_busy = line.is_some();
+            self.watchers.insert(client, Watcher { has: self.version, is_busy });
+            told.extend(line.clone().map(|line| (client, line)));
+        }
+        if !told.is_empty() {
+            self.next = now.after(PAUSE);
+        }
+        // Changes are kept only as long as a watcher lacks them.
+        let has: BTreeSet<u64> = self.watchers.values().map(|watcher| watcher.has).collect();
         self.gone.retain(|gone| has.range(gone.there.clone()).next().is_some());
+        told
+    }
+
+    /// The rows that are other than they were in a version, and the keys of those that were there then.
+    fn changed_since(&self, version: u64) -> Changed {
+        let mut changed = Changed::default();
+        for row in self.rows.values().filter(|row| row.version > version) {
+            match &row.value {
+                WatchedRow::Session(info) => changed.sessions.push((**info).clone()),
+                WatchedRow::Agent(info) => changed.agents.push((**info).clone()),
+                WatchedRow::Question(info) => changed.interactions.push((**info).clone()),
+            }
+        }
+        let removed = &mut changed.removed;
+        for gone in self.gone.iter().filter(|gone| gone.there.contains(&version)) {
+            match &gone.value {
+                WatchedRow::Session(info) => removed.sessions.push(info.row_key()),
+                WatchedRow::Agent(info) => removed.agents.push(info.name.clone()),
+                WatchedRow::Question(info) => removed.interactions.push(info.id.clone()),
+            }
+        }
+        changed
     }
 }

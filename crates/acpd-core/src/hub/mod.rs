@@ -186,6 +186,7 @@ impl Hub {
 
     /// Does what the last line, or another event, has made possible.
     fn settle(&mut self, out: &mut Batch) {
+        self.answer_new_watchers(out);
         self.settle_names(out);
         self.settle_budget(out);
         self.next_logins(out);

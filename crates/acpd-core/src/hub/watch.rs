@@ -3,20 +3,18 @@
 use acp_wire::build;
 
 use crate::hub::Hub;
-use crate::ids::Requester;
 use crate::input::{Batch, Effect, ToClient};
 use crate::timers::Timer;
-use crate::watch::Stale;
+use crate::watch::{RowKey, WatchedRow};
 
 impl Hub {
-    /// A connection wants to know what changes.
-    pub(crate) fn begin_watch(&mut self, to: &Requester, out: &mut Batch) {
-        let client = to.client;
-        if !self.clients.close_request(to) || !self.clients.contains_key(&client) {
+    /// Sends all rows to the clients that have begun to watch, as answers.
+    pub(crate) fn answer_new_watchers(&mut self, out: &mut Batch) {
+        let is_first = !self.watch.is_on();
+        let new = self.watch.take_new();
+        if new.is_empty() {
             return;
         }
-        let is_first = !self.watch.is_on();
-        self.watch.begin(client);
         if is_first {
             self.sessions.keys().for_each(|key| self.watch.session_changed(*key));
             self.agent_names().iter().for_each(|name| self.watch.agent_changed(name));
@@ -25,9 +23,10 @@ impl Hub {
         self.note_touched();
         self.note_changes();
         self.look_at_rows();
-        let all = self.watch.tell_all(client);
-        let line = build::response(&to.id, &all);
-        out.effects.push(Effect::Client(client, ToClient::Rows(line)));
+        for to in new {
+            let line = build::response(&to.id, &self.watch.tell_all(to.client));
+            out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
+        }
     }
 
     /// Tells watchers what has changed, if it is time; else it is done later.
@@ -63,30 +62,35 @@ impl Hub {
 
     /// Rebuilds the rows that may have changed.
     fn look_at_rows(&mut self) {
-        let Stale { sessions, mut agents, mut interactions } = self.watch.take_stale();
-        for key in sessions {
-            let here = self.sessions.get(&key).filter(|session| !session.row.archived);
-            let now = here.map(|_| self.session_info(key));
-            let old = self.watch.session(key);
-            // An agent's row counts its sessions, and a question names its session.
-            if now.is_some() != old.is_some() {
-                let of = now.as_ref().or(old).map(|info| info.agent.raw().to_owned());
-                agents.extend(of);
-            }
-            let place = |info: &acpd_api::SessionInfo| (info.name.clone(), info.cwd.clone());
-            if now.as_ref().map(place) != old.map(place) {
-                interactions.extend(self.questions.of_session(key));
-            }
-            self.watch.put_session(key, now);
-        }
+        let mut stale = self.watch.take_stale();
         let names = self.agent_names();
-        for name in agents {
-            let now = names.contains(&name).then(|| self.agent_info(&name));
-            self.watch.put_agent(name, now);
-        }
-        for id in interactions {
-            let now = self.question_info(id);
-            self.watch.put_interaction(id, now);
+        while let Some(key) = stale.pop_first() {
+            let now = match &key {
+                RowKey::Session(key) => {
+                    let here = self.sessions.get(key).filter(|session| !session.row.archived);
+                    let now = here.map(|_| self.session_info(*key));
+                    let old = self.watch.session(*key);
+                    // An agent's row counts its sessions, and a question names its session.
+                    if now.is_some() != old.is_some() {
+                        let of = now.as_ref().or(old).map(|info| info.agent.raw().to_owned());
+                        stale.extend(of.map(RowKey::Agent));
+                    }
+                    let place =
+                        |info: &acpd_api::SessionInfo| (info.name.clone(), info.cwd.clone());
+                    if now.as_ref().map(place) != old.map(place) {
+                        let questions = self.questions.of_session(*key);
+                        stale.extend(questions.into_iter().map(RowKey::Question));
+                    }
+                    now.map(|info| WatchedRow::Session(Box::new(info)))
+                }
+                RowKey::Agent(name) => {
+                    names.contains(name).then(|| WatchedRow::Agent(Box::new(self.agent_info(name))))
+                }
+                RowKey::Question(id) => {
+                    self.question_info(*id).map(|info| WatchedRow::Question(Box::new(info)))
+                }
+            };
+            self.watch.put(key, now);
         }
         self.watch.seal();
     }

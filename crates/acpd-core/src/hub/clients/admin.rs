@@ -19,7 +19,11 @@ impl Hub {
         let Asked { to, method: name, params, .. } = asked;
         match name {
             method::PING => self.answer(to, &Empty {}, out),
-            method::WATCH => self.begin_watch(to, out),
+            method::WATCH => {
+                if self.clients.close_request(to) {
+                    self.watch.begin(to.clone());
+                }
+            }
             method::STATUS => {
                 let StatusParams { cwd } = read_or_default(params)?;
                 self.send_status(to, StatusPart::All, cwd.as_deref(), out);
