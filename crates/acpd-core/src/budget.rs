@@ -1,10 +1,13 @@
-//! Spending of a day and its limit. The hub asks this module before a turn begins.
+//! Spending of a day and its limit. While it is used up, and a person is to be asked, turns are held.
 
-use acpd_api::{Amount, BudgetInfo, Cost, Untrusted};
+use acpd_api::{Amount, BudgetInfo, Cost, TurnUsage, Untrusted};
+use jiff::Timestamp;
 
+use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::ids::Time;
-use crate::profile::BudgetLimit;
-use crate::record::{Spent, UsageRow};
+use crate::profile::{BudgetLimit, Config, WhenOver};
+use crate::record::{Record, SessionRow, Spent, UsageRow};
 
 /// Spending of a day in the currency of the limit, and the user's consent.
 #[derive(Debug, Default)]
@@ -26,8 +29,35 @@ impl Budget {
         Budget { day: spent.day, spent: parts, ..Budget::default() }
     }
 
+    /// Books usage of a session, in this turn or between turns.
+    pub(crate) fn on_used(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (row, turn): (&SessionRow, Option<u64>),
+        TurnUsage { tokens, cost }: TurnUsage,
+    ) {
+        let used = UsageRow {
+            at: cx.now,
+            day: day(cx.config, cx.now),
+            agent: row.agent.clone(),
+            session: row.public_id.clone(),
+            cwd: row.cwd.clone(),
+            turn,
+            tokens,
+            cost,
+        };
+        self.book(&used, cx.config.budget.as_ref());
+        cx.out.records.push(Record::Usage(used));
+        let Some(info) = self.info(cx.config, cx.now).filter(|info| info.is_over) else { return };
+        if !std::mem::replace(&mut self.told, true) {
+            let text = format!("the budget is used up: {}", sentence(&info));
+            let (session, severity) = (row.key, "warning");
+            cx.report(EngineEvent::SessionNoticed { session, severity, text });
+        }
+    }
+
     /// Other currencies are not added up: an agent can name any number of them.
-    pub(crate) fn book(&mut self, row: &UsageRow, limit: Option<&BudgetLimit>) {
+    fn book(&mut self, row: &UsageRow, limit: Option<&BudgetLimit>) {
         if row.day > self.day {
             *self = Budget { day: row.day, ..Budget::default() };
         }
@@ -37,16 +67,21 @@ impl Budget {
         }
     }
 
-    /// How it stands with a limit on the day that began then.
-    pub(crate) fn info(&self, limit: &BudgetLimit, day: Time) -> BudgetInfo {
-        let spent = if self.day == day { self.spent } else { Amount::default() };
-        let per_day = limit.per_day.clone();
-        BudgetInfo { is_over: spent >= per_day.amount, per_day, spent }
+    /// How it stands with the budget, if there is one.
+    pub(crate) fn info(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
+        let per_day = config.budget.as_ref()?.per_day.clone();
+        let is_today = self.day == day(config, now);
+        let spent = if is_today { self.spent } else { Amount::default() };
+        Some(BudgetInfo { is_over: spent >= per_day.amount, per_day, spent })
     }
 
-    /// Returns whether a person must allow the next turn.
-    pub(crate) fn holds(&self, info: &BudgetInfo) -> bool {
-        info.is_over && info.spent >= self.allowed
+    /// Returns how it stands with the budget if a person must allow the next turn.
+    pub(crate) fn hold(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
+        let limit = config.budget.as_ref().filter(|limit| limit.when_over == WhenOver::Ask)?;
+        // Where days begin is read only if it matters.
+        let may_hold = self.spent >= limit.per_day.amount && self.spent >= self.allowed;
+        let info = may_hold.then(|| self.info(config, now))??;
+        (info.is_over && info.spent >= self.allowed).then_some(info)
     }
 
     /// A person lets it go on until as much again is spent.
@@ -59,11 +94,14 @@ impl Budget {
     pub(crate) fn take_goes_on(&mut self) -> bool {
         std::mem::take(&mut self.goes_on)
     }
+}
 
-    /// Returns whether the budget has just been used up.
-    pub(crate) fn is_news(&mut self, info: &BudgetInfo) -> bool {
-        info.is_over && !std::mem::replace(&mut self.told, info.is_over)
-    }
+/// Returns when the day began.
+fn day(config: &Config, now: Time) -> Time {
+    let zoned = Timestamp::from_millisecond(now.0 as i64).ok();
+    let zoned = zoned.map(|now| now.to_zoned((config.time_zone)()));
+    let began = zoned.and_then(|now| now.start_of_day().ok());
+    began.map_or(now, |began| Time(began.timestamp().as_millisecond() as u64))
 }
 
 /// Asks for permission to spend more today.

@@ -116,7 +116,7 @@ const CORE: [(&str, &[&str]); 32] = [
     ("input", &["ids", "record"]),
     ("event", &["fault", "ids", "input", "record"]),
     ("cx", &["event", "ids", "input", "profile", "timers"]),
-    ("budget", &["ids", "profile", "record"]),
+    ("budget", &["cx", "event", "ids", "profile", "record"]),
     ("retention", &["ids", "profile"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),

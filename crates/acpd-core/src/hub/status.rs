@@ -114,7 +114,7 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
-                budget: self.budget_info(),
+                budget: self.budget.info(&self.config, self.now),
                 default_agent: self.config.agent_for(dir).into(),
                 default_is_found: self.config.is_found_for(dir),
                 socket: facts.socket.clone().into(),

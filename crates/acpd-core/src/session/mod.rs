@@ -14,6 +14,7 @@ mod restore_queue;
 pub(crate) mod table;
 pub(crate) mod title;
 pub(crate) mod turn;
+pub(crate) mod usage;
 pub(crate) mod way_out;
 pub(crate) mod work;
 

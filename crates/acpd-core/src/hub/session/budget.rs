@@ -10,49 +10,46 @@
 //! next daemon asks again.
 
 use acp_wire::{Id, build};
-use acpd_api::{BudgetInfo, Reason};
+use acpd_api::{BudgetInfo, Reason, Tokens, TurnUsage};
+use bytes::Bytes;
 use serde_json::json;
 
 use crate::budget::{money, question, sentence};
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Batch;
-use crate::profile::WhenOver;
 use crate::questions::question::OpenQuestion;
 
 /// The option that lets a turn begin.
 const GO_ON: &str = "go_on";
 
 impl Hub {
-    /// How it stands with the budget, if there is one.
-    pub(crate) fn budget_info(&self) -> Option<BudgetInfo> {
-        let limit = self.config.budget.as_ref()?;
-        Some(self.budget.info(limit, self.day()))
+    /// Books the usage of the turn that ends.
+    pub(crate) fn book_turn(
+        &mut self,
+        key: SessionKey,
+        turn: u64,
+        tokens: Tokens,
+        out: &mut Batch,
+    ) -> Option<TurnUsage> {
+        let cost = self.session_mut(key).row.edit().usage.turn.take();
+        let usage = TurnUsage { tokens, cost };
+        self.book(key, Some(turn), usage.clone(), out);
+        (!usage.tokens.is_empty() || usage.cost.is_some()).then_some(usage)
     }
 
-    /// Something was spent in a session.
-    pub(crate) fn tell_budget(&mut self, key: SessionKey, out: &mut Batch) {
-        let Some(info) = self.budget_info().filter(|info| self.budget.is_news(info)) else {
-            return;
-        };
-        self.notice(key, "warning", &format!("the budget is used up: {}", sentence(&info)), out);
+    /// The agent reports its usage in a session.
+    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        for cost in self.session_mut(key).note_usage(line) {
+            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) }, out);
+        }
     }
 
-    /// Returns whether the next turn must wait for a person, who is asked.
-    pub(crate) fn waits_for_budget(&mut self, key: SessionKey, out: &mut Batch) -> bool {
-        let asks =
-            self.config.budget.as_ref().is_some_and(|limit| limit.when_over == WhenOver::Ask);
-        let info = self.budget_info().filter(|info| asks && self.budget.holds(info));
-        let Some(info) = info else { return false };
-        if self.session(key).queue.is_empty() {
-            return false;
-        }
-        let is_asked = |open: &OpenQuestion| open.is_own() && open.session() == Some(key);
-        if self.questions.which(is_asked).is_empty() {
-            self.ask_for_budget(key, &info, out);
-        }
-        true
+    fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage, out: &mut Batch) {
+        let row = &self.sessions[&key].row;
+        step!(self.budget.on_used((row, turn), usage), out);
     }
 
     fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo, out: &mut Batch) {
@@ -78,7 +75,7 @@ impl Hub {
         option: Option<&str>,
         out: &mut Batch,
     ) {
-        let Some(info) = self.budget_info() else { return };
+        let Some(info) = self.budget.info(&self.config, self.now) else { return };
         if option != Some(GO_ON) {
             let text =
                 format!("the budget is used up, and the prompt was refused: {}", sentence(&info));
@@ -90,8 +87,8 @@ impl Hub {
         self.close_questions(self.questions.which(OpenQuestion::is_own), out);
     }
 
-    /// Continues what waited for a budget that is allowed now, and takes back what is asked for sessions in which
-    /// nothing waits any more.
+    /// Continues what waited for a budget that is allowed now, asks for sessions whose next turn is held, and takes
+    /// back what is asked for those in which nothing waits any more.
     pub(crate) fn settle_budget(&mut self, out: &mut Batch) {
         if self.config.budget.is_none() {
             return;
@@ -99,6 +96,17 @@ impl Hub {
         if self.budget.take_goes_on() {
             for key in self.sessions.keys().copied().collect::<Vec<_>>() {
                 self.wake_session(key, out);
+            }
+        }
+        if let Some(info) = self.budget.hold(&self.config, self.now) {
+            let waiting = self.sessions.iter().filter(|(_, session)| !session.queue.is_empty());
+            let mut held: Vec<SessionKey> = waiting.map(|(key, _)| *key).collect();
+            held.retain(|key| {
+                let asked = |open: &OpenQuestion| open.is_own() && open.session() == Some(*key);
+                self.free_host(*key).is_some() && self.questions.which(asked).is_empty()
+            });
+            for key in held {
+                self.ask_for_budget(key, &info, out);
             }
         }
         let is_over = |open: &OpenQuestion| {

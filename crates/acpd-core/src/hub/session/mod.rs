@@ -35,6 +35,5 @@ pub(crate) mod turn;
 pub(crate) mod turn_end;
 pub(crate) mod undo;
 pub(crate) mod update;
-pub(crate) mod usage;
 pub(crate) mod wake;
 pub(crate) mod way_out;

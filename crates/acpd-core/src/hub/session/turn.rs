@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::prompt::{
@@ -34,8 +34,8 @@ use crate::session::work::Work;
 use crate::session::{LateReplay, State};
 
 impl Hub {
-    /// Gives the next prompt to the agent, if the session is free.
-    pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
+    /// Returns the process that a session's next prompt can go to, if the session is free.
+    pub(crate) fn free_host(&self, key: SessionKey) -> Option<HostId> {
         let session = self.session(key);
         let slot = session.slot;
         let free = matches!(session.state, State::Live)
@@ -43,14 +43,21 @@ impl Hub {
             && !self.sessions.waits_for_login(key)
             && !self.processes[&slot].is_logged_in_again()
             && self.is_preset(key);
-        let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
-        if self.waits_for_budget(key, out)
+        self.processes[&slot].usable_host().filter(|_| free)
+    }
+
+    /// Gives the next prompt to the agent, if the session is free.
+    pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(host) = self.free_host(key) else { return };
+        if self.session(key).queue.is_empty()
+            || self.budget.hold(&self.config, self.now).is_some()
             || self.lacks_summary(key, out)
             || self.waits_for_limit(key)
         {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
+        let slot = self.session(key).slot;
         let ask = self.ask(host, Purpose::Prompt { session: key }, out);
         let said = without_own(&prompt.line);
         let line = self.sessions.with_summary(key, set_id(&said, &Id::issued(ask)));

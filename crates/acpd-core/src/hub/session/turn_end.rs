@@ -14,7 +14,6 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::cancel::{by_user, cancelled};
-use crate::hub::session::usage::tokens_of;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::process::slot::StopWhy;
@@ -22,6 +21,7 @@ use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnStage
 use crate::session::Session;
 use crate::session::limit::over;
 use crate::session::turn::GOES_ON;
+use crate::session::usage::tokens_of;
 use crate::session::work::{TurnEnd, WorkEvent};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;

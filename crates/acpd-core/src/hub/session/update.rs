@@ -171,7 +171,7 @@ impl Hub {
                 self.sessions.take_values(key, None, options, !restoring, out);
             }
             StateKey::Info => self.sessions.note_title(key, line),
-            StateKey::Usage => self.note_usage(key, line, out),
+            StateKey::Usage => self.on_usage_update(key, line, out),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }
