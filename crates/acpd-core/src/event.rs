@@ -1,6 +1,7 @@
 //! Events: what a machine reports. The hub decides who reacts, in the order of the events.
 
 use acp_wire::ErrorObject;
+use acpd_api::TurnEnded;
 use bytes::Bytes;
 
 use crate::fault::Fault;
@@ -96,4 +97,6 @@ pub(crate) enum EngineEvent {
     },
     /// A person has answered whether turns may begin, with one of the options or a cancel.
     BudgetAnswered { session: SessionKey, option: Option<String> },
+    /// A turn is over, and its end is in the journal.
+    TurnEnded { session: SessionKey, ended: Box<TurnEnded> },
 }

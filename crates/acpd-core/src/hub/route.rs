@@ -110,6 +110,11 @@ impl Hub {
                 EngineEvent::ProcessGivenUp { slot, fault } => {
                     self.agent_given_up(slot, &fault, out);
                 }
+                EngineEvent::TurnEnded { session, ended } => {
+                    let took = ended.at.saturating_sub(ended.started_at);
+                    self.tally.turn_ended(&ended.outcome, took);
+                    self.hook_turn_end(session, &ended, out);
+                }
             }
         }
         true

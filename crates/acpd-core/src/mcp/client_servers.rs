@@ -71,7 +71,7 @@ impl Caller {
     }
 }
 
-/// Why calls end without an answer of their client.
+/// Reasons for calls to end without an answer of their client.
 #[derive(Debug)]
 pub(crate) enum CallEnd<'a> {
     AgentCancel(HostId, &'a Id),

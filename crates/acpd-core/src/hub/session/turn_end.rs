@@ -11,6 +11,7 @@ use acpd_api::{Outcome, Reason, TurnEnded, method};
 use bytes::Bytes;
 
 use crate::auth::Refusal;
+use crate::event::EngineEvent;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::cancel::{by_user, cancelled};
@@ -189,7 +190,6 @@ impl Hub {
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
         let Some(mut running) = self.session_mut(key).running.take() else { return };
-        self.tally.turn_ended(&outcome, now.since(running.started));
         let usage = self.book_turn(key, running.number, running.tokens, out);
         let session = self.session_mut(key);
         let row = session.row.edit();
@@ -223,7 +223,8 @@ impl Hub {
         self.close_questions(self.own_questions(key), out);
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
-        self.hook_turn_end(key, &ended, out);
+        let event = EngineEvent::TurnEnded { session: key, ended: Box::new(ended) };
+        self.route(vec![event], out);
         if self.keeps_history(key) {
             out.effects.push(Effect::Index(key));
         }
