@@ -11,7 +11,7 @@ use syn::{Expr, FnArg, ImplItemFn, ItemFn, ItemImpl, ItemStruct, Pat, ReturnType
 use xtask::workspace;
 
 /// Largest number of files of acpd-core that call each other in a circle. It may only fall.
-const LARGEST_CIRCLE: usize = 68;
+const LARGEST_CIRCLE: usize = 46;
 
 /// Methods of the standard library: a receiver of unknown type is no type of ours.
 const COMMON: [&str; 25] = [
@@ -387,6 +387,7 @@ fn files_of_the_core_that_call_each_other_only_become_fewer() {
     let circle = largest_circle(&calls);
     let found = circle.len();
     assert!(found <= LARGEST_CIRCLE, "{found} files call each other in a circle: {circle:#?}");
+    assert!(found == LARGEST_CIRCLE, "set LARGEST_CIRCLE to {found}, so that it cannot rise again");
 }
 
 /// A circle over a field, a local variable, a parameter and a function, for any name of the type.
