@@ -132,8 +132,11 @@ scene('what the page makes of hostile Markdown has nothing that a sanitizer woul
     for (const key of keys) seen.add(key);
     isEnd = atEnd;
     await page.locator('.scroller').press('PageDown');
-    await page.waitForFunction((place) => {
+    // The list scrolls smoothly: a key in the middle of that would begin it again, without end.
+    await page.waitForFunction(async (place) => {
       const box = /** @type {HTMLElement} */ (document.querySelector('.scroller'));
+      const frame = () => new Promise((drawn) => { requestAnimationFrame(drawn); });
+      for (let was = -1; was !== box.scrollTop; await frame(), await frame()) was = box.scrollTop;
       const isLast = box.scrollTop + box.clientHeight >= box.scrollHeight - 2;
       return isLast || box.scrollTop !== place;
     }, place);
