@@ -12,14 +12,14 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! Each room has one kind of state: what agents are running and being started (`process`), conversations
-//! (`session`), what a client sees of one (`views`), connections (`clients`), open requests to agents
-//! (`requests`), questions to people (`questions`), the tool calls that these are about (`tool_calls`),
-//! requests of agents that programs serve (`services`), MCP servers (`mcp`), logins (`auth`) and who watches all
-//! rows (`watch`). A room never
-//! imports the hub: what happened is what its methods return, and what it has to know is an argument.
-//! `hub` knows them all and has the sequences in which they take part. Below the rooms are what they are
-//! made of: ids, inputs and effects, records, timers, the configuration.
+//! A machine has the state and the behaviour of one topic: processes and logins (`process`), connections (`clients`),
+//! questions to people (`questions`), requests of agents that programs serve (`services`), MCP servers (`mcp`). It
+//! gets what it has to know as arguments, and reports what others have to do as events (`event`). Conversations
+//! (`session`) are to become one. `requests` has the open requests to agents, `tool_calls` the calls that questions
+//! are about, `views` what a client sees of a line, `watch` who watches all rows.
+//!
+//! `hub` passes each input to a machine and has the reactions to events (`hub/route.rs`). Below the machines are what
+//! they are made of: ids, inputs and effects, records, timers, the configuration.
 //! `crates/xtask/tests/arrows.rs` has the table of who may import whom.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with

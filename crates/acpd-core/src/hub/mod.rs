@@ -1,5 +1,5 @@
-//! The hub: one owner of all state, stepped by inputs. Each file here is a sequence in which several rooms
-//! (the other folders of this crate) take part. The constructor is in `recover.rs`.
+//! The hub: it owns all machines and is stepped by inputs. Each file here gathers facts for a machine, or is a
+//! sequence in which several take part. The constructor is in `recover.rs`.
 
 /// The surroundings of a machine that handles an input.
 macro_rules! cx {
