@@ -149,11 +149,11 @@ command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', 
   }
 }
 
-/** Debian's Chromium, talking to nobody else. */
+/** Debian's Chromium, talking to nobody else. A key that comes while it scrolls smoothly would begin that again. */
 export const launch = () => chromium.launch({
   executablePath: process.env.ACPD_CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'],
+    '--disable-component-update', '--disable-sync', '--disable-smooth-scrolling'],
 });
 
 /** A browser that has signed in. What goes wrong in the page fails the test.
