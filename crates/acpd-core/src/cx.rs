@@ -1,5 +1,8 @@
 //! Surroundings of a machine while it handles an input.
 
+use std::mem::take;
+use std::thread::panicking;
+
 use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
@@ -18,9 +21,21 @@ pub(crate) struct Cx<'a> {
     pub(crate) events: Vec<EngineEvent>,
 }
 
+/// An event without a reaction would be lost: only a method that reports none is called without `step!`.
+impl Drop for Cx<'_> {
+    fn drop(&mut self) {
+        debug_assert!(self.events.is_empty() || panicking(), "not routed: {:?}", self.events);
+    }
+}
+
 impl Cx<'_> {
     pub(crate) fn report(&mut self, event: EngineEvent) {
         self.events.push(event);
+    }
+
+    /// Takes the reports so far, for their reactions.
+    pub(crate) fn take_events(&mut self) -> Vec<EngineEvent> {
+        take(&mut self.events)
     }
 
     /// Adds an effect, after the reactions to all events so far.

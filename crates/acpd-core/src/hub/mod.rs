@@ -20,7 +20,8 @@ macro_rules! step {
     ($hub:ident.$machine:ident.$method:ident($($argument:expr),* $(,)?), $out:ident) => {{
         let mut cx = cx!($hub, $out);
         let result = $hub.$machine.$method(&mut cx, $($argument),*);
-        let events = cx.events;
+        let events = cx.take_events();
+        drop(cx);
         $hub.route(events, $out);
         result
     }};

@@ -10,13 +10,8 @@ use crate::input::{Batch, Effect, ToClient};
 use crate::record::Record;
 
 impl Hub {
-    /// Lets the others react to what a machine reports. Returns whether the machine had to do with the input.
-    pub(crate) fn route(
-        &mut self,
-        events: impl Into<Option<Vec<EngineEvent>>>,
-        out: &mut Batch,
-    ) -> bool {
-        let Some(events) = events.into() else { return false };
+    /// Lets the others react to what a machine reports.
+    pub(crate) fn route(&mut self, events: Vec<EngineEvent>, out: &mut Batch) {
         for event in events {
             match event {
                 EngineEvent::Sent(effect) => out.effects.push(effect),
@@ -117,7 +112,6 @@ impl Hub {
                 }
             }
         }
-        true
     }
 
     /// Sends lines to clients, behind those of a session.
