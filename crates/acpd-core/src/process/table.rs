@@ -1,6 +1,6 @@
 //! All process slots, and what is known of their profiles. Only this table puts processes into slots and
-//! takes them out, so its index of processes is exact. The hub changes slot states, so the start queue may
-//! hold ids that no longer wait: [`Processes::queued`] removes them.
+//! takes them out, so its index of processes is exact. The start queue may hold ids of slots that no longer
+//! wait: [`Processes::queued`] removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{discriminant, take};

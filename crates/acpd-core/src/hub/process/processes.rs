@@ -7,6 +7,7 @@ use acp_wire::{locate, str_at};
 use acpd_api::Reason;
 use bytes::Bytes;
 
+use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -19,8 +20,28 @@ use crate::process::Demand;
 use crate::process::logins::logins_of_others;
 use crate::process::slot::{Asker, Slot, StopWhy, WaitFor, Waiting};
 use crate::profile::Profile;
+use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
+use crate::session::table::Sessions;
+use crate::shutdown::Shutdown;
 use crate::timers::Timer;
+
+/// Returns whether no session and no request uses a process.
+fn free(sessions: &Sessions, requests: &Requests) -> impl Fn(SlotId, HostId) -> bool {
+    move |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host)
+}
+
+/// Returns what wants the process of a slot.
+fn demands(
+    sessions: &Sessions,
+    clients: &Clients,
+    shutdown: &Shutdown,
+) -> impl Fn(SlotId) -> Demand {
+    move |id| Demand {
+        urgency: sessions.urgency_of(id, |key| clients.is_attended(key)),
+        ending: shutdown.is_begun(),
+    }
+}
 
 impl Hub {
     pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
@@ -28,8 +49,7 @@ impl Hub {
     }
 
     pub(crate) fn demand(&self, id: SlotId) -> Demand {
-        let urgency = self.sessions.urgency_of(id, |key| self.clients.is_attended(key));
-        Demand { urgency, ending: self.shutdown.is_begun() }
+        demands(&self.sessions, &self.clients, &self.shutdown)(id)
     }
 
     /// The slot of a session that is to be made or taken over, for a client with this offer.
@@ -39,9 +59,7 @@ impl Hub {
         offer: Option<&str>,
         out: &mut Batch,
     ) -> SlotId {
-        let (sessions, requests) = (&self.sessions, &self.requests);
-        let is_free =
-            |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host);
+        let is_free = free(&self.sessions, &self.requests);
         self.processes.slot_for_new(&mut cx!(self, out), profile, offer, is_free)
     }
 
@@ -70,10 +88,7 @@ impl Hub {
     /// Gives out the places that have become free.
     pub(crate) fn start_queued(&mut self, out: &mut Batch) {
         loop {
-            let (sessions, clients) = (&self.sessions, &self.clients);
-            let ending = self.shutdown.is_begun();
-            let is_attended = |key| clients.is_attended(key);
-            let demand = |id| Demand { urgency: sessions.urgency_of(id, is_attended), ending };
+            let demand = demands(&self.sessions, &self.clients, &self.shutdown);
             let started = step!(self.processes.start_queued(demand), out);
             let Some(id) = started else { return };
             self.remove_unused_slot(id);
@@ -93,9 +108,7 @@ impl Hub {
         offer: Option<&str>,
         out: &mut Batch,
     ) -> SlotId {
-        let (sessions, requests) = (&self.sessions, &self.requests);
-        let is_free =
-            |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host);
+        let is_free = free(&self.sessions, &self.requests);
         self.processes.slot_for_offer(&mut cx!(self, out), profile, offer, is_free)
     }
 
