@@ -78,7 +78,7 @@ impl Budget {
     /// Returns how it stands with the budget if a person must allow the next turn.
     pub(crate) fn hold(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
         let limit = config.budget.as_ref().filter(|limit| limit.when_over == WhenOver::Ask)?;
-        // Where days begin is read only if it matters.
+        // The beginning of days is read only if it matters.
         let may_hold = self.spent >= limit.per_day.amount && self.spent >= self.allowed;
         let info = may_hold.then(|| self.info(config, now))??;
         (info.is_over && info.spent >= self.allowed).then_some(info)

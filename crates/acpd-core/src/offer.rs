@@ -11,7 +11,7 @@
 //!   waits for it, else the maker of the session that is most urgent. If that cannot be told, it hears
 //!   what the last one did.
 //!
-//! What a process answers to `initialize` depends on the offer, so it is remembered with it.
+//! The answer of a process to `initialize` depends on the offer, so both are remembered together.
 
 use acp_wire::{locate, set_member};
 use bytes::Bytes;

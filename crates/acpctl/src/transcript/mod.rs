@@ -17,7 +17,7 @@ use markdown::{Markdown, Part};
 #[derive(Debug)]
 pub(crate) struct Transcript {
     head: String,
-    /// Its turns, the last ones that fit.
+    /// The last turns of the session that fit.
     turns: VecDeque<String>,
     size: usize,
     /// The last plan.

@@ -29,7 +29,7 @@ use crate::fault::Fault;
 use crate::ids::ClientId;
 use crate::input::{Effect, ToClient};
 
-/// Connections that may be there beside `max_clients`, none of which has said `initialize`.
+/// Connections over `max_clients` that are allowed, none of which has said `initialize`.
 const MANAGERS: usize = 16;
 
 /// The kind of a connection's line, for its place.

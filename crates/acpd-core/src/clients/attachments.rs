@@ -371,7 +371,7 @@ impl Clients {
         self.read(cx, client, journal, (after, upto), (style, view));
     }
 
-    /// A client has everything up to the head, and is told so.
+    /// A client has everything up to the head, and learns that.
     fn catch_up(&mut self, cx: &mut Cx<'_>, client: ClientId, journal: JournalHead<'_>) {
         if let Some(attachment) = self.attachment_mut(client, journal.session) {
             attachment.told = true;

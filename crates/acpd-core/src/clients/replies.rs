@@ -17,7 +17,7 @@ use crate::input::{Effect, LogPage, SessionValues, ToClient};
 /// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
 
-/// Where the answer to a request is.
+/// The place of the answer to a request.
 pub(crate) enum UnwrittenAnswer {
     Given,
     /// The request was waiting, and was removed from the queue.

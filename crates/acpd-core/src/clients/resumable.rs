@@ -32,7 +32,7 @@ use crate::record::{Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
 
-/// How long a client is waited for that has lost its connection (ms).
+/// Time for a client that has lost its connection to come back (ms).
 const AWAY: u64 = 60 * 60_000;
 
 /// Number of clients with a token from which each new one displaces one that is away: first one
@@ -42,7 +42,7 @@ const KNOWN: usize = 1_024;
 /// Answers that one client may leave unconfirmed before it is refused more requests.
 const REPLIES: usize = 256;
 
-/// Bytes of answers that one client may leave unconfirmed, beside one answer of any length.
+/// Bytes of answers that one client may leave unconfirmed, besides one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Clients {
         }
     }
 
-    /// How the disk names who gets an answer; `None` for a client that does not come back.
+    /// The receiver of an answer as the disk names it; `None` for a client that does not come back.
     pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {
         let token = self.token_of(to.client)?;
         Some(Sender { token: token.to_owned(), id: to.id.clone() })

@@ -1,4 +1,4 @@
-//! What users see of the daemon as a whole: agents, the status, metrics. The relay and the connection that answers
+//! The daemon as a whole for users: agents, the status, metrics. The relay and the connection that answers
 //! add the rest.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -112,7 +112,7 @@ pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) 
     }
     let start = |item: &Bytes| item.as_ptr() as usize - list.as_ptr() as usize;
     let mut out = list[..start(&items[0])].to_vec();
-    // Where the item before ends, if there is one that stays: what is between two stays as well.
+    // The end of the item before, if one stays: the text between two items stays as well.
     let (mut before, mut stays) = (start(&items[0]), false);
     for item in &items {
         let new = if is_in_client(item) { with(item) } else { Some(item.clone()) };

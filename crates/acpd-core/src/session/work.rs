@@ -64,7 +64,7 @@ pub(crate) enum WorkEffect {
     End(TurnEnd),
 }
 
-/// What decides how a turn has ended.
+/// The reason for which a turn has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnEnd {
     /// The answer of the agent.

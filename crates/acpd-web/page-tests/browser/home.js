@@ -149,7 +149,7 @@ command = ${JSON.stringify([process.execPath, fileURLToPath(new URL('story.js', 
   }
 }
 
-/** Debian's Chromium, talking to nobody else. A key that comes while it scrolls smoothly would begin that again. */
+/** Debian's Chromium, without connections of its own. It scrolls at once: a key within a smooth scroll begins it again. */
 export const launch = () => chromium.launch({
   executablePath: process.env.ACPD_CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',

@@ -53,7 +53,7 @@ fn a_client_that_does_not_read_harms_nobody_and_misses_nothing() {
         chunks += usize::from(is_chunk(&line));
     }
     assert!(chunks >= CHUNKS, "{chunks}");
-    // It has caught up, and gets lines as they come again.
+    // The client has caught up, and gets lines as they come again.
     fast.say(&session, "say #live").unwrap();
     slow.hear("tags=live");
     let most = peak_rss(daemon);

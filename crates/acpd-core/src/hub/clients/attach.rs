@@ -77,7 +77,7 @@ impl Hub {
             self.attach(to.client, key, Role::Controller, Some(after), style, out);
             self.send_values(to, key, extra, out);
         } else {
-            // Where it begins to follow is known to a client that comes back before it has the answer.
+            // A client that comes back knows its place in the journal before it has the answer.
             self.clients.tell_cursor(&mut cx!(self, out), to.client, self.sessions[&key].journal());
             self.send_values(to, key, extra, out);
             self.attach(to.client, key, Role::Controller, None, style, out);

@@ -77,7 +77,7 @@ impl Hub {
     }
 
     /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
-    /// another one is better than no connection. Whether it is told that.
+    /// another one is better than no connection. Returns whether the client is answered with that.
     pub(crate) fn initialize_from_memory(
         &mut self,
         to: &Requester,

@@ -1,4 +1,4 @@
-//! What is written into the journal of a session and shown at once: lines of the agent, and what acpd itself says.
+//! Lines for the journal of a session that are shown at once: those of the agent, and acpd's own.
 
 use std::borrow::Cow;
 

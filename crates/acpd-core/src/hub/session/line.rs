@@ -97,7 +97,7 @@ impl Hub {
         self.refuse_relayed(key, fault, out);
     }
 
-    /// Answers what waits in a session beside its prompts with an error.
+    /// Answers the requests that wait in a session, other than prompts, with an error.
     pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
             self.refuse(&relayed.to, fault, out);
@@ -212,7 +212,7 @@ impl Hub {
 /// Prompts that may wait in one session.
 const QUEUE_LIMIT: usize = 32;
 
-/// Bytes of prompts that may wait in one session, beside one line of any length.
+/// Bytes of prompts that may wait in one session, besides one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
 
 /// The end of a sentence that tells how a prompt begins; nothing if it has no words.
@@ -228,7 +228,7 @@ pub(crate) fn by_whom(by: Option<&str>) -> String {
     by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
 }
 
-/// Characters of a prompt, and of who takes it back, that are told.
+/// Characters of a prompt, and of the name of the client that takes it back, that are shown.
 pub(crate) const SHOWN: usize = 60;
 
 /// Characters of a prompt that was taken back or not sent. Nothing else keeps it, and a notice is shown in one piece.

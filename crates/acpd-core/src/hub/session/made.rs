@@ -97,7 +97,7 @@ impl Hub {
         }
         let to = new.to;
         if new.fork.is_some() {
-            // Where it begins to follow, for a client that comes back before it has the answer.
+            // A client that comes back knows its place in the journal before it has the answer.
             let journal = self.sessions[&key].journal();
             self.clients.tell_cursor(&mut cx!(self, out), to.client, journal);
         }
