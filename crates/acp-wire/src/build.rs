@@ -30,6 +30,11 @@ pub mod code {
     pub const CANCELLED: i64 = -32800;
 }
 
+/// Returns the notification that the answer to this request is no longer needed.
+pub fn cancel_request(id: &Id) -> Bytes {
+    notification("$/cancel_request", &serde_json::json!({ "requestId": id }))
+}
+
 /// The `error` member of a response.
 ///
 /// Reading is lenient and never fails: what is missing or of the wrong type becomes

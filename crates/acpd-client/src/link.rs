@@ -14,7 +14,6 @@ use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
 use acpd_sys::socket::{Stream, hang_up, is_left};
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::connect::{Options, PATIENCE as WRITE_PATIENCE, open_or_start};
 use crate::error::{ConnectError, LinkError, NotAnswering};
@@ -267,7 +266,7 @@ impl LinkWriter {
     /// Cancels a request of this connection and no other: the turn of a prompt ends, or the prompt is taken back
     /// if it still waits.
     pub fn cancel(&self, request: &Id) -> Result<(), LinkError> {
-        self.notify("$/cancel_request", &json!({ "requestId": request }))
+        self.send(build::cancel_request(request))
     }
 
     /// Answers a request of the daemon.

@@ -417,8 +417,7 @@ impl ClientServers {
         for id in meant {
             let Some(call) = self.end(cx, id) else { continue };
             // A client that is away learns of it when it comes back with the call.
-            let asked = json!({ "requestId": Id::issued(id.0) });
-            let line = build::notification("$/cancel_request", &asked);
+            let line = build::cancel_request(&Id::issued(id.0));
             cx.report(EngineEvent::LenderAsked { client: call.server.client, line });
             let error = why.error(&call.server.label);
             let line = error.map(|error| build::error(&Id::null(), &error));

@@ -111,8 +111,7 @@ pub(super) struct Offer {
 impl Offer {
     /// Returns the line that takes back the request.
     pub(super) fn withdrawal(&self) -> Option<Bytes> {
-        let params = json!({ "requestId": Id::issued(self.number?) });
-        Some(build::notification("$/cancel_request", &params))
+        Some(build::cancel_request(&Id::issued(self.number?)))
     }
 }
 

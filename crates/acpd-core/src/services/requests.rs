@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use acp_wire::{ErrorObject, Id, build, code, locate, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::event::Answer;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
@@ -83,10 +82,7 @@ impl AgentRequest {
     fn stop(&self, id: InteractionId, out: &mut Batch) {
         match self.by {
             Executor::Client(client) => {
-                let line = build::notification(
-                    "$/cancel_request",
-                    &json!({ "requestId": Id::issued(id.0) }),
-                );
+                let line = build::cancel_request(&Id::issued(id.0));
                 out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             Executor::Acpd if self.kind() == Some(RequestKind::Terminal) => {

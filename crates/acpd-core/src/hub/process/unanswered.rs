@@ -10,7 +10,6 @@
 
 use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
-use serde_json::json;
 
 use crate::clients::Naming;
 use crate::cx::Cx;
@@ -52,8 +51,7 @@ impl Hub {
     pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
         let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
-        let line = build::notification("$/cancel_request", &json!({ "requestId": Id::issued(id) }));
-        self.processes.write(slot, line, out);
+        self.processes.write(slot, build::cancel_request(&Id::issued(id)), out);
         if self.requests.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
             self.timers.set(Timer::Asked(id), self.now.after(timeout));
