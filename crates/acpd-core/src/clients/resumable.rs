@@ -111,6 +111,11 @@ impl Clients {
         away.map(|(token, _)| token.as_str())
     }
 
+    /// Returns whether a client is connected, or may come back.
+    pub(crate) fn may_get_answers(&self, client: ClientId) -> bool {
+        self.connected.contains_key(&client) || self.token_of(client).is_some()
+    }
+
     pub(crate) fn by_token(&self, token: &str) -> Option<ClientId> {
         self.resumable.get(token).map(|known| known.client)
     }

@@ -109,8 +109,7 @@ impl Hub {
         };
         let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
         let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
-        // Where acpd has numbered an id, what comes before the number is the id of another session,
-        // also when that is gone.
+        // An id that acpd has numbered begins with the id of another session, which may be gone.
         let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
         let mut rounds = vec![find(&|row| named(row) && here(row))];
         if !wanted.exact_name {
@@ -136,10 +135,13 @@ impl Hub {
 
     pub(crate) fn agent_ref(&self, params: Option<&RawValue>) -> Result<String, Fault> {
         let AgentRef { agent } = read(params)?;
-        if self.config.agents.contains_key(&agent) {
-            return Ok(agent);
-        }
-        Err(self.unknown_agent(&agent))
+        self.is_configured(&agent)?;
+        Ok(agent)
+    }
+
+    /// Refuses an agent that is not configured.
+    pub(crate) fn is_configured(&self, agent: &str) -> Result<(), Fault> {
+        if self.config.agents.contains_key(agent) { Ok(()) } else { Err(self.unknown_agent(agent)) }
     }
 
     /// The error for an agent that is not configured, with the nearest name.

@@ -40,10 +40,7 @@ fn place<'h>(
         }
         QuestionSubject::Request(ask) => {
             let requester = requests.get(ask).and_then(|asked| asked.purpose.requester());
-            let comes_back = |to: &&Requester| {
-                clients.contains_key(&to.client) || clients.token_of(to.client).is_some()
-            };
-            let requester = requester.filter(comes_back);
+            let requester = requester.filter(|to| clients.may_get_answers(to.client));
             let sender = requester.and_then(|to| clients.responder(to.client));
             let responders = sender.into_iter().collect();
             QuestionPlace { requester, responders, ..QuestionPlace::default() }
@@ -279,9 +276,7 @@ impl Hub {
         let PolicyTestParams { agent, cwd, tool_call } = read(asked.params)?;
         path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.config.agent_for(Some(&cwd)).to_owned());
-        if !self.config.agents.contains_key(&agent) {
-            return Err(self.unknown_agent(&agent));
-        }
+        self.is_configured(&agent)?;
         let decisions = self.questions.decisions();
         let explained = decisions.explain(&self.config.policy, &agent, &cwd, &tool_call)?;
         self.answer(asked.to, &explained, out);

@@ -7,7 +7,6 @@ use acp_wire::acp::ClientInitialize;
 use acp_wire::{Id, build, code, remove_member, set_member};
 use acpd_api::{ClientMeta, ClientToken, NAMESPACE, Resume, SessionGone, method};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::clients::resumable::{Reply, ids};
 use crate::clients::{Asked, Served};
@@ -45,9 +44,7 @@ impl Hub {
             .agent
             .take()
             .unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
-        if !self.config.agents.contains_key(&profile) {
-            return Err(self.unknown_agent(&profile));
-        }
+        self.is_configured(&profile)?;
         let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
         let (fingerprint, offer) =
             (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
@@ -241,10 +238,8 @@ impl Hub {
         if number.is_some_and(&mut stands) {
             return;
         }
-        if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-            out.effects.push(Effect::Client(client, ToClient::Line(line)));
-        }
+        let line = build::cancel_request(id);
+        out.effects.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Moves the waits of a client's old connection to its new one. Returns the ids of the

@@ -2,16 +2,15 @@
 //! login is missing or works.
 
 use acp_wire::{ErrorObject, Id, build};
-use acpd_api::{AgentRef, AuthSource, AuthState};
+use acpd_api::{AuthSource, AuthState};
 use serde_json::json;
 
 use crate::auth::{Refusal, changes_login};
 use crate::clients::{Asked, Served};
 use crate::cx::Cx;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
-use crate::params::read;
 use crate::process::logins::Activity;
 use crate::process::slot::{Asker, StopWhy};
 use crate::record::Dormant;
@@ -101,10 +100,7 @@ impl Hub {
 
     pub(crate) fn auth_done(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let AgentRef { agent } = read(params)?;
-        if !self.config.agents.contains_key(&agent) {
-            return Err(self.unknown_agent(&agent));
-        }
+        let agent = self.agent_ref(params)?;
         self.login_found(&agent, AuthSource::Login, out);
         let slot = self.processes.shared(&agent, self.now);
         let there = &self.processes[&slot];
@@ -246,12 +242,11 @@ impl Hub {
     /// Returns whether a login or logout of a connected client is under way in this process. One of
     /// a gone client may never end, and blocks no other.
     pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
-        let is_there = |to: &Requester| {
-            self.clients.contains_key(&to.client) || self.clients.token_of(to.client).is_some()
-        };
         let Some(host) = self.processes[&slot].usable_host() else { return false };
         self.requests.of_host(host).any(|why| match why {
-            Purpose::Relay { to, method, .. } => changes_login(method) && is_there(to),
+            Purpose::Relay { to, method, .. } => {
+                changes_login(method) && self.clients.may_get_answers(to.client)
+            }
             _ => false,
         })
     }

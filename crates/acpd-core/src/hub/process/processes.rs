@@ -74,10 +74,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         self.check_stays()?;
-        let profile = self.processes[&id].profile();
-        if !self.config.agents.contains_key(profile) {
-            return Err(self.unknown_agent(profile));
-        }
+        self.is_configured(self.processes[&id].profile())?;
         step!(self.processes.need(id, asker), out)
     }
 

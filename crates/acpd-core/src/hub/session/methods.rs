@@ -63,9 +63,7 @@ impl Hub {
             .map(|(key, _)| (*key, self.session_info(*key)))
             .collect();
         // Nothing in the sessions of an agent that does not exist is a mistake.
-        if let Some(agent) = agent.filter(|agent| !self.config.agents.contains_key(agent))
-            && !self.sessions.values().any(|session| session.row.agent == agent)
-        {
+        if let Some(agent) = agent.filter(|agent| !self.is_agent(agent)) {
             return Err(self.unknown_agent(&agent));
         }
         let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
