@@ -32,13 +32,13 @@ impl Budget {
     /// Books usage of a session, in this turn or between turns.
     pub(crate) fn on_used(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         (row, turn): (&SessionRow, Option<u64>),
         TurnUsage { tokens, cost }: TurnUsage,
     ) {
         let used = UsageRow {
             at: cx.now,
-            day: day(cx.config, cx.now),
+            day: day(&cx.config, cx.now),
             agent: row.agent.clone(),
             session: row.public_id.clone(),
             cwd: row.cwd.clone(),
@@ -48,7 +48,7 @@ impl Budget {
         };
         self.book(&used, cx.config.budget.as_ref());
         cx.out.records.push(Record::Usage(used));
-        let Some(info) = self.info(cx.config, cx.now).filter(|info| info.is_over) else { return };
+        let Some(info) = self.info(&cx.config, cx.now).filter(|info| info.is_over) else { return };
         if !std::mem::replace(&mut self.told, true) {
             let text = format!("the budget is used up: {}", sentence(&info));
             let (session, severity) = (row.key, "warning");

@@ -1,7 +1,6 @@
-//! Surroundings of a machine while it handles an input.
+//! Surroundings of the machines.
 
 use std::mem::take;
-use std::thread::panicking;
 
 use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Time};
@@ -11,31 +10,45 @@ use crate::timers::Timers;
 
 /// The clock, the configuration, and what a step adds to.
 #[derive(Debug)]
-pub(crate) struct Cx<'a> {
+pub(crate) struct Cx {
     pub(crate) now: Time,
-    pub(crate) config: &'a Config,
-    pub(crate) ids: &'a mut IdSource,
-    pub(crate) timers: &'a mut Timers,
-    pub(crate) out: &'a mut Batch,
+    pub(crate) config: Config,
+    pub(crate) ids: IdSource,
+    pub(crate) timers: Timers,
+    /// Records and effects of the inputs so far.
+    pub(crate) out: Batch,
     /// Reports to others, in order.
-    pub(crate) events: Vec<EngineEvent>,
+    events: Vec<EngineEvent>,
 }
 
-/// An event without a reaction would be lost: only a method that reports none is called without `step!`.
-impl Drop for Cx<'_> {
-    fn drop(&mut self) {
-        debug_assert!(self.events.is_empty() || panicking(), "not routed: {:?}", self.events);
+impl Cx {
+    pub(crate) fn new(now: Time, config: Config, boot: u64) -> Cx {
+        Cx {
+            now,
+            config,
+            ids: IdSource::new(boot),
+            timers: Timers::default(),
+            out: Batch::default(),
+            events: Vec::new(),
+        }
     }
-}
 
-impl Cx<'_> {
     pub(crate) fn report(&mut self, event: EngineEvent) {
         self.events.push(event);
+    }
+
+    pub(crate) fn report_all(&mut self, events: impl IntoIterator<Item = EngineEvent>) {
+        self.events.extend(events);
     }
 
     /// Takes the reports so far, for their reactions.
     pub(crate) fn take_events(&mut self) -> Vec<EngineEvent> {
         take(&mut self.events)
+    }
+
+    /// Returns whether each report has had its reactions.
+    pub(crate) fn is_routed(&self) -> bool {
+        self.events.is_empty()
     }
 
     /// Adds an effect, after the reactions to all events so far.

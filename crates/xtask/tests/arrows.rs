@@ -123,7 +123,7 @@ const CORE: [(&str, &[&str]); 32] = [
     ("timing", &[]),
     ("tally", &["timing"]),
     ("mcp", &["cx", "event", "fault", "ids", "own", "params", "profile", "record", "timers"]),
-    ("auth", &["ids", "input", "record"]),
+    ("auth", &["cx", "ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),
     ("requests", &["ids", "input", "prompt", "record"]),
@@ -158,6 +158,7 @@ const CORE: [(&str, &[&str]); 32] = [
         "session",
         &[
             "auth",
+            "cx",
             "fault",
             "gist",
             "hash",

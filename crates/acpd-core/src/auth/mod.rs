@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use acpd_api::{AuthSource, AuthState};
 
+use crate::cx::Cx;
 use crate::ids::Time;
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::record::{AuthRow, Record};
 
 const PROMPT: &str = "session/prompt";
@@ -36,11 +37,11 @@ impl Logins {
     /// Returns whether that is news.
     pub(crate) fn set(
         &mut self,
+        cx: &mut Cx,
         profile: &str,
         state: AuthState,
         source: AuthSource,
         now: Time,
-        out: &mut Batch,
     ) -> bool {
         let old = self.get(profile);
         if old.is_some_and(|row| row.state == state && row.source == source) {
@@ -50,17 +51,17 @@ impl Logins {
         let method = old.and_then(|row| row.method.clone());
         let row = AuthRow { agent: profile.to_owned(), state, since, source, method };
         self.by_profile.insert(profile.to_owned(), row.clone());
-        out.records.push(Record::Auth(row));
+        cx.out.records.push(Record::Auth(row));
         true
     }
 
     /// Remembers the method of the last login, or that there is none to repeat.
-    pub(crate) fn set_method(&mut self, profile: &str, method: Option<String>, out: &mut Batch) {
+    pub(crate) fn set_method(&mut self, cx: &mut Cx, profile: &str, method: Option<String>) {
         if let Some(row) = self.by_profile.get_mut(profile)
             && row.method != method
         {
             row.method = method;
-            out.records.push(Record::Auth(row.clone()));
+            cx.out.records.push(Record::Auth(row.clone()));
         }
     }
 
@@ -114,6 +115,6 @@ pub(crate) fn changes_login(method: &str) -> bool {
 }
 
 /// The next process of an agent gets no value of a credential that was looked up for another login.
-pub(crate) fn forget_credentials(profile: &str, out: &mut Batch) {
-    out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
+pub(crate) fn forget_credentials(cx: &mut Cx, profile: &str) {
+    cx.out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
 }

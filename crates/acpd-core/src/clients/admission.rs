@@ -75,7 +75,7 @@ impl Clients {
     /// told why.
     pub(crate) fn admit(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         message: Option<&Message<'_>>,
         facts: &PlaceFacts<'_>,
@@ -112,7 +112,7 @@ impl Clients {
     /// When there is none that it may have.
     fn place_client(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         newcomer: ClientId,
         facts: &PlaceFacts<'_>,
     ) -> Result<(), Fault> {
@@ -156,7 +156,7 @@ impl Clients {
     }
 
     /// Lets go of the manager that is missed least, so that another connection has its place.
-    fn make_place(&mut self, cx: &mut Cx<'_>, newcomer: ClientId, facts: &PlaceFacts<'_>) {
+    fn make_place(&mut self, cx: &mut Cx, newcomer: ClientId, facts: &PlaceFacts<'_>) {
         let is_other = |id, here: &Client| id != newcomer && here.is_manager();
         let Some(least) = self.least_missed(facts, is_other) else { return };
         let text = "the connection was closed to make room for another one";
@@ -168,7 +168,7 @@ impl Clients {
     /// Tells a connection why it is closed, under the id of its request if it is about one.
     pub(super) fn let_go(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         id: &Id,
         fault: &Fault,
@@ -177,8 +177,7 @@ impl Clients {
         let line = build::error(id, &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
         // While the journal cannot be written nothing else would get through.
-        let out = &mut *cx.out;
-        let effects = if is_store_failing { &mut out.urgent } else { &mut out.effects };
+        let effects = if is_store_failing { &mut cx.out.urgent } else { &mut cx.out.effects };
         effects.extend(last);
         self.on_closed(cx, client);
     }

@@ -165,7 +165,7 @@ impl Clients {
     /// Shows the last line of a journal to everyone attached but its origin.
     pub(crate) fn show(
         &self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         journal: JournalHead<'_>,
         (kind, line): (EventKind, &Bytes),
         origin: Option<ClientId>,
@@ -191,7 +191,7 @@ impl Clients {
     }
 
     /// Shows a live-only notice to everyone attached who wants notices.
-    pub(crate) fn tell_attached(&self, cx: &mut Cx<'_>, key: SessionKey, line: &Bytes) {
+    pub(crate) fn tell_attached(&self, cx: &mut Cx, key: SessionKey, line: &Bytes) {
         for (client, attachment) in self.attachments(key) {
             let lagged = self.connected.get(&client).is_some_and(|client| client.lagged);
             if attachment.view.notices && !lagged {
@@ -203,7 +203,7 @@ impl Clients {
     /// Sends something that must not overtake the lines of a session up to a position.
     pub(crate) fn send_behind(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         behind: Option<(SessionKey, Seq)>,
         effect: Effect,
@@ -237,7 +237,7 @@ impl Clients {
     /// again starts over, because the old place says nothing about the new view. Returns whether it is connected.
     pub(crate) fn attach(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
         (role, after, style): (Role, Option<Seq>, ReadStyle),
@@ -272,7 +272,7 @@ impl Clients {
     }
 
     /// Ends an attachment. Answers that waited for its lines wait no longer. Returns whether there was one.
-    pub(crate) fn detach(&mut self, cx: &mut Cx<'_>, client: ClientId, key: SessionKey) -> bool {
+    pub(crate) fn detach(&mut self, cx: &mut Cx, client: ClientId, key: SessionKey) -> bool {
         let Some(gone) = self.take_attachment(client, key) else { return false };
         cx.out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
         true
@@ -282,7 +282,7 @@ impl Clients {
     /// them once. The line has no number, because it is no step forward.
     pub(crate) fn remind_of_commands(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
     ) {
@@ -293,7 +293,7 @@ impl Clients {
     }
 
     /// The name of a client in the journal: its token, else one that no other connection ever had.
-    pub(crate) fn origin_of(&self, cx: &Cx<'_>, client: ClientId) -> String {
+    pub(crate) fn origin_of(&self, cx: &Cx, client: ClientId) -> String {
         match self.token_of(client) {
             Some(token) => token.to_owned(),
             None => format!("{}.{}", cx.ids.boot(), client.0),
@@ -302,7 +302,7 @@ impl Clients {
 
     fn read(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
         (after, upto): (Seq, Seq),
@@ -321,7 +321,7 @@ impl Clients {
     /// A piece of journal was sent: more of it, or live from here on. There is no journal if the session is gone.
     pub(crate) fn on_read_done(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         (key, journal): (SessionKey, Option<JournalHead<'_>>),
         upto: Seq,
@@ -357,7 +357,7 @@ impl Clients {
 
     fn read_on(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
         after: Seq,
@@ -372,7 +372,7 @@ impl Clients {
     }
 
     /// A client has everything up to the head, and learns that.
-    fn catch_up(&mut self, cx: &mut Cx<'_>, client: ClientId, journal: JournalHead<'_>) {
+    fn catch_up(&mut self, cx: &mut Cx, client: ClientId, journal: JournalHead<'_>) {
         if let Some(attachment) = self.attachment_mut(client, journal.session) {
             attachment.told = true;
         }
@@ -386,7 +386,7 @@ impl Clients {
     /// is one.
     pub(crate) fn tell_cursor(
         &self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
     ) -> bool {
@@ -422,7 +422,7 @@ impl Clients {
     /// Continues with a session after a pause.
     pub(crate) fn continue_after_pause(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         journal: JournalHead<'_>,
     ) {

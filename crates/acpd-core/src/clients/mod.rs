@@ -78,7 +78,7 @@ impl Clients {
     }
 
     /// A connection has ended. A client with a token is waited for.
-    pub(crate) fn on_closed(&mut self, cx: &mut Cx<'_>, client: ClientId) {
+    pub(crate) fn on_closed(&mut self, cx: &mut Cx, client: ClientId) {
         let Some(gone) = self.connected.remove(&client) else { return };
         self.naming.retain(|wait| wait.to.client != client);
         let sessions: Vec<SessionKey> = self.sessions_of(client).collect();
@@ -125,7 +125,7 @@ impl Clients {
 
     /// Numbers a client, so that its terminals and servers are told from others'. One that comes back
     /// keeps its number.
-    pub(crate) fn number(&mut self, cx: &mut Cx<'_>, client: ClientId) {
+    pub(crate) fn number(&mut self, cx: &mut Cx, client: ClientId) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.number = match &here.token {
             Some(token) => number_of(token),

@@ -39,7 +39,7 @@ impl Clients {
     /// When it is open already, or too many are.
     pub(crate) fn accept(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         to: &Requester,
         method: &str,
     ) -> Result<(), Fault> {
@@ -93,7 +93,7 @@ impl Clients {
     /// Answers a request, behind the lines of a session up to a position.
     pub(crate) fn respond(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         to: &Requester,
         behind: Option<(SessionKey, Seq)>,
         line: Bytes,
@@ -105,7 +105,7 @@ impl Clients {
     /// Answers a request, as above, with what the relay completes.
     pub(crate) fn respond_with(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         to: &Requester,
         behind: Option<(SessionKey, Seq)>,
         answer: ToClient,
@@ -116,7 +116,7 @@ impl Clients {
     }
 
     /// Refuses what is no request that could be open.
-    pub(crate) fn send_error(&self, cx: &mut Cx<'_>, to: &Requester, fault: &Fault) {
+    pub(crate) fn send_error(&self, cx: &mut Cx, to: &Requester, fault: &Fault) {
         if self.connected.contains_key(&to.client) {
             let line = build::error(&to.id, &fault.object());
             cx.out.effects.push(Effect::Client(to.client, ToClient::Line(line)));
@@ -124,33 +124,28 @@ impl Clients {
     }
 
     /// Sends a live-only notice to one client.
-    pub(crate) fn tell(&self, cx: &mut Cx<'_>, client: ClientId, line: &Bytes) {
+    pub(crate) fn tell(&self, cx: &mut Cx, client: ClientId, line: &Bytes) {
         self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
     }
 
     /// Sends a live-only notice to every client of a profile.
-    pub(crate) fn tell_profile(&self, cx: &mut Cx<'_>, profile: &str, line: &Bytes) {
+    pub(crate) fn tell_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
         let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
         self.tell_those(cx, line, |_, here| here.takes_notices() && is_meant(here));
     }
 
     /// Sends a live-only notice to every client, but for those that run under an agent.
-    pub(crate) fn tell_all(&self, cx: &mut Cx<'_>, line: &Bytes) {
+    pub(crate) fn tell_all(&self, cx: &mut Cx, line: &Bytes) {
         self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
     }
 
     /// Forwards a notification of an agent that is about no session.
-    pub(crate) fn forward_to_profile(&self, cx: &mut Cx<'_>, profile: &str, line: &Bytes) {
+    pub(crate) fn forward_to_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
         let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
         self.tell_those(cx, line, |_, here| !here.lagged && is_meant(here));
     }
 
-    fn tell_those(
-        &self,
-        cx: &mut Cx<'_>,
-        line: &Bytes,
-        is_meant: impl Fn(ClientId, &Client) -> bool,
-    ) {
+    fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
         for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
             cx.out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
         }

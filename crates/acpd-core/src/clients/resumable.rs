@@ -26,7 +26,7 @@ use crate::clients::{Client, Clients, Open};
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
-use crate::input::{Batch, Effect, ToClient};
+use crate::input::{Effect, ToClient};
 use crate::record::snapshot::ClientState;
 use crate::record::{Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
@@ -142,7 +142,7 @@ impl Clients {
     /// connection: it is not if it tries again because the agent did not start.
     pub(crate) fn claim_token(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         token: &str,
         is_store_failing: bool,
@@ -177,17 +177,12 @@ impl Clients {
     }
 
     /// A connection of a client with a token has ended, which was at these sessions: it is waited for.
-    pub(super) fn on_away(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: &str,
-        was_at: BTreeMap<SessionKey, u64>,
-    ) {
+    pub(super) fn on_away(&mut self, cx: &mut Cx, token: &str, was_at: BTreeMap<SessionKey, u64>) {
         if let Some(known) = self.resumable.get_mut(token) {
             (known.away, known.was_at) = (Some(cx.now), was_at);
         }
         if !cx.timers.is_set(Timer::Resumable) {
-            self.wait_for_late(cx.timers);
+            self.wait_for_late(&mut cx.timers);
         }
     }
 
@@ -298,12 +293,12 @@ impl Clients {
     /// has received that answer: it is dropped.
     pub(super) fn room_for_reply(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         to: &Requester,
         method: &str,
     ) -> Result<(), Fault> {
         let Some((token, known)) = self.known_mut(to.client) else { return Ok(()) };
-        known.confirm(&token, &to.id, cx.out);
+        known.confirm(cx, &token, &to.id);
         let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
         let count = known.replies.len();
         if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
@@ -317,7 +312,7 @@ impl Clients {
     /// Keeps the answer to a request until the client has it, if it can come back for it.
     pub(super) fn keep_reply(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         to: &Requester,
         session: Option<SessionKey>,
         line: &Bytes,
@@ -338,7 +333,7 @@ impl Clients {
     /// A client says which answers it has.
     pub(crate) fn on_replies_taken(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         params: Option<&RawValue>,
     ) {
@@ -346,7 +341,7 @@ impl Clients {
         let Answered { ids: taken } = answered.unwrap_or_default();
         let Some((token, known)) = self.known_mut(client) else { return };
         for id in ids(&taken) {
-            known.confirm(&token, &id, cx.out);
+            known.confirm(cx, &token, &id);
         }
     }
 
@@ -363,7 +358,7 @@ impl Clients {
     /// others.
     pub(crate) fn replies_after_return(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         open: &[RawId],
     ) -> Vec<Reply> {
@@ -371,7 +366,7 @@ impl Clients {
         let open: BTreeSet<Id> = ids(open).into_iter().collect();
         let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
         for id in had.collect::<Vec<_>>() {
-            known.confirm(&token, &id, cx.out);
+            known.confirm(cx, &token, &id);
         }
         let mut replies: Vec<Reply> = known.replies.values().cloned().collect();
         if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
@@ -393,16 +388,16 @@ impl Clients {
     }
 
     /// Completes a batch: how many lines of each client it deals with.
-    pub(crate) fn commit_received(&mut self, out: &mut Batch) {
+    pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
         for token in std::mem::take(&mut self.counted) {
             let Some(known) = self.resumable.get(&token) else { continue };
             let received = known.received;
             if known.away.is_none() {
                 let lines = Received { lines: received };
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
-                out.effects.push(Effect::Client(known.client, ToClient::Line(line)));
+                cx.out.effects.push(Effect::Client(known.client, ToClient::Line(line)));
             }
-            out.records.push(Record::Client { token, received });
+            cx.out.records.push(Record::Client { token, received });
         }
     }
 
@@ -419,9 +414,9 @@ impl Resumable {
     }
 
     /// The client has an answer.
-    fn confirm(&mut self, token: &str, id: &Id, out: &mut Batch) {
+    fn confirm(&mut self, cx: &mut Cx, token: &str, id: &Id) {
         if self.replies.remove(id).is_some() {
-            out.records.push(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
+            cx.out.records.push(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
         }
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey, SlotId, duration};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 
 /// A turn that took longer was left alone (ms).
 const LONG_TURN: u64 = 60_000;
@@ -21,12 +21,7 @@ impl Hub {
     ///
     /// A notification says no more than that a person is needed: what is asked may be anything, and others
     /// see the screen.
-    pub(crate) fn hook_question(
-        &self,
-        id: InteractionId,
-        session: Option<SessionKey>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn hook_question(&mut self, id: InteractionId, session: Option<SessionKey>) {
         let Some(info) = self.question_info(id) else { return };
         let what = match &info.question {
             Question::Permission { tool_kind: Some(kind), .. } => {
@@ -37,17 +32,19 @@ impl Hub {
             Question::Url { .. } => "asks you to open a page".to_owned(),
         };
         let agent = info.agent.clone();
-        self.hook(HookEvent::Permission, out, || Some(HookInfo::Permission(info)));
+        self.hook(HookEvent::Permission, |_| Some(HookInfo::Permission(info)));
         // A tool that waits for the turn cannot answer.
         let mut clients = session.into_iter().flat_map(|key| self.clients.at(key));
-        if !clients.any(|client| self.clients.may_decide(client)) {
-            self.notify(session, agent.raw(), &what, out);
+        let has_person = clients.any(|client| self.clients.may_decide(client));
+        drop(clients);
+        if !has_person {
+            self.notify(session, agent.raw(), &what);
         }
     }
 
-    pub(crate) fn hook_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
-        self.hook(HookEvent::TurnEnd, out, || {
-            let row = &self.session(key).row;
+    pub(crate) fn hook_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
+        self.hook(HookEvent::TurnEnd, |hub| {
+            let row = &hub.session(key).row;
             Some(HookInfo::TurnEnd(acpd_api::TurnEndInfo {
                 agent: row.agent.clone().into(),
                 session_id: row.public_id.clone().into(),
@@ -58,11 +55,11 @@ impl Hub {
                 outcome: ended.outcome.clone(),
             }))
         });
-        self.notify_turn_end(key, ended, out);
+        self.notify_turn_end(key, ended);
     }
 
     /// Only for a turn that took long and that no client cancelled.
-    fn notify_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
+    fn notify_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
         let is_followed = self.clients.is_attended(key);
@@ -74,29 +71,27 @@ impl Hub {
             "end_turn" => format!("is done after {time}"),
             other => format!("ended after {time}: {}", clipped(other, NAME).replace('_', " ")),
         };
-        self.notify(Some(key), &self.session(key).row.agent, &what, out);
+        let agent = self.session(key).row.agent.clone();
+        self.notify(Some(key), &agent, &what);
     }
 
-    fn notify(&self, key: Option<SessionKey>, agent: &str, what: &str, out: &mut Batch) {
-        let session = key.map(|key| self.session(key));
-        if !self.config.notify {
+    fn notify(&mut self, key: Option<SessionKey>, agent: &str, what: &str) {
+        if !self.cx.config.notify {
             return;
         }
-        let title = session.map_or("acpd", |session| session.row.handle());
-        out.effects.push(Effect::Notify {
+        let title = key.map_or("acpd", |key| self.sessions[&key].row.handle());
+        self.cx.out.effects.push(Effect::Notify {
             title: escape::one_line(&clipped(title, NAME)).to_string(),
             body: escape::one_line(&format!("{} {what}", clipped(agent, NAME))).to_string(),
         });
     }
 
-    pub(crate) fn hook_crash(&self, id: SlotId, reason: &str, out: &mut Batch) {
-        let about = || Some(HookInfo::Crash(self.trouble(id, reason)));
-        self.hook(HookEvent::Crash, out, about);
+    pub(crate) fn hook_crash(&mut self, id: SlotId, reason: &str) {
+        self.hook(HookEvent::Crash, |hub| Some(HookInfo::Crash(hub.trouble(id, reason))));
     }
 
-    pub(crate) fn hook_login(&self, id: SlotId, reason: &str, out: &mut Batch) {
-        let about = || Some(HookInfo::Login(self.trouble(id, reason)));
-        self.hook(HookEvent::Login, out, about);
+    pub(crate) fn hook_login(&mut self, id: SlotId, reason: &str) {
+        self.hook(HookEvent::Login, |hub| Some(HookInfo::Login(hub.trouble(id, reason))));
     }
 
     fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
@@ -108,19 +103,19 @@ impl Hub {
             session_id: row.map(|row| row.public_id.clone().into()),
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),
-            at: self.now.0,
+            at: self.cx.now.0,
             reason: reason.into(),
         }
     }
 
     /// Tells it, if a command is run for it.
-    fn hook(&self, event: HookEvent, out: &mut Batch, about: impl FnOnce() -> Option<HookInfo>) {
-        if !self.config.hooks.contains(&event) {
+    fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> Option<HookInfo>) {
+        if !self.cx.config.hooks.contains(&event) {
             return;
         }
-        if let Some(info) = about() {
+        if let Some(info) = about(self) {
             let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
-            out.effects.push(Effect::Hook { event: info.event(), about });
+            self.cx.out.effects.push(Effect::Hook { event: info.event(), about });
         }
     }
 }

@@ -141,7 +141,11 @@ impl Hub {
 
     /// Refuses an agent that is not configured.
     pub(crate) fn is_configured(&self, agent: &str) -> Result<(), Fault> {
-        if self.config.agents.contains_key(agent) { Ok(()) } else { Err(self.unknown_agent(agent)) }
+        if self.cx.config.agents.contains_key(agent) {
+            Ok(())
+        } else {
+            Err(self.unknown_agent(agent))
+        }
     }
 
     /// The error for an agent that is not configured, with the nearest name.
@@ -155,7 +159,7 @@ impl Hub {
         let text = format!("no agent `{}`", clipped(name, NAME));
         let fault =
             Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
-        match nearest(name, self.config.agents.keys().map(String::as_str)) {
+        match nearest(name, self.cx.config.agents.keys().map(String::as_str)) {
             Some(near) => fault.hint(format!("did you mean `{near}`?")),
             None => fault.hint("`acpctl agent ls` lists the agents"),
         }
@@ -163,13 +167,13 @@ impl Hub {
 
     /// Returns whether an agent of this name is configured, or has sessions.
     pub(crate) fn is_agent(&self, name: &str) -> bool {
-        self.config.agents.contains_key(name)
+        self.cx.config.agents.contains_key(name)
             || self.sessions.values().any(|session| session.row.agent == name)
     }
 
     /// All configured agents, and those that have sessions.
     pub(crate) fn agent_names(&self) -> BTreeSet<String> {
         let with_sessions = self.sessions.agents();
-        self.config.agents.keys().chain(with_sessions).cloned().collect()
+        self.cx.config.agents.keys().chain(with_sessions).cloned().collect()
     }
 }

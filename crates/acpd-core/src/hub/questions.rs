@@ -8,10 +8,9 @@ use acpd_api::{
 use bytes::Bytes;
 
 use crate::clients::{Asked, Clients, Served};
-use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
-use crate::input::{Batch, ServeError};
+use crate::input::ServeError;
 use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
 use crate::questions::{QuestionPlace, QuestionSubject};
@@ -63,15 +62,14 @@ impl Hub {
         id: &Id,
         line: &Bytes,
         is_intact: bool,
-        out: &mut Batch,
     ) {
         let sessions = &self.sessions;
         let route = |session: &str| sessions.routed(process.slot, session);
-        let mut new = match self.questions.read(self.now, process.host, line, route) {
+        let mut new = match self.questions.read(self.cx.now, process.host, line, route) {
             Ok(new) => new,
             Err(refusal) => {
                 let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
-                self.processes.write(process.slot, build::error(id, &error), out);
+                self.processes.write(&mut self.cx, process.slot, build::error(id, &error));
                 return;
             }
         };
@@ -81,12 +79,12 @@ impl Hub {
             known = sessions.known_call(key, &new.line);
         }
         let place = place!(self, new.subject);
-        step!(self.questions.on_request(&place, new, known, is_intact), out);
+        step!(self.questions.on_request(&place, new, known, is_intact));
     }
 
-    pub(crate) fn ask_own_question(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn ask_own_question(&mut self, key: SessionKey, line: &Bytes) {
         let place = place!(self, QuestionSubject::Session(key));
-        step!(self.questions.ask_own(&place, line), out);
+        step!(self.questions.ask_own(&place, line));
     }
 
     /// The content of a file that a question is about. Returns whether the question waited for it.
@@ -94,15 +92,14 @@ impl Hub {
         &mut self,
         id: InteractionId,
         result: &Result<Bytes, ServeError>,
-        out: &mut Batch,
     ) -> bool {
         let Some(open) = self.questions.get(id) else { return false };
         let place = place!(self, open.subject);
-        step!(self.questions.on_file_seen(&place, id, result), out)
+        step!(self.questions.on_file_seen(&place, id, result))
     }
 
     /// An update of a call, which is in the journal.
-    pub(crate) fn on_call_updated(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn on_call_updated(&mut self, key: SessionKey, line: &Bytes) {
         if !self.questions.are_open(key) {
             return;
         }
@@ -110,11 +107,11 @@ impl Hub {
         let change = |call: &mut Call| {
             call.take(update_in(line));
         };
-        self.change_asked(key, &name, change, out);
+        self.change_asked(key, &name, change);
     }
 
     /// The call was sanitised: never decide it by rule, and ask again if its question is open.
-    pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &Bytes) {
         let session = str_at(line, &["params", "sessionId"]);
         let key = session.and_then(|session| self.sessions.routed(slot, &session));
         let Some(key) = key else { return };
@@ -123,17 +120,11 @@ impl Hub {
         if let Some(call) = self.sessions.call_mut(key, &name) {
             call.doubt();
         }
-        self.change_asked(key, &name, Call::doubt, out);
+        self.change_asked(key, &name, Call::doubt);
     }
 
     /// Changes a call in all open questions about it: they are withdrawn, and asked again.
-    fn change_asked(
-        &mut self,
-        key: SessionKey,
-        name: &str,
-        change: impl Fn(&mut Call),
-        out: &mut Batch,
-    ) {
+    fn change_asked(&mut self, key: SessionKey, name: &str, change: impl Fn(&mut Call)) {
         let sessions = &self.sessions;
         let meant = self.questions.which(|open| {
             open.session() == Some(key)
@@ -141,31 +132,31 @@ impl Hub {
                 && sessions.name_of_asked(key, &open.line).as_deref() == Some(name)
         });
         for id in meant {
-            let changed = step!(self.questions.withdraw_changed(id, &change), out);
+            let changed = step!(self.questions.withdraw_changed(id, &change));
             let Some((question, call)) = changed else { continue };
             let place = place!(self, question.subject);
-            step!(self.questions.ask_changed(&place, question, call), out);
+            step!(self.questions.ask_changed(&place, question, call));
         }
     }
 
-    pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey) {
         let place = place!(self, QuestionSubject::Session(key));
-        step!(self.questions.offer_all(&place, client), out);
+        step!(self.questions.offer_all(&place, client));
     }
 
     /// Offers the questions about requests of clients that came back.
-    pub(crate) fn offer_about_requests(&mut self, out: &mut Batch) {
+    pub(crate) fn offer_about_requests(&mut self) {
         for id in self.questions.which(|open| open.session().is_none()) {
             let Some(open) = self.questions.get(id) else { continue };
             let place = place!(self, open.subject);
             let sender = place.requester.map_or(NOBODY, |to| to.client);
-            step!(self.questions.offer_again(&place, sender, id), out);
+            step!(self.questions.offer_again(&place, sender, id));
         }
     }
 
     /// A client continues without a session, or only watches it.
-    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        step!(self.questions.take_back(client, |of| of == key), out);
+    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey) {
+        step!(self.questions.take_back(client, |of| of == key));
     }
 
     /// A client's answer. Returns whether it is one to an offer.
@@ -175,25 +166,24 @@ impl Hub {
         id: &Id,
         outcome: &Outcome<'_>,
         line: &Bytes,
-        out: &mut Batch,
     ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some((offered, open)) = self.questions.offered(client, id) else { return false };
         let place = place!(self, open.subject);
-        step!(self.questions.on_client_answer(&place, client, offered, outcome, line), out);
+        step!(self.questions.on_client_answer(&place, client, offered, outcome, line));
         true
     }
 
     /// Answers questions as a client that cancels must.
-    pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+    pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
-            step!(self.questions.cancel(id), out);
+            step!(self.questions.cancel(id));
         }
     }
 
-    pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+    pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
-            step!(self.questions.close(id), out);
+            step!(self.questions.close(id));
         }
     }
 
@@ -203,14 +193,14 @@ impl Hub {
     }
 
     /// `$/cancel_request` of an agent for a request of its own.
-    pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
+    pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id) {
         let call = CallEnd::AgentCancel(process.host, request);
-        if step!(self.services.on_agent_cancel(process.host, request), out)
-            || self.end_server_calls(&call, out)
+        if step!(self.services.on_agent_cancel(process.host, request))
+            || self.end_server_calls(&call)
         {
             return;
         }
-        step!(self.questions.on_agent_cancel(process.host, request), out);
+        step!(self.questions.on_agent_cancel(process.host, request));
     }
 
     /// Returns an open question for people, once they are asked.
@@ -226,22 +216,22 @@ impl Hub {
         open.info(id, agent, row, parent)
     }
 
-    pub(crate) fn list_questions(&mut self, to: &Requester, out: &mut Batch) {
+    pub(crate) fn list_questions(&mut self, to: &Requester) {
         let open = self.questions.iter();
         let mut interactions: Vec<_> = open.filter_map(|(id, _)| self.question_info(id)).collect();
         interactions.sort_by_key(|info| info.at);
-        self.answer(to, &InteractionList { interactions }, out);
+        self.answer(to, &InteractionList { interactions });
     }
 
     /// A person who looks at no conversation answers.
-    pub(crate) fn answer_question(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn answer_question(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let AnswerParams { id, answer, by, parent } = read(params)?;
         let (id, open) = self.questions.named(&id)?;
         let place = place!(self, open.subject);
         let by = self.answering_name(to.client, by, parent);
-        let result = step!(self.questions.on_given_answer(&place, id, answer, by), out)?;
-        self.answer(to, &result, out);
+        let result = step!(self.questions.on_given_answer(&place, id, answer, by))?;
+        self.answer(to, &result);
         Ok(())
     }
 
@@ -264,22 +254,22 @@ impl Hub {
         name.unwrap_or_default()
     }
 
-    pub(crate) fn forget_decision(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn forget_decision(&mut self, asked: Asked<'_>) -> Served {
         let ForgetParams { id } = read(asked.params)?;
-        self.questions.decisions().forget(id, out)?;
-        self.answer(asked.to, &Empty {}, out);
+        self.questions.decisions().forget(&mut self.cx, id)?;
+        self.answer(asked.to, &Empty {});
         Ok(())
     }
 
     /// Explains who would answer a question about a tool call.
-    pub(crate) fn test_policy(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn test_policy(&mut self, asked: Asked<'_>) -> Served {
         let PolicyTestParams { agent, cwd, tool_call } = read(asked.params)?;
         path("cwd", &cwd)?;
-        let agent = agent.unwrap_or_else(|| self.config.agent_for(Some(&cwd)).to_owned());
+        let agent = agent.unwrap_or_else(|| self.cx.config.agent_for(Some(&cwd)).to_owned());
         self.is_configured(&agent)?;
         let decisions = self.questions.decisions();
-        let explained = decisions.explain(&self.config.policy, &agent, &cwd, &tool_call)?;
-        self.answer(asked.to, &explained, out);
+        let explained = decisions.explain(&self.cx.config.policy, &agent, &cwd, &tool_call)?;
+        self.answer(asked.to, &explained);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@
 //! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
 //! not got, its host knows.
 
-use std::mem::take;
+use std::mem::{swap, take};
 
 use acp_wire::{Id, Message};
 use acpd_api::{Reason, Tokens};
@@ -24,7 +24,7 @@ use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
+use crate::ids::{NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
 use crate::mcp::client_servers::{ClientServers, MESSAGE};
 use crate::process::slot::{Asker, StopWhy};
@@ -47,7 +47,6 @@ use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::tally::Tally;
-use crate::timers::Timers;
 use crate::watch::Watch;
 
 impl Hub {
@@ -55,17 +54,17 @@ impl Hub {
     /// ([`Effect::Adopt`](crate::Effect::Adopt)). [`Hub::seal`] completes the batch.
     pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
-        out.records.push(Record::Boot { boot });
-        out.durable = true;
         let mut hub = Hub::empty(&mut snapshot, config, now, boot);
+        hub.cx.out.records.push(Record::Boot { boot });
+        hub.cx.out.durable = true;
         let known: Vec<String> = hub.processes.all_known().map(|(name, _)| name.clone()).collect();
         for profile in &known {
             hub.take_quirks(profile);
         }
-        hub.clients.wait_for_late(&mut hub.timers);
+        hub.clients.wait_for_late(&mut hub.cx.timers);
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
-            slots.push((hub.processes.recover(&mut cx!(hub, out), &state), state.row.stopping));
+            slots.push((hub.processes.recover(&mut hub.cx, &state), state.row.stopping));
         }
         for (key, state) in snapshot.sessions {
             hub.recover_session(key, state);
@@ -77,28 +76,28 @@ impl Hub {
             hub.recover_turn(row);
         }
         for row in snapshot.interactions.into_values() {
-            hub.recover_interaction(row, out);
+            hub.recover_interaction(row);
         }
-        hub.end_lost_turns(out);
+        hub.end_lost_turns();
         for (slot, stopping) in slots {
-            hub.go_on_stopping(slot, stopping, out);
+            hub.go_on_stopping(slot, stopping);
         }
-        hub.start_needed(out);
+        hub.start_needed();
         for slot in hub.processes.keys().copied().collect::<Vec<_>>() {
             hub.watch_sleep(slot);
         }
-        hub.watch_lives(hub.now);
+        hub.watch_lives(hub.cx.now);
         hub.watch_retention();
-        hub.processes.watch_logins(&hub.config, out);
+        hub.processes.watch_logins(&mut hub.cx);
+        debug_assert!(hub.cx.is_routed());
+        swap(&mut hub.cx.out, out);
         hub
     }
 
     fn empty(snapshot: &mut Snapshot, config: Config, now: Time, boot: u64) -> Hub {
         let budget = Budget::new(&snapshot.spent, config.budget.as_ref());
         Hub {
-            now,
-            config,
-            ids: IdSource::new(boot),
+            cx: Cx::new(now, config, boot),
             processes: Processes::new(take(&mut snapshot.agents), take(&mut snapshot.auth), boot),
             sessions: Sessions::new(SessionKey(snapshot.last_session)),
             clients: Clients::recovered(
@@ -113,7 +112,6 @@ impl Hub {
             client_servers: ClientServers::default(),
             requests: Requests::default(),
             looks: Looks::default(),
-            timers: Timers::default(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
             watch: Watch::default(),
@@ -130,8 +128,8 @@ impl Hub {
             return self.sessions.keep_aside(kept);
         }
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
-        let slot =
-            holder.unwrap_or_else(|| self.processes.slot_for(key, &agent, &self.config, self.now));
+        let slot = holder
+            .unwrap_or_else(|| self.processes.slot_for(key, &agent, &self.cx.config, self.cx.now));
         if holder.is_none() {
             row.host = None;
             row.children.clear();
@@ -206,7 +204,7 @@ impl Hub {
             Asked::Nothing => Purpose::Farewell,
         };
         self.watch_answer(row.id, row.host, &why);
-        self.requests.ask(row.id, row.host, why, self.now);
+        self.requests.ask(row.id, row.host, why, self.cx.now);
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
@@ -232,7 +230,7 @@ impl Hub {
                     started: row.at,
                     work: Work::recovered(row.cancelling),
                     cut_short: None,
-                    last_line: self.now,
+                    last_line: self.cx.now,
                     replayed_as: line.as_deref().map(prompt_text).as_deref().and_then(replayed_as),
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),
@@ -250,43 +248,43 @@ impl Hub {
     }
 
     /// Turns of sessions that no process holds: a daemon of before there were hosts left them so.
-    fn end_lost_turns(&mut self, out: &mut Batch) {
+    fn end_lost_turns(&mut self) {
         let lost = self.sessions.iter().filter(|(_, session)| {
             session.running.is_some() && matches!(session.state, State::Dormant)
         });
         for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
             let text = "acpd ended while the agent worked on the prompt";
-            self.interrupt_turn(key, &Fault::new(Reason::Interrupted, text), out);
+            self.interrupt_turn(key, &Fault::new(Reason::Interrupted, text));
         }
     }
 
-    fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
-        if self.recover_agent_request(&row, out) || self.say_last_word(&row, out) {
+    fn recover_interaction(&mut self, row: InteractionRow) {
+        if self.recover_agent_request(&row) || self.say_last_word(&row) {
             return;
         }
         let line = row.line.clone();
         if matches!(acp_wire::parse(&line), Ok(Message::Request { method, .. }) if method == MESSAGE)
         {
-            return self.on_server_call(row, false, out);
+            return self.on_server_call(row, false);
         }
         let is_held = match row.session.map(|key| self.sessions.get(&key)) {
             Some(Some(session)) => session.row.host == Some(row.host),
             Some(None) => return,
             None => true,
         };
-        step!(self.questions.recover(row, is_held), out);
+        step!(self.questions.recover(row, is_held));
     }
 
     /// A process that was to stop is still to stop, and so is one of a removed profile.
-    fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
+    fn go_on_stopping(&mut self, slot: SlotId, stopping: bool) {
         let profile = self.processes[&slot].profile().to_owned();
-        if !self.config.agents.contains_key(&profile) {
+        if !self.cx.config.agents.contains_key(&profile) {
             let reason = Some("it is not configured any more".to_owned());
-            self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+            self.begin_stop(slot, StopWhy::ByPerson, reason);
         } else if stopping {
             let down = self.processes.known(&profile).row.desired == Desired::Down;
             let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
-            self.begin_stop(slot, why, Some("it was being stopped".to_owned()), out);
+            self.begin_stop(slot, why, Some("it was being stopped".to_owned()));
         }
     }
 
@@ -297,27 +295,27 @@ impl Hub {
             .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
     }
 
-    fn start_needed(&mut self, out: &mut Batch) {
+    fn start_needed(&mut self) {
         let up: Vec<String> = self
             .processes
             .all_known()
             .filter(|(name, known)| {
-                known.row.desired == Desired::Up && self.config.agents.contains_key(*name)
+                known.row.desired == Desired::Up && self.cx.config.agents.contains_key(*name)
             })
             .map(|(name, _)| name.clone())
             .collect();
         for name in up {
-            self.processes.shared(&name, self.now);
+            self.processes.shared(&name, self.cx.now);
         }
         let mut slots: Vec<SlotId> = self.processes.keys().copied().collect();
         slots.sort_by_key(|slot| self.processes.urgency(*slot, self.demand(*slot)));
         for slot in slots {
             let demand = self.demand(slot);
             let wanted = demand.urgency.is_some() || self.processes.is_needed(slot, demand);
-            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
+            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy) {
                 for key in self.sessions.of_slot(slot) {
                     self.session_mut(key).eager = false;
-                    self.fail_queue(key, &fault, out);
+                    self.fail_queue(key, &fault);
                 }
             }
         }

@@ -13,11 +13,10 @@ use acp_wire::{build, code};
 use acpd_api::{GcParams, GcResult, GcSession, Reason, SessionsExpired, method};
 
 use crate::clients::Served;
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, Time};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::retention::{Candidate, Goes, Look, Rules};
 use crate::timers::Timer;
 
@@ -53,10 +52,10 @@ impl Hub {
     }
 
     fn rules(&self) -> Rules<'_> {
-        Rules { all: self.config.retention, workspaces: &self.config.workspaces }
+        Rules { all: self.cx.config.retention, workspaces: &self.cx.config.workspaces }
     }
 
-    pub(crate) fn collect(&mut self, to: &Requester, params: GcParams, out: &mut Batch) -> Served {
+    pub(crate) fn collect(&mut self, to: &Requester, params: GcParams) -> Served {
         if !self.rules().are_any() {
             let text = "nothing in the configuration limits how much is kept";
             let hint =
@@ -71,54 +70,43 @@ impl Hub {
             self.chosen(&params, &Sizes::new()).0.iter().map(|goes| goes.key).collect()
         };
         let question = self.looks.ask(Look::Asked(to.clone(), params));
-        out.effects.push(Effect::Measure { question, sessions });
+        self.cx.out.effects.push(Effect::Measure { question, sessions });
         Ok(())
     }
 
     /// The sizes of all conversations are known.
-    pub(crate) fn on_measured(
-        &mut self,
-        question: u64,
-        sizes: Result<Sizes, String>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn on_measured(&mut self, question: u64, sizes: Result<Sizes, String>) {
         let Some(look) = self.looks.answered(question) else { return };
         match (look, sizes) {
             (Look::Asked(to, params), Ok(sizes)) => {
                 match self.store_health.fault().filter(|_| !params.dry_run) {
-                    Some(fault) => self.refuse(&to, &fault, out),
-                    None => self.collect_measured(&to, &params, &sizes, out),
+                    Some(fault) => self.refuse(&to, &fault),
+                    None => self.collect_measured(&to, &params, &sizes),
                 }
             }
             (Look::Asked(to, _), Err(reason)) => {
                 let text = format!("the journal could not be read: {reason}");
-                self.refuse(&to, &Fault::new(Reason::StoreFailed, text), out);
+                self.refuse(&to, &Fault::new(Reason::StoreFailed, text));
             }
-            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes, out),
-            (Look::Time, Err(_)) => self.timers.set(Timer::Retention, self.now.after(PAUSE)),
+            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes),
+            (Look::Time, Err(_)) => self.cx.timers.set(Timer::Retention, self.cx.now.after(PAUSE)),
         }
     }
 
     /// Says what would go, or deletes some of it.
-    fn collect_measured(
-        &mut self,
-        to: &Requester,
-        params: &GcParams,
-        sizes: &Sizes,
-        out: &mut Batch,
-    ) {
+    fn collect_measured(&mut self, to: &Requester, params: &GcParams, sizes: &Sizes) {
         let (gone, left) = self.chosen(params, sizes);
         let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
         let bytes = sessions.iter().map(|session| session.bytes).sum();
         let mut until = None;
         if !params.dry_run {
             for goes in &gone {
-                until = until.max(self.expire(goes, params.now, out));
+                until = until.max(self.expire(goes, params.now));
             }
         }
         let until = until.map(|until: Time| until.0);
-        let next = self.timers.get(Timer::Retention).map(|at| at.0);
-        self.answer(to, &GcResult { sessions, bytes, left, until, next }, out);
+        let next = self.cx.timers.get(Timer::Retention).map(|at| at.0);
+        self.answer(to, &GcResult { sessions, bytes, left, until, next });
     }
 
     /// Sessions listed or deleted with one answer, and the number left.
@@ -134,9 +122,9 @@ impl Hub {
         (gone, left)
     }
 
-    fn expire(&mut self, goes: &Goes, for_good: bool, out: &mut Batch) -> Option<Time> {
+    fn expire(&mut self, goes: &Goes, for_good: bool) -> Option<Time> {
         self.tally.session_expired();
-        self.delete_for_person(goes.key, for_good, out)
+        self.delete_for_person(goes.key, for_good)
     }
 
     fn plan(&self, sizes: &Sizes) -> Vec<Goes> {
@@ -150,51 +138,51 @@ impl Hub {
             // A prompt that waits for a login needs no process, and is wanted nevertheless.
             in_use: self.is_in_use(*key) || !session.queue.is_empty(),
         });
-        self.rules().plan(self.now, candidates.collect())
+        self.rules().plan(self.cx.now, candidates.collect())
     }
 
     /// Looks some time after the start, if there is a limit.
     pub(crate) fn watch_retention(&mut self) {
         if self.rules().are_any() {
-            self.timers.set(Timer::Retention, self.now.after(FIRST));
+            self.cx.timers.set(Timer::Retention, self.cx.now.after(FIRST));
         }
     }
 
-    pub(crate) fn on_retention_timer(&mut self, out: &mut Batch) {
+    pub(crate) fn on_retention_timer(&mut self) {
         if self.clients.are_awaited() {
-            self.timers.set(Timer::Retention, self.now.after(AWAITED));
+            self.cx.timers.set(Timer::Retention, self.cx.now.after(AWAITED));
         } else if self.rules().need_sizes() {
             let question = self.looks.ask(Look::Time);
             let sessions = self.sessions.keys().copied().collect();
-            out.effects.push(Effect::Measure { question, sessions });
+            self.cx.out.effects.push(Effect::Measure { question, sessions });
         } else {
-            self.collect_by_time(&Sizes::new(), out);
+            self.collect_by_time(&Sizes::new());
         }
     }
 
     /// Deletes some of what goes, unless nothing can be written: then it would only pile up.
-    fn collect_by_time(&mut self, sizes: &Sizes, out: &mut Batch) {
+    fn collect_by_time(&mut self, sizes: &Sizes) {
         let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
         let round = &gone[..gone.len().min(ROUND)];
         let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
         let mut until = None;
         for goes in round {
-            until = until.max(self.expire(goes, false, out));
+            until = until.max(self.expire(goes, false));
         }
         if !sessions.is_empty() {
-            self.report_expired(sessions, until, out);
+            self.report_expired(sessions, until);
         }
         let pause = if gone.len() > ROUND { NEXT } else { PAUSE };
-        self.timers.set(Timer::Retention, self.now.after(pause));
+        self.cx.timers.set(Timer::Retention, self.cx.now.after(pause));
     }
 
     /// Reports deleted sessions to the log and to all clients that want notices.
-    fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>, out: &mut Batch) {
+    fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>) {
         let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
-        out.effects.push(Effect::Expired { sessions: ids, can_undo: until.is_some() });
+        self.cx.out.effects.push(Effect::Expired { sessions: ids, can_undo: until.is_some() });
         let notice =
-            SessionsExpired { sessions, at: self.now.0, until: until.map(|until| until.0) };
+            SessionsExpired { sessions, at: self.cx.now.0, until: until.map(|until| until.0) };
         let line = build::notification(method::SESSIONS_EXPIRED, &notice);
-        self.clients.tell_all(&mut cx!(self, out), &line);
+        self.clients.tell_all(&mut self.cx, &line);
     }
 }

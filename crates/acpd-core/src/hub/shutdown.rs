@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use acp_wire::{ErrorObject, build};
 use acpd_api::{Empty, Environment, Reason, method};
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::Requester;
-use crate::input::{Batch, Effect, ToClient};
+use crate::input::{Effect, ToClient};
 use crate::process::slot::StopWhy;
 
 impl Hub {
@@ -31,50 +30,51 @@ impl Hub {
     }
 
     /// Ends the daemon alone. The next one, if there is to be one, gets these variables.
-    pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>, out: &mut Batch) {
+    pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>) {
         self.clients.close_request(to);
-        out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
+        self.cx.out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
     /// Stops all agents, then the daemon. The second request does not wait, and neither does one
     /// while the journal cannot be written.
-    pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
+    pub(crate) fn begin_shutdown(&mut self) {
         if self.store_health.is_failing() || self.shutdown.is_ending() {
             let farewell = self.shutdown.end();
             for to in farewell.watchers {
                 if self.clients.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});
-                    out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
+                    self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
                 }
             }
             if farewell.for_good {
-                out.urgent.extend(self.goodbyes());
+                let goodbyes = self.goodbyes();
+                self.cx.out.urgent.extend(goodbyes);
             }
-            out.urgent.push(Effect::Abort);
+            self.cx.out.urgent.push(Effect::Abort);
             return;
         }
         if self.shutdown.begin() {
             for slot in self.processes.keys().copied().collect::<Vec<_>>() {
                 let reason = Some("acpd is shutting down".to_owned());
-                self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+                self.begin_stop(slot, StopWhy::ByPerson, reason);
                 if self.processes[&slot].host().is_none() {
-                    step!(self.processes.give_up(slot, Reason::ShuttingDown), out);
+                    step!(self.processes.give_up(slot, Reason::ShuttingDown));
                 }
             }
         }
-        self.check_stopped(out);
+        self.check_stopped();
     }
 
     /// Tells the clients that come back by themselves, and those that watch, that a person has stopped the daemon:
     /// they start no other one.
-    fn goodbyes(&self) -> impl Iterator<Item = Effect> {
+    fn goodbyes(&self) -> impl Iterator<Item = Effect> + use<> {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
         let all: BTreeSet<_> = self.clients.present().chain(self.watch.clients()).collect();
         all.into_iter().map(move |client| Effect::Client(client, ToClient::Line(line.clone())))
     }
 
     /// During a shutdown: whether everything is gone.
-    pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
+    pub(crate) fn check_stopped(&mut self) {
         if !self.shutdown.is_ending() {
             return;
         }
@@ -86,13 +86,14 @@ impl Hub {
         let farewell = self.shutdown.end();
         for to in farewell.watchers {
             match &fault {
-                Some(fault) => self.refuse(&to, fault, out),
-                None => self.answer(&to, &Empty {}, out),
+                Some(fault) => self.refuse(&to, fault),
+                None => self.answer(&to, &Empty {}),
             }
         }
         if farewell.for_good {
-            out.effects.extend(self.goodbyes());
+            let goodbyes = self.goodbyes();
+            self.cx.out.effects.extend(goodbyes);
         }
-        out.effects.push(end);
+        self.cx.out.effects.push(end);
     }
 }

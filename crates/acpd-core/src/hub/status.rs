@@ -8,19 +8,18 @@ use acpd_api::{
     TurnMetrics,
 };
 
-use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::hub::names::{TAKEN_OUT, taken_out};
 use crate::hub::process::agents::STOPPED;
 use crate::ids::{Requester, SlotId};
-use crate::input::{Batch, StatusPart, ToClient};
+use crate::input::{StatusPart, ToClient};
 use crate::process::slot::Slot;
 use crate::record::Desired;
 
 impl Hub {
-    pub(crate) fn send_metrics(&mut self, to: &Requester, out: &mut Batch) {
+    pub(crate) fn send_metrics(&mut self, to: &Requester) {
         let metrics = Box::new(self.metrics());
-        self.send_status(to, StatusPart::Metrics(metrics), None, out);
+        self.send_status(to, StatusPart::Metrics(metrics), None);
     }
 
     /// The agents of which there is something to count.
@@ -31,7 +30,7 @@ impl Hub {
     }
 
     fn metrics(&self) -> Metrics {
-        let facts = &self.config.daemon;
+        let facts = &self.cx.config.daemon;
         let mut states = BTreeMap::new();
         for session in self.sessions.values() {
             *states.entry(session.api_state()).or_default() += 1;
@@ -46,7 +45,7 @@ impl Hub {
         Metrics {
             version: facts.version.clone().into(),
             since: facts.since,
-            uptime: self.now.0.saturating_sub(facts.since) as f64 / 1e3,
+            uptime: self.cx.now.0.saturating_sub(facts.since) as f64 / 1e3,
             rss: None,
             clients: self.clients.len() as u32,
             agents: Vec::new(),
@@ -86,13 +85,7 @@ impl Hub {
         infos
     }
 
-    pub(crate) fn send_status(
-        &mut self,
-        to: &Requester,
-        part: StatusPart,
-        dir: Option<&str>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart, dir: Option<&str>) {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All | StatusPart::Agents => self.agent_names(),
@@ -103,20 +96,20 @@ impl Hub {
         } else {
             Vec::new()
         };
-        let facts = &self.config.daemon;
+        let facts = &self.cx.config.daemon;
         let status = Status {
             daemon: DaemonInfo {
                 version: facts.version.clone().into(),
                 api: acpd_api::API_VERSION,
                 pid: facts.pid,
-                boot: self.ids.boot(),
+                boot: self.cx.ids.boot(),
                 since: facts.since,
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
-                budget: self.budget.info(&self.config, self.now),
-                default_agent: self.config.agent_for(dir).into(),
-                default_is_found: self.config.is_found_for(dir),
+                budget: self.budget.info(&self.cx.config, self.cx.now),
+                default_agent: self.cx.config.agent_for(dir).into(),
+                default_is_found: self.cx.config.is_found_for(dir),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
@@ -127,12 +120,12 @@ impl Hub {
             sessions,
         };
         let status = ToClient::Status { id: to.id.clone(), status: Box::new(status), part };
-        self.clients.respond_with(&mut cx!(self, out), to, None, status);
+        self.clients.respond_with(&mut self.cx, to, None, status);
     }
 
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
     pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
-        let profile = self.config.profile(name);
+        let profile = self.cx.config.profile(name);
         let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile() == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host().is_some()));
@@ -141,7 +134,7 @@ impl Hub {
             .processes
             .of_profile(name)
             .into_iter()
-            .find(|id| self.processes.way_out(*id, &self.config).is_some());
+            .find(|id| self.processes.way_out(*id, &self.cx.config).is_some());
         // An agent that is only connected to is no process of this machine.
         let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
@@ -149,10 +142,10 @@ impl Hub {
         let info = known.info.as_ref();
         // The agent stays down across restarts of the daemon.
         let is_down = known.row.desired == Desired::Down;
-        let (reason, hint) = if self.config.agents.contains_key(name) {
+        let (reason, hint) = if self.cx.config.agents.contains_key(name) {
             let reason = shown.and_then(|agent| agent.api_reason());
             let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
-            let hint = waits.and_then(|id| self.processes.way_out(id, &self.config));
+            let hint = waits.and_then(|id| self.processes.way_out(id, &self.cx.config));
             let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
             (reason, hint.or_else(start))
         } else {
@@ -162,7 +155,7 @@ impl Hub {
             name: name.into(),
             title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
-            since: shown.map_or(self.config.daemon.since, |agent| agent.since().0),
+            since: shown.map_or(self.cx.config.daemon.since, |agent| agent.since().0),
             reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
@@ -176,7 +169,7 @@ impl Hub {
             tried: profile.tried,
             hint: hint.map(Into::into),
             mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
-            auth: self.processes.auth_info(name, &self.config),
+            auth: self.processes.auth_info(name, &self.cx.config),
             installed: None,
             install: None,
             packages: Vec::new(),
@@ -197,8 +190,8 @@ impl Hub {
         }
     }
 
-    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
+    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId) {
         let profile = self.processes[&slot].profile().to_owned();
-        self.send_status(to, StatusPart::Agent(profile), None, out);
+        self.send_status(to, StatusPart::Agent(profile), None);
     }
 }

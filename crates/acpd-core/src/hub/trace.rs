@@ -6,14 +6,14 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey};
-use crate::input::{Batch, Effect, Trace, TraceOf};
+use crate::input::{Effect, Trace, TraceOf};
 use crate::params::read;
 
 /// Bytes of a pattern.
 const PATTERN: usize = 200;
 
 impl Hub {
-    pub(crate) fn begin_trace(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn begin_trace(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let TraceParams { session, agent, clients, full, method } = read(params)?;
         let of = match (session, agent) {
@@ -25,9 +25,9 @@ impl Hub {
         if method.as_ref().is_some_and(|pattern| pattern.len() > PATTERN) {
             return Err(Fault::invalid(format!("a pattern has at most {PATTERN} bytes")));
         }
-        self.answer(to, &Empty {}, out);
+        self.answer(to, &Empty {});
         let trace = Trace { client: to.client, of, clients, full, method };
-        out.effects.push(Effect::Trace(Box::new(trace)));
+        self.cx.out.effects.push(Effect::Trace(Box::new(trace)));
         Ok(())
     }
 

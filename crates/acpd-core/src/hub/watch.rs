@@ -3,13 +3,13 @@
 use acp_wire::build;
 
 use crate::hub::Hub;
-use crate::input::{Batch, Effect, ToClient};
+use crate::input::{Effect, ToClient};
 use crate::timers::Timer;
 use crate::watch::{RowKey, WatchedRow};
 
 impl Hub {
     /// Sends all rows to the clients that have begun to watch, as answers.
-    pub(crate) fn answer_new_watchers(&mut self, out: &mut Batch) {
+    pub(crate) fn answer_new_watchers(&mut self) {
         let is_first = !self.watch.is_on();
         let new = self.watch.take_new();
         if new.is_empty() {
@@ -25,23 +25,23 @@ impl Hub {
         self.look_at_rows();
         for to in new {
             let line = build::response(&to.id, &self.watch.tell_all(to.client));
-            out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
+            self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
         }
     }
 
     /// Tells watchers what has changed, if it is time; else it is done later.
-    pub(crate) fn tell_watchers(&mut self, out: &mut Batch) {
+    pub(crate) fn tell_watchers(&mut self) {
         self.note_changes();
         let Some(due) = self.watch.due() else { return };
-        if due > self.now {
-            if !self.timers.is_set(Timer::Watch) {
-                self.timers.set(Timer::Watch, due);
+        if due > self.cx.now {
+            if !self.cx.timers.is_set(Timer::Watch) {
+                self.cx.timers.set(Timer::Watch, due);
             }
             return;
         }
         self.look_at_rows();
-        for (client, line) in self.watch.tell(self.now) {
-            out.effects.push(Effect::Client(client, ToClient::Rows(line)));
+        for (client, line) in self.watch.tell(self.cx.now) {
+            self.cx.out.effects.push(Effect::Client(client, ToClient::Rows(line)));
         }
     }
 

@@ -228,7 +228,7 @@ impl ClientServers {
     /// Returns the names of those that were ignored.
     pub(crate) fn on_session_opened(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         lenders: Lenders<'_>,
         session: &OpenedSession<'_>,
         given: &Bytes,
@@ -260,7 +260,7 @@ impl ClientServers {
             // The process does not get these servers; tools of acpd can ask them.
             brought.retain(|item| is_in_client(item) && namesake(item).is_none());
         }
-        let (declared, left_out) = session.agent.declare(cx.ids, client, &array(&brought));
+        let (declared, left_out) = session.agent.declare(&mut cx.ids, client, &array(&brought));
         for server in items(&declared) {
             match known.iter().position(|other| label(other) == label(&server)) {
                 Some(at) => known[at] = server,
@@ -270,7 +270,7 @@ impl ClientServers {
         if !brought.is_empty() {
             let warning =
                 |text| EngineEvent::SessionNoticed { session: key, severity: "warning", text };
-            cx.events.extend(left_out.into_iter().filter(|_| !is_held).map(warning));
+            cx.report_all(left_out.into_iter().filter(|_| !is_held).map(warning));
             cx.report(EngineEvent::ServersChanged { session: key, servers: array(&known) });
         }
         if is_held { names } else { Vec::new() }
@@ -280,7 +280,7 @@ impl ClientServers {
     /// of the last daemon.
     pub(crate) fn on_agent_call(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         lenders: Lenders<'_>,
         lists: impl Iterator<Item = Bytes>,
         row: InteractionRow,
@@ -310,7 +310,7 @@ impl ClientServers {
     /// Handles `_acpd/mcp/call` of a tool, for a session with these servers.
     pub(crate) fn on_tool_call(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         lenders: Lenders<'_>,
         to: &Requester,
         params: &McpCallParams,
@@ -359,7 +359,7 @@ impl ClientServers {
     }
 
     /// Gives a new call to its client if that is here, else when it comes back.
-    fn open(&mut self, cx: &mut Cx<'_>, id: InteractionId, call: Call) {
+    fn open(&mut self, cx: &mut Cx, id: InteractionId, call: Call) {
         cx.report(call.ask(id));
         self.open.insert(id, call);
     }
@@ -369,17 +369,17 @@ impl ClientServers {
     }
 
     /// Gives the client with this number, which has come back, the calls that it does not have.
-    pub(crate) fn on_client_back(&self, cx: &mut Cx<'_>, client: u64, has: &[Id]) {
+    pub(crate) fn on_client_back(&self, cx: &mut Cx, client: u64, has: &[Id]) {
         let has: Vec<u64> = has.iter().filter_map(Id::as_issued).collect();
         let missing = self.open.iter().filter(|(id, _)| !has.contains(&id.0));
         let its = missing.filter(|(_, call)| call.server.client == client);
-        cx.events.extend(its.map(|(id, call)| call.ask(*id)));
+        cx.report_all(its.map(|(id, call)| call.ask(*id)));
     }
 
     /// Handles an answer of the client with this number. Returns whether it answers a call.
     pub(crate) fn on_client_answer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: u64,
         id: &Id,
         line: &Bytes,
@@ -387,13 +387,13 @@ impl ClientServers {
         let Some(id) = id.as_issued().map(InteractionId) else { return false };
         let is_its = self.open.get(&id).is_some_and(|call| call.server.client == client);
         let call = if is_its { self.end(cx, id) } else { None };
-        cx.events.extend(call.map(|call| call.answered(line)));
+        cx.report_all(call.map(|call| call.answered(line)));
         is_its
     }
 
     /// Handles `mcp/message` of a client about a call that it works on. Each process that has made such a call
     /// gets it: two sessions may have the same server, and agents count as they like. Tools do not.
-    pub(crate) fn on_client_notification(&self, cx: &mut Cx<'_>, client: u64, line: &Bytes) {
+    pub(crate) fn on_client_notification(&self, cx: &mut Cx, client: u64, line: &Bytes) {
         let (server, request) = (["params", "serverId"], ["params", "requestId"]);
         let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else {
             return;
@@ -405,12 +405,12 @@ impl ClientServers {
         let about = self.open.values().filter(is_about);
         let line = |call: &Call| with_id(line, &server, &call.server.name());
         let news = |call: &Call| Some(Answer { host: call.caller.host()?, line: line(call) });
-        cx.events.extend(about.filter_map(news).map(EngineEvent::ProcessNotified));
+        cx.report_all(about.filter_map(news).map(EngineEvent::ProcessNotified));
     }
 
     /// Ends calls, whether or not their clients work on them; their callers get an error. Returns whether
     /// there are any.
-    pub(crate) fn on_call_end(&mut self, cx: &mut Cx<'_>, why: &CallEnd<'_>) -> bool {
+    pub(crate) fn on_call_end(&mut self, cx: &mut Cx, why: &CallEnd<'_>) -> bool {
         let meant = self.open.iter().filter(|(id, call)| why.is_of(**id, call));
         let meant: Vec<InteractionId> = meant.map(|(id, _)| *id).collect();
         let has_any = !meant.is_empty();
@@ -421,12 +421,12 @@ impl ClientServers {
             cx.report(EngineEvent::LenderAsked { client: call.server.client, line });
             let error = why.error(&call.server.label);
             let line = error.map(|error| build::error(&Id::null(), &error));
-            cx.events.extend(line.map(|line| call.answered(&line)));
+            cx.report_all(line.map(|line| call.answered(&line)));
         }
         has_any
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, id: InteractionId) -> Option<Call> {
+    fn end(&mut self, cx: &mut Cx, id: InteractionId) -> Option<Call> {
         let done = self.open.remove(&id)?;
         match done.caller {
             Caller::Agent(..) => cx.out.records.push(Record::InteractionGone { id }),

@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 impl Processes {
     /// Processes remain of a run that got SIGKILL again and again.
-    pub(crate) fn on_leftovers(&mut self, cx: &mut Cx<'_>, host: HostId, left: &[LeftProcess]) {
+    pub(crate) fn on_leftovers(&mut self, cx: &mut Cx, host: HostId, left: &[LeftProcess]) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = &self[&id];
         let is_killed = matches!(slot.state, State::Stopping { stage: Stage::Kill, .. });
@@ -52,7 +52,7 @@ impl Processes {
             code: None,
         });
         // Prompts need not wait for processes whose end is unknown.
-        let fault = self.fault(id, Reason::AgentLeftovers, cx.config);
+        let fault = self.fault(id, Reason::AgentLeftovers, &cx.config);
         cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         cx.report(EngineEvent::LeftoversFound);
     }
@@ -87,7 +87,7 @@ impl Processes {
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
     /// gone. Returns whether there was something.
-    pub(crate) fn leave_behind(&mut self, cx: &mut Cx<'_>, id: SlotId) -> bool {
+    pub(crate) fn leave_behind(&mut self, cx: &mut Cx, id: SlotId) -> bool {
         let host = self[&id].host().filter(|host| host.leftovers.is_some()).map(|host| host.id);
         let Some(host) = host else { return false };
         self.on_gone(cx, host);

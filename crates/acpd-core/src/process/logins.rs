@@ -28,7 +28,7 @@ use crate::auth::{Refusal, changes_login, forget_credentials, login_hint};
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::{HostId, SlotId, Time};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::offer::is_offered;
 use crate::process::slot::{LoginRepeat, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::process::table::{Processes, mark};
@@ -56,28 +56,28 @@ impl Processes {
     }
 
     /// Changes the login of an agent, and notifies its clients if that is news.
-    fn set_auth(&mut self, cx: &mut Cx<'_>, profile: &str, state: AuthState, source: AuthSource) {
-        if !self.logins.set(profile, state, source, cx.now, cx.out) {
+    fn set_auth(&mut self, cx: &mut Cx, profile: &str, state: AuthState, source: AuthSource) {
+        if !self.logins.set(cx, profile, state, source, cx.now) {
             return;
         }
         mark(&mut self.changed, profile);
-        self.watch_login(profile, cx.config, cx.out);
+        self.watch_login(cx, profile);
         let notice =
-            AuthChanged { agent: profile.into(), auth: self.auth_info(profile, cx.config) };
+            AuthChanged { agent: profile.into(), auth: self.auth_info(profile, &cx.config) };
         let line = build::notification(method::AUTH_CHANGED, &notice);
         cx.report(EngineEvent::AgentNotified { agent: profile.to_owned(), line });
     }
 
     /// Watches the files in which agents keep their logins.
-    pub(crate) fn watch_logins(&self, config: &Config, out: &mut Batch) {
-        self.logins.profiles().for_each(|profile| self.watch_login(profile, config, out));
+    pub(crate) fn watch_logins(&self, cx: &mut Cx) {
+        self.logins.profiles().for_each(|profile| self.watch_login(cx, profile));
     }
 
     /// Watches such a file for as long as the agent wants a login.
-    fn watch_login(&self, profile: &str, config: &Config, out: &mut Batch) {
-        if config.profile(profile).has_login_file {
+    fn watch_login(&self, cx: &mut Cx, profile: &str) {
+        if cx.config.profile(profile).has_login_file {
             let wanted = self.logins.state(profile).wants_login();
-            out.effects.push(Effect::WatchLogin { agent: profile.to_owned(), wanted });
+            cx.out.effects.push(Effect::WatchLogin { agent: profile.to_owned(), wanted });
         }
     }
 
@@ -127,13 +127,13 @@ impl Processes {
     /// Notes that a request failed. Returns what the error says about the login.
     pub(crate) fn on_refusal(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         method: &str,
         error: &ErrorObject,
         activity: Activity,
     ) -> Refusal {
-        match self.login_source(id, method, error, cx.config) {
+        match self.login_source(id, method, error, &cx.config) {
             None => Refusal::Other,
             // A login that fails says only that this login failed.
             Some(_) if method == "authenticate" => Refusal::NeedsLogin,
@@ -143,14 +143,14 @@ impl Processes {
 
     fn want_login(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         source: AuthSource,
         reason: &str,
         activity: Activity,
     ) -> Refusal {
         let profile = self[&id].profile.clone();
-        forget_credentials(&profile, cx.out);
+        forget_credentials(cx, &profile);
         if self.renew_credentials(cx, id, activity.is_at_work)
             || self.repeat_login(cx, id, activity.is_logging_in)
         {
@@ -167,7 +167,7 @@ impl Processes {
         Refusal::NeedsLogin
     }
 
-    fn miss_login(&mut self, cx: &mut Cx<'_>, profile: &str, source: AuthSource) {
+    fn miss_login(&mut self, cx: &mut Cx, profile: &str, source: AuthSource) {
         if let Some(state) = self.logins.after_refusal(profile) {
             self.set_auth(cx, profile, state, source);
         }
@@ -177,14 +177,14 @@ impl Processes {
     /// next prompt.
     pub(super) fn on_start_refused(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         source: AuthSource,
         error: ErrorObject,
     ) {
         let profile = self[&id].profile.clone();
         let is_news = !self.logins.state(&profile).wants_login();
-        forget_credentials(&profile, cx.out);
+        forget_credentials(cx, &profile);
         self.miss_login(cx, &profile, source);
         if is_news {
             let reason = error.message.clone();
@@ -194,41 +194,41 @@ impl Processes {
     }
 
     /// A request worked, which may prove a login.
-    pub(crate) fn on_success(&mut self, cx: &mut Cx<'_>, id: SlotId, method: &str) {
+    pub(crate) fn on_success(&mut self, cx: &mut Cx, id: SlotId, method: &str) {
         let profile = self[&id].profile.clone();
-        let offers_login = !self.logins_of(&profile, cx.config).is_empty();
+        let offers_login = !self.logins_of(&profile, &cx.config).is_empty();
         if let Some(state) = self.logins.after_success(&profile, method, offers_login) {
             self.log_in(cx, &profile, state, AuthSource::Worked { method: method.into() });
         }
     }
 
     /// An agent has a login, or needs none: what waited for one continues.
-    fn log_in(&mut self, cx: &mut Cx<'_>, profile: &str, state: AuthState, source: AuthSource) {
+    fn log_in(&mut self, cx: &mut Cx, profile: &str, state: AuthState, source: AuthSource) {
         self.set_auth(cx, profile, state, source);
         cx.report(EngineEvent::LoginWorked(profile.to_owned()));
     }
 
     /// A client's login worked, by this method.
-    pub(crate) fn on_login(&mut self, cx: &mut Cx<'_>, id: SlotId, method: Option<String>) {
+    pub(crate) fn on_login(&mut self, cx: &mut Cx, id: SlotId, method: Option<String>) {
         let profile = self[&id].profile.clone();
-        forget_credentials(&profile, cx.out);
+        forget_credentials(cx, &profile);
         self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
-        self.logins.set_method(&profile, method, cx.out);
+        self.logins.set_method(cx, &profile, method);
         self.end_login_repeat(id);
     }
 
     /// A client's logout worked, for all who use the agent.
-    pub(crate) fn on_logout(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(crate) fn on_logout(&mut self, cx: &mut Cx, id: SlotId) {
         let profile = self[&id].profile.clone();
         self.set_auth(cx, &profile, AuthState::NeedsLogin, AuthSource::Logout);
-        self.logins.set_method(&profile, None, cx.out);
+        self.logins.set_method(cx, &profile, None);
         if self[&id].is_up() {
             self.set_state(cx, id, State::NeedsAuth, Some("logged out".to_owned()));
         }
     }
 
     /// A login of the agent works, so its slot needs no other.
-    pub(crate) fn on_login_worked(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(crate) fn on_login_worked(&mut self, cx: &mut Cx, id: SlotId) {
         match self[&id].state {
             State::NeedsAuth => self.set_state(cx, id, State::Ready, None),
             State::Failed(Reason::NeedsLogin) => self.set_state(cx, id, State::Stopped, None),
@@ -240,12 +240,12 @@ impl Processes {
     /// agent is started, as by the user.
     pub(crate) fn on_login_found(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         profile: &str,
         source: AuthSource,
         is_at_work: impl Fn(SlotId) -> bool,
     ) {
-        forget_credentials(profile, cx.out);
+        forget_credentials(cx, profile);
         self.set_auth(cx, profile, AuthState::Authenticated, source);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for id in self.of_profile(profile) {
@@ -258,7 +258,7 @@ impl Processes {
     }
 
     /// The sessions of a slot come back with its next process; what waits is not given to the old one.
-    fn renew(&mut self, cx: &mut Cx<'_>, id: SlotId, reason: Option<String>) {
+    fn renew(&mut self, cx: &mut Cx, id: SlotId, reason: Option<String>) {
         cx.report(EngineEvent::CredentialsRenewed(id));
         self.stop(cx, id, StopWhy::Restart, reason, false);
     }
@@ -266,7 +266,7 @@ impl Processes {
     /// An agent reports its login.
     pub(crate) fn on_report(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         state: AuthState,
         activity: Activity,
@@ -299,7 +299,7 @@ impl Processes {
 
     /// Restarts a process with expired credentials, once until a prompt succeeds, unless it works. Returns whether it
     /// is restarted; then no login is missing.
-    fn renew_credentials(&mut self, cx: &mut Cx<'_>, id: SlotId, is_at_work: bool) -> bool {
+    fn renew_credentials(&mut self, cx: &mut Cx, id: SlotId, is_at_work: bool) -> bool {
         let slot = &self[&id];
         if slot.renewed {
             return slot.is_renewed();
@@ -339,11 +339,11 @@ impl Processes {
 
     /// Some agents want a login in each process, although they keep it: the last one is repeated. Returns whether
     /// what was refused is to be asked again.
-    fn repeat_login(&mut self, cx: &mut Cx<'_>, id: SlotId, is_logging_in: bool) -> bool {
+    fn repeat_login(&mut self, cx: &mut Cx, id: SlotId, is_logging_in: bool) -> bool {
         if self[&id].is_logged_in_again() {
             return true;
         }
-        let method = self.login_to_repeat(id, cx.config, || is_logging_in);
+        let method = self.login_to_repeat(id, &cx.config, || is_logging_in);
         let Some(method) = method else { return false };
         let Some(host) = self.slot_mut(id).host_mut() else { return false };
         host.login = LoginRepeat::Asked;
@@ -352,13 +352,13 @@ impl Processes {
     }
 
     /// A repeated login has ended. One that fails is not repeated, because it may open a window each time.
-    pub(crate) fn on_login_repeated(&mut self, cx: &mut Cx<'_>, id: SlotId, worked: bool) {
+    pub(crate) fn on_login_repeated(&mut self, cx: &mut Cx, id: SlotId, worked: bool) {
         self.end_login_repeat(id);
         let profile = self[&id].profile.clone();
         if worked {
             self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
         } else {
-            self.logins.set_method(&profile, None, cx.out);
+            self.logins.set_method(cx, &profile, None);
         }
     }
 

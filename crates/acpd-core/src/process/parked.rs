@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::ids::{Process, SlotId};
-use crate::input::Batch;
 use crate::process::slot::Parked;
 use crate::process::table::Processes;
 use crate::record::Record;
@@ -14,19 +14,19 @@ const PARKED_BYTES: usize = 4 << 20;
 
 impl Processes {
     /// Keeps a line about an unknown session.
-    pub(crate) fn park(&mut self, process: Process, session: &str, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn park(&mut self, cx: &mut Cx, process: Process, session: &str, line: &Bytes) {
         let parked = &mut self.slot_mut(process.slot).parked;
         parked.entry(session.to_owned()).or_default().push(line.clone());
         let (host, session, line) = (process.host, session.to_owned(), line.clone());
-        out.records.push(Record::Parked { host, session, line });
+        cx.out.records.push(Record::Parked { host, session, line });
     }
 
     /// Skips a line about an unknown session.
-    pub(crate) fn skip(&mut self, process: Process, session: &str, out: &mut Batch) {
+    pub(crate) fn skip(&mut self, cx: &mut Cx, process: Process, session: &str) {
         if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(session) {
             parked.cut();
         }
-        out.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
+        cx.out.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
     }
 
     /// Returns whether a line of this length about a new session can be kept.
@@ -51,27 +51,28 @@ impl Processes {
     /// Takes the lines about a session.
     pub(crate) fn take_parked(
         &mut self,
+        cx: &mut Cx,
         process: Process,
         session: &str,
-        out: &mut Batch,
     ) -> Vec<Bytes> {
         let parked = self.slot_mut(process.slot).parked.remove(session);
         let Some(mut parked) = parked else { return Vec::new() };
-        out.records
+        cx.out
+            .records
             .push(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
         parked.take().0
     }
 
     /// Drops all lines, because no open request can name a session.
-    pub(crate) fn drop_parked(&mut self, process: Process, out: &mut Batch) {
+    pub(crate) fn drop_parked(&mut self, cx: &mut Cx, process: Process) {
         let parked = std::mem::take(&mut self.slot_mut(process.slot).parked);
         if !parked.is_empty() {
-            out.records.push(Record::Unparked { host: process.host, session: None });
+            cx.out.records.push(Record::Unparked { host: process.host, session: None });
         }
         for (session, parked) in parked {
             let count = parked.lines().len();
             let text = format!("skipped {count} lines for the unknown session `{session}`");
-            out.note(process.host, &text);
+            cx.out.note(process.host, &text);
         }
     }
 }

@@ -39,7 +39,7 @@ impl Processes {
     /// free if no session and no request uses it.
     pub(crate) fn slot_for_new(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         profile: &str,
         offer: Option<&str>,
         is_free: impl Fn(SlotId, HostId) -> bool,
@@ -68,7 +68,7 @@ impl Processes {
     /// has a client whose offer the shared one has not heard: it ends when it has answered.
     pub(crate) fn slot_for_offer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         profile: &str,
         offer: Option<&str>,
         is_free: impl Fn(SlotId, HostId) -> bool,
@@ -103,19 +103,19 @@ impl Processes {
     }
 
     /// The process of a slot is for this session. The next daemon must not take it for the one without a session.
-    pub(crate) fn dedicate(&mut self, cx: &mut Cx<'_>, id: SlotId, key: SessionKey) {
+    pub(crate) fn dedicate(&mut self, cx: &mut Cx, id: SlotId, key: SessionKey) {
         self.slot_mut(id).dedicated = Some(key);
-        self.save(id, cx.out);
+        self.save(cx, id);
     }
 
     /// Makes the slot of a process of the last daemon, which is to be taken over.
-    pub(crate) fn recover(&mut self, cx: &mut Cx<'_>, state: &HostState) -> SlotId {
+    pub(crate) fn recover(&mut self, cx: &mut Cx, state: &HostState) -> SlotId {
         let row = &state.row;
         let id = match row.session {
             Some(session) => self.add(&row.agent, Some(session), cx.now),
             None => self.shared(&row.agent, cx.now),
         };
-        let Profile { start_timeout, credentials_ttl: ttl, .. } = *self.profile(id, cx.config);
+        let Profile { start_timeout, credentials_ttl: ttl, .. } = *self.profile(id, &cx.config);
         // Processes with an unknown answer to `initialize` count as having heard the same.
         let client_meta = self.known(&row.agent).row.client_meta.clone();
         let slot = self.slot_mut(id);
@@ -151,7 +151,7 @@ impl Processes {
     ///
     /// # Errors
     /// When there will be no process: stopped by a person, crash loop.
-    pub(crate) fn need(&mut self, cx: &mut Cx<'_>, id: SlotId, asker: Asker) -> Result<(), Fault> {
+    pub(crate) fn need(&mut self, cx: &mut Cx, id: SlotId, asker: Asker) -> Result<(), Fault> {
         let profile = &self[&id].profile;
         if self.known(profile).row.desired == Desired::Down {
             let text = format!("agent `{profile}` was stopped by a person");
@@ -165,7 +165,7 @@ impl Processes {
                 self.start(cx, id);
             }
             (State::Failed(reason), Asker::Policy) => {
-                return Err(self.fault(id, *reason, cx.config));
+                return Err(self.fault(id, *reason, &cx.config));
             }
             _ => self.may_start(id)?,
         }
@@ -173,7 +173,7 @@ impl Processes {
     }
 
     /// Starts a process, or lets it wait for a place.
-    pub(super) fn start(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(super) fn start(&mut self, cx: &mut Cx, id: SlotId) {
         if self.queue_is_empty() && self.has_place(cx) {
             return self.launch(cx, id);
         }
@@ -186,7 +186,7 @@ impl Processes {
     }
 
     /// Starts a stopped process that must run.
-    pub(crate) fn start_needed(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
+    pub(crate) fn start_needed(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         if self[&id].state == State::Stopped && self.is_needed(id, demand) {
             self.start(cx, id);
         }
@@ -195,7 +195,7 @@ impl Processes {
     /// Gives the next free place to a slot. Returns the slot, whose process starts if it is still needed.
     pub(crate) fn start_queued(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         demand: impl Fn(SlotId) -> Demand,
     ) -> Option<SlotId> {
         let queued = self.queued();
@@ -210,7 +210,7 @@ impl Processes {
         Some(id)
     }
 
-    fn has_place(&self, cx: &Cx<'_>) -> bool {
+    fn has_place(&self, cx: &Cx) -> bool {
         self.starting() < cx.config.cold_starts as usize
     }
 
@@ -222,7 +222,7 @@ impl Processes {
     }
 
     /// Makes a process, now.
-    fn launch(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    fn launch(&mut self, cx: &mut Cx, id: SlotId) {
         let host = HostId(cx.ids.issue());
         let slot = self.slot_mut(id);
         (slot.printed, slot.start_hint) = (None, None);
@@ -232,16 +232,16 @@ impl Processes {
         cx.timers.clear(Timer::Idle(id));
         cx.timers.set(Timer::Slot(id), cx.now.after(cx.config.profile(&agent).start_timeout));
         // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
-        self.save(id, cx.out);
+        self.save(cx, id);
         cx.send(Effect::Spawn { host, agent });
     }
 
-    pub(crate) fn on_started(&mut self, cx: &mut Cx<'_>, host: HostId, pid: u32, start: u64) {
+    pub(crate) fn on_started(&mut self, cx: &mut Cx, host: HostId, pid: u32, start: u64) {
         let Some(id) = self.slot_of(host) else { return };
         if let Some(process) = self.slot_mut(id).host_mut() {
             (process.pid, process.start) = (Some(pid), start);
         }
-        self.save(id, cx.out);
+        self.save(cx, id);
         if self[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
             return cx.order(host, ToHost::Stop(StopStep::CloseStdin));
@@ -251,14 +251,8 @@ impl Processes {
     }
 
     /// Asks a process for its capabilities. It hears this offer of a client.
-    pub(crate) fn initialize(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        ask: u64,
-        offer: Option<String>,
-    ) {
-        let Profile { services, subagents, client_meta: names, .. } = self.profile(id, cx.config);
+    pub(crate) fn initialize(&mut self, cx: &mut Cx, id: SlotId, ask: u64, offer: Option<String>) {
+        let Profile { services, subagents, client_meta: names, .. } = self.profile(id, &cx.config);
         let implementation = Implementation {
             name: "acpd".to_owned(),
             title: Some("acpd".to_owned()),
@@ -275,11 +269,11 @@ impl Processes {
         };
         let meta = meta.map(|meta| String::from_utf8_lossy(&meta).into_owned());
         self.slot_mut(id).client_meta = meta;
-        self.write(id, line, cx.out);
+        self.write(cx, id, line);
     }
 
     /// A process could not be made.
-    pub(crate) fn on_refused(&mut self, cx: &mut Cx<'_>, host: HostId, error: SpawnError) {
+    pub(crate) fn on_refused(&mut self, cx: &mut Cx, host: HostId, error: SpawnError) {
         let Some((id, _)) = self.take(host) else { return };
         cx.out.records.push(Record::HostGone { host });
         cx.timers.clear(Timer::Slot(id));
@@ -293,13 +287,13 @@ impl Processes {
             slot.stderr.clear();
             slot.start_hint = error.hint;
             slot.ended = Some(StopWhy::BadStart { reason, permanent: error.permanent });
-            let fault = self.fault(id, reason, cx.config);
+            let fault = self.fault(id, reason, &cx.config);
             cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         }
         cx.report(EngineEvent::ProcessGone(id));
     }
 
-    pub(crate) fn on_initialized(&mut self, cx: &mut Cx<'_>, id: SlotId, outcome: Outcome<'_>) {
+    pub(crate) fn on_initialized(&mut self, cx: &mut Cx, id: SlotId, outcome: Outcome<'_>) {
         use StopWhy::BadStart;
         let is_late = match &self[&id].state {
             State::Initializing => false,
@@ -309,7 +303,7 @@ impl Processes {
         let result = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if let Some(source) = self.login_source(id, "initialize", &error, cx.config) {
+                if let Some(source) = self.login_source(id, "initialize", &error, &cx.config) {
                     return self.on_start_refused(cx, id, source, error);
                 }
                 if is_late {
@@ -343,12 +337,12 @@ impl Processes {
             host.ready_since = Some(cx.now);
         }
         self.set_state(cx, id, State::Ready, None);
-        self.save(id, cx.out);
+        self.save(cx, id);
         cx.report(EngineEvent::ProcessReady(id));
     }
 
     /// The program sends back its input, as `cat` does.
-    pub(crate) fn on_echo(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(crate) fn on_echo(&mut self, cx: &mut Cx, id: SlotId) {
         let reason = "it is no ACP agent: it sends back what acpd sends to it";
         let hint = format!(
             "set the `command` of an agent that speaks ACP in `[agents.{}]`: `acpctl config edit`",
@@ -370,8 +364,8 @@ impl Processes {
     }
 
     /// Returns whether that is news.
-    fn remember_initialize(&mut self, cx: &mut Cx<'_>, id: SlotId, raw: Bytes) -> bool {
-        let fingerprint = self.profile(id, cx.config).fingerprint.clone();
+    fn remember_initialize(&mut self, cx: &mut Cx, id: SlotId, raw: Bytes) -> bool {
+        let fingerprint = self.profile(id, &cx.config).fingerprint.clone();
         let Slot { profile, client_meta, .. } = &self[&id];
         let (profile, client_meta) = (profile.clone(), client_meta.clone());
         let known = self.known_mut(&profile);
@@ -400,14 +394,14 @@ impl Processes {
     /// The process did not become usable: it goes down, and clients that waited for it get the reason.
     fn bad_start(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         reason: Reason,
         text: String,
         permanent: bool,
     ) {
         self.slot_mut(id).reason = Some(text.clone());
-        let fault = self.fault(id, reason, cx.config);
+        let fault = self.fault(id, reason, &cx.config);
         let why = StopWhy::BadStart { reason, permanent };
         cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         self.stop(cx, id, why, Some(text), false);
@@ -416,7 +410,7 @@ impl Processes {
     /// A process of the last daemon is there.
     pub(crate) fn on_adopted(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         host: HostId,
         (pid, start): (u32, u64),
         end: u64,
@@ -438,7 +432,7 @@ impl Processes {
     }
 
     /// A line of a process is dealt with in this batch.
-    pub(crate) fn on_read(&mut self, cx: &mut Cx<'_>, host: HostId, end: OutputEnd) {
+    pub(crate) fn on_read(&mut self, cx: &mut Cx, host: HostId, end: OutputEnd) {
         self.note_read(host, end);
         let Some(id) = self.slot_of(host) else { return };
         let Some(process) = self.slot_mut(id).host_mut() else { return };
@@ -448,7 +442,7 @@ impl Processes {
     }
 
     /// Output of a process from the time without a daemon: shown until all of it is read.
-    fn show_catching_up(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    fn show_catching_up(&mut self, cx: &mut Cx, id: SlotId) {
         let state = self[&id].state.clone();
         if !matches!(state, State::Ready | State::NeedsAuth | State::Initializing) {
             return;
@@ -459,10 +453,10 @@ impl Processes {
     }
 
     /// The deadline for the next step of a slot.
-    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         match self[&id].state.clone() {
             State::Starting | State::Initializing => {
-                let time = duration(self.profile(id, cx.config).start_timeout);
+                let time = duration(self.profile(id, &cx.config).start_timeout);
                 let printed = self[&id].what_it_printed();
                 let reason = format!("no answer to `initialize` within {time}{printed}");
                 // Waiting clients get the error when the process has ended: its last words say
@@ -483,13 +477,13 @@ impl Processes {
 
     /// A process of the last daemon has not been found for as long as a start may take: clients that wait for it
     /// get an error, and can have it ended. It may be found yet.
-    fn on_adoption_overdue(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    fn on_adoption_overdue(&mut self, cx: &mut Cx, id: SlotId) {
         let host = self.slot_mut(id).host_mut().filter(|host| !host.reachable);
         let Some(host) = host else { return };
         host.overdue = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
         self.set_state(cx, id, self[&id].state.clone(), reason);
-        let fault = self.fault(id, Reason::AgentTimeout, cx.config);
+        let fault = self.fault(id, Reason::AgentTimeout, &cx.config);
         cx.report(EngineEvent::WaitersRefused { slot: id, fault });
     }
 }

@@ -31,7 +31,7 @@ impl Processes {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.
     pub(crate) fn stop(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         why: StopWhy,
         reason: Option<String>,
@@ -78,22 +78,22 @@ impl Processes {
             Stage::Eof
         };
         self.set_state(cx, id, State::Stopping { why, stage }, reason);
-        self.save(id, cx.out);
+        self.save(cx, id);
         if stage == Stage::Eof && pid.is_some() {
             cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         }
-        cx.timers.set(Timer::Slot(id), cx.now.after(self.profile(id, cx.config).stop.eof));
+        cx.timers.set(Timer::Slot(id), cx.now.after(self.profile(id, &cx.config).stop.eof));
     }
 
     /// The turns of a process that is being stopped have ended.
-    pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx, id: SlotId) {
         if let State::Stopping { stage: Stage::Cancelling, .. } = self[&id].state {
             self.next_stage(cx, id);
         }
     }
 
-    pub(super) fn next_stage(&mut self, cx: &mut Cx<'_>, id: SlotId) {
-        let times = self.profile(id, cx.config).stop;
+    pub(super) fn next_stage(&mut self, cx: &mut Cx, id: SlotId) {
+        let times = self.profile(id, &cx.config).stop;
         let slot = &self[&id];
         let (State::Stopping { why, stage }, Some(host)) = (slot.state.clone(), slot.host()) else {
             return;
@@ -117,7 +117,7 @@ impl Processes {
     }
 
     /// The leader of a process has ended.
-    pub(crate) fn on_exited(&mut self, cx: &mut Cx<'_>, host: HostId, ending: &str, stderr: &str) {
+    pub(crate) fn on_exited(&mut self, cx: &mut Cx, host: HostId, ending: &str, stderr: &str) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
         stderr.clone_into(&mut slot.stderr);
@@ -149,18 +149,18 @@ impl Processes {
         // The leader is gone: remaining processes get a second.
         cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         cx.order(host, ToHost::Stop(StopStep::Term));
-        let leftovers = self.profile(id, cx.config).stop.leftovers;
+        let leftovers = self.profile(id, &cx.config).stop.leftovers;
         cx.timers.set(Timer::Slot(id), cx.now.after(leftovers));
-        self.save(id, cx.out);
+        self.save(cx, id);
         self.lose(cx, id, host);
         if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self[&id].state {
-            let fault = self.fault(id, reason, cx.config);
+            let fault = self.fault(id, reason, &cx.config);
             cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         }
     }
 
     /// Everything that is open at a process gets no answer.
-    fn lose(&mut self, cx: &mut Cx<'_>, id: SlotId, host: HostId) {
+    fn lose(&mut self, cx: &mut Cx, id: SlotId, host: HostId) {
         self.slot_mut(id).parked.clear();
         let slot = &self[&id];
         let why = match &slot.state {
@@ -169,15 +169,16 @@ impl Processes {
         };
         let by_person = matches!(why, Some(StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle));
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
-        let has_run = slot.host().is_some_and(|host| self.has_run_long_enough(host, id, cx.config));
+        let has_run =
+            slot.host().is_some_and(|host| self.has_run_long_enough(host, id, &cx.config));
         let ended_late = has_run && why == Some(&StopWhy::Crashed);
-        let fault = self.fault(id, reason, cx.config);
+        let fault = self.fault(id, reason, &cx.config);
         cx.report(EngineEvent::ProcessLost { slot: id, host, fault, ended_late });
     }
 
     /// acpd can no longer speak with a process of the last daemon: for its sessions that is a crash,
     /// but not one that counts against the agent.
-    pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>, host: HostId, reason: &str) {
+    pub(crate) fn on_lost(&mut self, cx: &mut Cx, host: HostId, reason: &str) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
         slot.stderr.clear();
@@ -194,7 +195,7 @@ impl Processes {
         cx.timers.set(Timer::Slot(id), cx.now.after(KILL_AGAIN));
         let state = State::Stopping { why, stage: Stage::Kill };
         self.set_state(cx, id, state, Some(reason.to_owned()));
-        self.save(id, cx.out);
+        self.save(cx, id);
         self.lose(cx, id, host);
     }
 
@@ -206,7 +207,7 @@ impl Processes {
     }
 
     /// A process and its tree are gone.
-    pub(crate) fn on_gone(&mut self, cx: &mut Cx<'_>, host: HostId) {
+    pub(crate) fn on_gone(&mut self, cx: &mut Cx, host: HostId) {
         cx.out.records.push(Record::HostGone { host });
         cx.order(host, ToHost::Forget);
         let Some(id) = self.slot_of(host) else { return };
@@ -217,14 +218,14 @@ impl Processes {
     }
 
     /// Takes the process that is gone out of its slot. Returns the purpose of its end, if that counts.
-    fn bury(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Option<StopWhy> {
+    fn bury(&mut self, cx: &mut Cx, id: SlotId) -> Option<StopWhy> {
         let Some(host) = self[&id].host().map(|host| host.id) else {
             return self.slot_mut(id).ended.take();
         };
         let (_, was) = self.take(host)?;
         cx.timers.clear(Timer::Slot(id));
         let State::Stopping { why, .. } = self[&id].state.clone() else { return None };
-        if !self.has_run_long_enough(&was, id, cx.config) {
+        if !self.has_run_long_enough(&was, id, &cx.config) {
             return Some(why);
         }
         if why == StopWhy::Crashed {
@@ -236,7 +237,7 @@ impl Processes {
     }
 
     /// Decides what comes after a process that is gone.
-    pub(crate) fn judge(&mut self, cx: &mut Cx<'_>, id: SlotId, demand: Demand) {
+    pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         let why = self.bury(cx, id);
         let profile = self[&id].profile.clone();
         let reason = self[&id].reason.clone();
@@ -269,7 +270,7 @@ impl Processes {
                 self.set_state(cx, id, State::Failed(kind), reason);
                 self.give_up(cx, id, kind);
             }
-            Verdict::Start { delay } if self.comes_back(id, unexpected, demand, cx.config) => {
+            Verdict::Start { delay } if self.comes_back(id, unexpected, demand, &cx.config) => {
                 if unexpected {
                     cx.report(EngineEvent::AgentRestarted(profile));
                 }
@@ -291,8 +292,8 @@ impl Processes {
     }
 
     /// There will be no process.
-    pub(crate) fn give_up(&mut self, cx: &mut Cx<'_>, id: SlotId, reason: Reason) {
-        let fault = self.fault(id, reason, cx.config);
+    pub(crate) fn give_up(&mut self, cx: &mut Cx, id: SlotId, reason: Reason) {
+        let fault = self.fault(id, reason, &cx.config);
         cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
     }
 
@@ -303,8 +304,8 @@ impl Processes {
     }
 
     /// A crash or a failed start: how long to wait, or to give up.
-    fn count_failure(&mut self, cx: &mut Cx<'_>, id: SlotId) -> Verdict {
-        let rules = self.profile(id, cx.config).restart;
+    fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
+        let rules = self.profile(id, &cx.config).restart;
         let Failed { in_a_row, of_late } = self.slot_mut(id).failed(cx.now, rules.window);
         if of_late >= rules.budget {
             return Verdict::Fail(Reason::AgentCrashLoop);

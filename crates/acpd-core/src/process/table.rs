@@ -16,7 +16,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::{Fault, about_agent};
 use crate::ids::{HostId, SessionKey, SlotId, Time};
-use crate::input::{Batch, Effect, ToHost};
+use crate::input::{Effect, ToHost};
 use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy};
 use crate::profile::{Config, Profile};
@@ -159,27 +159,27 @@ impl Processes {
     /// Changes what the disk knows of a profile.
     pub(crate) fn edit_known(
         &mut self,
+        cx: &mut Cx,
         profile: &str,
         change: impl FnOnce(&mut AgentRow),
-        out: &mut Batch,
     ) {
         let row = &mut self.known_mut(profile).row;
         change(row);
-        out.records.push(Record::Agent(row.clone()));
+        cx.out.records.push(Record::Agent(row.clone()));
     }
 
     /// Remembers whether a person wants an agent to run.
-    pub(crate) fn set_desired(&mut self, profile: &str, desired: Desired, out: &mut Batch) {
+    pub(crate) fn set_desired(&mut self, cx: &mut Cx, profile: &str, desired: Desired) {
         if self.known(profile).row.desired != desired {
-            self.edit_known(profile, |row| row.desired = desired, out);
+            self.edit_known(cx, profile, |row| row.desired = desired);
         }
     }
 
     /// An agent gets another chance to do what it promised.
-    pub(crate) fn forget_lies(&mut self, profile: &str, out: &mut Batch) {
+    pub(crate) fn forget_lies(&mut self, cx: &mut Cx, profile: &str) {
         if !self.known(profile).lies().is_empty() {
             self.known_mut(profile).forget_lies();
-            self.edit_known(profile, |_| {}, out);
+            self.edit_known(cx, profile, |_| {});
         }
     }
 
@@ -237,11 +237,11 @@ impl Processes {
     }
 
     /// Completes a batch: the output that it commits.
-    pub(crate) fn commit_read(&mut self, out: &mut Batch) {
+    pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
         for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
-                out.records.push(Record::HostOffset { host, offset, inside });
-                out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
+                cx.out.records.push(Record::HostOffset { host, offset, inside });
+                cx.out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
             }
         }
     }
@@ -267,7 +267,7 @@ impl Processes {
     /// Changes the state of a slot, and notifies its clients if that is news.
     pub(super) fn set_state(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: SlotId,
         state: State,
         reason: Option<String>,
@@ -286,7 +286,7 @@ impl Processes {
         self.notify_state(cx, id);
     }
 
-    pub(super) fn notify_state(&self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(super) fn notify_state(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let notice = AgentNotice {
             agent: slot.profile.clone().into(),
@@ -298,10 +298,10 @@ impl Processes {
     }
 
     /// Writes the row of a slot's process.
-    pub(super) fn save(&self, id: SlotId, out: &mut Batch) {
+    pub(super) fn save(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let Some(host) = slot.host() else { return };
-        out.records.push(Record::Host(HostRow {
+        cx.out.records.push(Record::Host(HostRow {
             host: host.id,
             agent: slot.profile.clone(),
             pid: host.pid.unwrap_or(0),
@@ -413,24 +413,18 @@ impl Processes {
     }
 
     /// Sends how long a process may outlive the daemon, which depends on whether it is busy.
-    pub(crate) fn lease(&mut self, id: SlotId, busy: bool, out: &mut Batch) {
+    pub(crate) fn lease(&mut self, cx: &mut Cx, id: SlotId, busy: bool) {
         let Some(host) = self.get_mut(id).and_then(Slot::host_mut) else { return };
         if host.reachable && host.leased != Some(busy) {
             host.leased = Some(busy);
-            out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
+            cx.out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
         }
     }
 
     /// Arms the idle timer of a process that nothing uses, disarms it otherwise. An orphan ends at once: its
     /// session was never made or is deleted.
-    pub(crate) fn check_idle(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: SlotId,
-        is_used: bool,
-        is_orphan: bool,
-    ) {
-        let timeout = self.profile(id, cx.config).idle_timeout;
+    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_orphan: bool) {
+        let timeout = self.profile(id, &cx.config).idle_timeout;
         if !self[&id].is_up() || is_used {
             cx.timers.clear(Timer::Idle(id));
         } else if is_orphan {
@@ -441,7 +435,7 @@ impl Processes {
     }
 
     /// Nothing uses a process.
-    pub(crate) fn on_unused(&mut self, cx: &mut Cx<'_>, id: SlotId) {
+    pub(crate) fn on_unused(&mut self, cx: &mut Cx, id: SlotId) {
         self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
     }
 

@@ -3,10 +3,11 @@
 use acpd_api::Reason;
 use bytes::Bytes;
 
+use crate::cx::Cx;
 use crate::event::Answer;
 use crate::fault::Fault;
 use crate::ids::{HostId, SlotId};
-use crate::input::{Batch, Effect, ToHost};
+use crate::input::{Effect, ToHost};
 use crate::own::without_own;
 use crate::process::slot::Slot;
 use crate::process::table::Processes;
@@ -18,29 +19,29 @@ const UNWRITTEN: usize = 8 << 20;
 impl Processes {
     /// Writes a line to the process of a slot: an outbox row first, the write after the commit. Returns the number of
     /// the line, or 0 if there is no process.
-    pub(crate) fn write(&mut self, id: SlotId, line: Bytes, out: &mut Batch) -> u64 {
-        self.write_named(id, without_own(&line), out)
+    pub(crate) fn write(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
+        self.write_named(cx, id, without_own(&line))
     }
 
     /// Writes a line that may name MCP servers, which the daemon adds.
-    pub(crate) fn write_named(&mut self, id: SlotId, line: Bytes, out: &mut Batch) -> u64 {
+    pub(crate) fn write_named(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
         let Some(process) = self.get_mut(id).and_then(Slot::host_mut) else { return 0 };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
-        out.records.push(Record::Outbox { host, chunk, line: line.clone() });
-        out.effects.push(Effect::Host(host, ToHost::Write { chunk, line }));
+        cx.out.records.push(Record::Outbox { host, chunk, line: line.clone() });
+        cx.out.effects.push(Effect::Host(host, ToHost::Write { chunk, line }));
         chunk
     }
 
     /// Writes an answer to the process that asked, if it is still there.
-    pub(crate) fn answer(&mut self, answer: Answer, out: &mut Batch) {
+    pub(crate) fn answer(&mut self, cx: &mut Cx, answer: Answer) {
         if let Some(slot) = self.slot_of(answer.host) {
-            self.write(slot, answer.line, out);
+            self.write(cx, slot, answer.line);
         }
     }
 
-    pub(crate) fn on_written(&mut self, host: HostId, chunk: u64, out: &mut Batch) {
+    pub(crate) fn on_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
         let Some(id) = self.slot_of(host) else { return };
-        out.records.push(Record::Written { host, chunk });
+        cx.out.records.push(Record::Written { host, chunk });
         if let Some(process) = self.get_mut(id).and_then(Slot::host_mut) {
             process.outbox.written(chunk);
         }

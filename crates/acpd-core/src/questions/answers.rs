@@ -20,7 +20,7 @@ impl Questions {
     /// Handles a client's response to an offer.
     pub(crate) fn on_client_answer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         client: ClientId,
         id: InteractionId,
@@ -73,7 +73,7 @@ impl Questions {
     /// When it does not fit the question, or cannot be remembered.
     pub(crate) fn on_given_answer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         id: InteractionId,
         given: GivenAnswer,
@@ -115,7 +115,7 @@ impl Questions {
     /// is one.
     fn answer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         id: InteractionId,
         answer: &QuestionAnswer,

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::cx::Cx;
 use crate::fault::Fault;
-use crate::input::Batch;
 use crate::questions::question::{OpenQuestion, QuestionPlace};
 use crate::record::Record;
 
@@ -68,7 +67,7 @@ impl Decisions {
     /// know it again. Returns its number.
     pub(super) fn remember(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         question: &OpenQuestion,
         verdict: Verdict,
@@ -98,12 +97,12 @@ impl Decisions {
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn forget(&mut self, id: i64, out: &mut Batch) -> Result<(), Fault> {
+    pub(crate) fn forget(&mut self, cx: &mut Cx, id: i64) -> Result<(), Fault> {
         if self.known.extract_if(.., |known| known.id == id).count() == 0 {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
                 .hint("`acpctl policy ls` lists them"));
         }
-        out.records.push(Record::Unremembered { id });
+        cx.out.records.push(Record::Unremembered { id });
         Ok(())
     }
 

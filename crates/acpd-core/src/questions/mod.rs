@@ -81,7 +81,7 @@ pub(crate) struct Questions {
     decisions: Decisions,
 }
 
-fn notice(cx: &mut Cx<'_>, row: &SessionRow, method: &str, params: &impl Serialize) {
+fn notice(cx: &mut Cx, row: &SessionRow, method: &str, params: &impl Serialize) {
     let line = build::notification(method, params);
     cx.report(EngineEvent::SessionLine { session: row.key, kind: EventKind::Notice, line });
 }
@@ -180,7 +180,7 @@ impl Questions {
     /// has announced it; `is_intact`: the line is as the agent wrote it.
     pub(crate) fn on_request(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         mut new: OpenQuestion,
         mut known: Call,
@@ -203,7 +203,7 @@ impl Questions {
     }
 
     /// Continues a question of the last daemon; `is_held`: the process still has its session.
-    pub(crate) fn recover(&mut self, cx: &mut Cx<'_>, row: InteractionRow, is_held: bool) {
+    pub(crate) fn recover(&mut self, cx: &mut Cx, row: InteractionRow, is_held: bool) {
         let read = OpenQuestion::read(Some(row.host), &row.line, row.at, |_| row.session);
         let Ok(mut question) = read else { return };
         if !is_held {
@@ -219,7 +219,7 @@ impl Questions {
     }
 
     /// Asks a question of acpd's own in a session.
-    pub(crate) fn ask_own(&mut self, cx: &mut Cx<'_>, place: &QuestionPlace<'_>, line: &Bytes) {
+    pub(crate) fn ask_own(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, line: &Bytes) {
         let key = place.row.map(|row| row.key);
         let Ok(mut question) = OpenQuestion::read(None, line, cx.now, |_| key) else { return };
         question.frozen = Some(Box::new(Frozen::of_question(Call::default(), line)));
@@ -228,12 +228,7 @@ impl Questions {
         self.ask_people(cx, place, id);
     }
 
-    fn decide_or_ask(
-        &mut self,
-        cx: &mut Cx<'_>,
-        place: &QuestionPlace<'_>,
-        question: OpenQuestion,
-    ) {
+    fn decide_or_ask(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, question: OpenQuestion) {
         cx.out.durable = true;
         let decided = self.decisions.decide(&cx.config.policy, place, &question);
         if let (Some((answer, decided)), Some(row)) = (decided, place.row) {
@@ -249,7 +244,7 @@ impl Questions {
     /// Looks at the next file that the call of a question writes without saying what is in it, or asks people.
     fn look_or_ask(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         id: InteractionId,
         from: usize,
@@ -271,7 +266,7 @@ impl Questions {
     /// Takes the content of a file. Returns whether a question waits for it.
     pub(crate) fn on_file_seen(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         id: InteractionId,
         result: &Result<Bytes, ServeError>,
@@ -299,7 +294,7 @@ impl Questions {
     }
 
     /// Asks every client that may answer.
-    fn ask_people(&mut self, cx: &mut Cx<'_>, place: &QuestionPlace<'_>, id: InteractionId) {
+    fn ask_people(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, id: InteractionId) {
         if place.is_lost() {
             return self.cancel(cx, id);
         }
@@ -312,7 +307,7 @@ impl Questions {
     /// Offers a question to a client that can show it and does not have it.
     fn offer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         to: &Responder<'_>,
         id: InteractionId,
@@ -341,7 +336,7 @@ impl Questions {
     /// Offers a question to a client that came back or gave no valid answer.
     pub(crate) fn offer_again(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         client: ClientId,
         id: InteractionId,
@@ -357,12 +352,7 @@ impl Questions {
     }
 
     /// Offers the questions of a session to a client that has come.
-    pub(crate) fn offer_all(
-        &mut self,
-        cx: &mut Cx<'_>,
-        place: &QuestionPlace<'_>,
-        client: ClientId,
-    ) {
+    pub(crate) fn offer_all(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, client: ClientId) {
         for id in place.row.map(|row| self.of_session(row.key)).unwrap_or_default() {
             self.offer_again(cx, place, client, id);
         }
@@ -378,7 +368,7 @@ impl Questions {
     /// Withdraws the questions of sessions from a client that continues without them, or only watches.
     pub(crate) fn take_back(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         client: ClientId,
         is_meant: impl Fn(SessionKey) -> bool,
     ) {
@@ -413,7 +403,7 @@ impl Questions {
     }
 
     /// Answers a question as a client that cancels must; acpd's own is closed.
-    pub(crate) fn cancel(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+    pub(crate) fn cancel(&mut self, cx: &mut Cx, id: InteractionId) {
         if let Some(question) = self.open.remove(&id) {
             cx.out.durable |= !question.is_own();
             question.cancel(cx);
@@ -422,14 +412,14 @@ impl Questions {
     }
 
     /// Closes a question of which nothing waits for an answer.
-    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+    pub(crate) fn close(&mut self, cx: &mut Cx, id: InteractionId) {
         if let Some(question) = self.open.remove(&id) {
             question.close(cx, id);
         }
     }
 
     /// Handles `$/cancel_request` of an agent, if it is about a question.
-    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx<'_>, host: HostId, request: &Id) {
+    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx, host: HostId, request: &Id) {
         let request = Some((host, request.clone()));
         let is_it = |_: &InteractionId, open: &mut OpenQuestion| open.request == request;
         for (id, question) in self.open.extract_if(.., is_it) {
@@ -442,7 +432,7 @@ impl Questions {
     /// Withdraws a question if the change of its call makes it another question. Returns it, and the call.
     pub(crate) fn withdraw_changed(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: InteractionId,
         change: impl Fn(&mut Call),
     ) -> Option<(OpenQuestion, Call)> {
@@ -462,7 +452,7 @@ impl Questions {
     /// Asks again about a call that has changed, but not for ever.
     pub(crate) fn ask_changed(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &QuestionPlace<'_>,
         mut question: OpenQuestion,
         call: Call,
@@ -487,7 +477,7 @@ impl Questions {
     }
 
     /// Handles `elicitation/complete` of an agent: clients that were shown the page get it, too.
-    pub(crate) fn on_page_done(&mut self, cx: &mut Cx<'_>, host: HostId, line: &Bytes) {
+    pub(crate) fn on_page_done(&mut self, cx: &mut Cx, host: HostId, line: &Bytes) {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
         let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
         for client in shown {

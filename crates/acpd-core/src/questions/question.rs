@@ -234,14 +234,14 @@ impl OpenQuestion {
     }
 
     /// Sends a line to the agent; there is none for acpd's own question.
-    pub(super) fn reply(&self, cx: &mut Cx<'_>, line: impl FnOnce(&Id) -> Bytes) {
+    pub(super) fn reply(&self, cx: &mut Cx, line: impl FnOnce(&Id) -> Bytes) {
         if let Some((host, id)) = &self.request {
             cx.report(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }));
         }
     }
 
     /// Answers as a client that cancels must.
-    pub(super) fn cancel(&self, cx: &mut Cx<'_>) {
+    pub(super) fn cancel(&self, cx: &mut Cx) {
         self.reply(cx, |id| match &self.kind {
             QuestionKind::Permission(_) => build::response(id, &PermissionAnswer::Cancelled),
             QuestionKind::Elicitation(_) => build::response(id, &ElicitationAnswer::Cancel),
@@ -249,7 +249,7 @@ impl OpenQuestion {
     }
 
     /// Reports the end, and withdraws the requests to clients.
-    pub(super) fn close(&self, cx: &mut Cx<'_>, id: InteractionId) {
+    pub(super) fn close(&self, cx: &mut Cx, id: InteractionId) {
         let offers = self.offers.iter();
         let withdrawals = offers.filter_map(|(client, offer)| Some((*client, offer.withdrawal()?)));
         let is_permission = matches!(self.kind, QuestionKind::Permission(_));

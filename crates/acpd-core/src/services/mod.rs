@@ -112,7 +112,7 @@ impl AgentServices {
     /// Handles a request of an agent, whose line has the session's public id. Returns whether it is served.
     pub(crate) fn on_request(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &Workplace<'_>,
         (host, id): (HostId, &Id),
         kind: RequestKind,
@@ -148,7 +148,7 @@ impl AgentServices {
     /// whether the row is such a request.
     pub(crate) fn recover(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: Option<&Workplace<'_>>,
         row: &InteractionRow,
     ) -> bool {
@@ -171,7 +171,7 @@ impl AgentServices {
 
     fn open(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &Workplace<'_>,
         row: InteractionRow,
         asked_as: Id,
@@ -194,7 +194,7 @@ impl AgentServices {
     }
 
     /// Begins acpd's work for a request; a wait ends with the command.
-    fn serve(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+    fn serve(&mut self, cx: &mut Cx, id: InteractionId) {
         match self.requests.get(id).map(|request| request.effect(id)) {
             Some(Ok(effect)) => cx.out.effects.extend(effect),
             Some(Err(text)) => {
@@ -219,7 +219,7 @@ impl AgentServices {
     /// Finds the executor of a call about a terminal, and the line for it.
     fn route_call(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         place: &Workplace<'_>,
         call: TerminalCall,
         line: Bytes,
@@ -252,7 +252,7 @@ impl AgentServices {
     /// Takes acpd's result for a request; `is_held` returns whether a process still holds a session.
     pub(crate) fn on_served(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         id: InteractionId,
         result: Result<Bytes, ServeError>,
         is_held: impl Fn(SessionKey, HostId) -> bool,
@@ -283,7 +283,7 @@ impl AgentServices {
     /// answers a request of an agent.
     pub(crate) fn on_client_answer(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         (client, editor): (ClientId, u64),
         id: &Id,
         line: &Bytes,
@@ -310,13 +310,13 @@ impl AgentServices {
         true
     }
 
-    fn give_to_acpd(&mut self, cx: &mut Cx<'_>, id: InteractionId) {
+    fn give_to_acpd(&mut self, cx: &mut Cx, id: InteractionId) {
         self.requests.give_to_acpd(id);
         self.serve(cx, id);
     }
 
     /// A client is gone: acpd reads files in its place, and other requests fail.
-    pub(crate) fn on_client_gone(&mut self, cx: &mut Cx<'_>, client: ClientId) {
+    pub(crate) fn on_client_gone(&mut self, cx: &mut Cx, client: ClientId) {
         for id in self.requests.which(|request| request.by == Executor::Client(client)) {
             if self.requests.get(id).and_then(AgentRequest::kind) == Some(RequestKind::Read) {
                 self.give_to_acpd(cx, id);
@@ -329,7 +329,7 @@ impl AgentServices {
     }
 
     /// Handles `$/cancel_request` of an agent. Returns whether it is about a request that is open here.
-    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx<'_>, host: HostId, id: &Id) -> bool {
+    pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx, host: HostId, id: &Id) -> bool {
         let is_it = |request: &AgentRequest| request.host == host && request.asked_as == *id;
         let Some(request) = self.requests.which(is_it).first().copied() else { return false };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
@@ -338,24 +338,24 @@ impl AgentServices {
     }
 
     /// Ends the waits for commands of a session, with an error.
-    pub(crate) fn end_waits(&mut self, cx: &mut Cx<'_>, key: SessionKey, error: &ErrorObject) {
+    pub(crate) fn end_waits(&mut self, cx: &mut Cx, key: SessionKey, error: &ErrorObject) {
         let waits = self.requests.waits(key, |_| true);
         self.withdraw(cx, waits, error);
     }
 
     /// Refuses what is open for a deleted session.
-    pub(crate) fn on_session_deleted(&mut self, cx: &mut Cx<'_>, key: SessionKey) {
+    pub(crate) fn on_session_deleted(&mut self, cx: &mut Cx, key: SessionKey) {
         let open = self.requests.which(|request| request.session == key);
         self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"));
     }
 
     /// A process no longer holds the session, and cannot release its terminals.
-    pub(crate) fn on_process_left(&mut self, cx: &mut Cx<'_>, place: &Workplace<'_>) {
+    pub(crate) fn on_process_left(&mut self, cx: &mut Cx, place: &Workplace<'_>) {
         let key = place.row.key;
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
         self.end_waits(cx, key, &error);
         self.end_mirrors(cx, place.row, "ended with the session");
-        for (number, id) in self.terminals.drop_session(key, cx.out) {
+        for (number, id) in self.terminals.drop_session(cx, key) {
             let Some(editor) = place.editor(number) else { continue };
             let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
             let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
@@ -364,8 +364,8 @@ impl AgentServices {
         }
     }
 
-    pub(crate) fn on_process_gone(&mut self, cx: &mut Cx<'_>, host: HostId) {
-        self.requests.drop_host(host, cx.out);
+    pub(crate) fn on_process_gone(&mut self, cx: &mut Cx, host: HostId) {
+        self.requests.drop_host(cx, host);
     }
 
     /// Returns whether a request about a session is open, or a terminal of it is in use.
@@ -376,19 +376,19 @@ impl AgentServices {
     /// Answers requests with an error, and stops their executors.
     fn withdraw(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         requests: impl IntoIterator<Item = InteractionId>,
         error: &ErrorObject,
     ) {
         for id in requests {
-            let answer = self.requests.withdraw(id, error, cx.out);
-            cx.events.extend(answer.map(EngineEvent::AgentAnswered));
+            let answer = self.requests.withdraw(cx, id, error);
+            cx.report_all(answer.map(EngineEvent::AgentAnswered));
         }
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
-        let answer = self.requests.end(id, answer, cx.out);
-        cx.events.extend(answer.map(EngineEvent::AgentAnswered));
+    fn end(&mut self, cx: &mut Cx, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
+        let answer = self.requests.end(cx, id, answer);
+        cx.report_all(answer.map(EngineEvent::AgentAnswered));
     }
 
     /// Returns the session of a terminal of acpd.
@@ -402,20 +402,20 @@ impl AgentServices {
     }
 
     /// A tool call of an agent, which is in the journal, may show terminals.
-    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx<'_>, row: &SessionRow, line: &Bytes) {
+    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
         let line = self.terminals.show(cx, row, line);
         update(cx, row.key, line);
     }
 
     /// The deadline for the next look at a terminal.
-    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx<'_>, terminal: InteractionId) {
+    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, terminal: InteractionId) {
         self.terminals.look(cx, terminal);
     }
 
     /// Output of a command that runs, in a session with this row.
     pub(crate) fn on_terminal_output(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         row: &SessionRow,
         terminal: InteractionId,
         tail: TerminalTail,
@@ -427,7 +427,7 @@ impl AgentServices {
     /// A command has ended, in a session with this row.
     pub(crate) fn on_terminal_end(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         row: &SessionRow,
         terminal: InteractionId,
         end: TerminalEnd,
@@ -442,17 +442,13 @@ impl AgentServices {
     }
 
     /// Shows the last output of a session's commands, which were ended, with the reason.
-    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx<'_>, row: &SessionRow, why: &str) {
+    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) {
         let lines = self.terminals.end_mirrors(cx, row, why);
         update(cx, row.key, lines);
     }
 }
 
-fn update(cx: &mut Cx<'_>, session: SessionKey, lines: impl IntoIterator<Item = Bytes>) {
+fn update(cx: &mut Cx, session: SessionKey, lines: impl IntoIterator<Item = Bytes>) {
     let kind = EventKind::Update;
-    cx.events.extend(lines.into_iter().map(|line| EngineEvent::SessionLine {
-        session,
-        kind,
-        line,
-    }));
+    cx.report_all(lines.into_iter().map(|line| EngineEvent::SessionLine { session, kind, line }));
 }

@@ -6,9 +6,10 @@ use acp_wire::{ErrorObject, Id, build, code, locate, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::cx::Cx;
 use crate::event::Answer;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Batch, Effect, FileService, NewTerminal, ToClient};
+use crate::input::{Effect, FileService, NewTerminal, ToClient};
 use crate::record::Record;
 use crate::services::terminals::{TerminalCall, own_terminal};
 
@@ -79,15 +80,15 @@ impl AgentRequest {
     }
 
     /// Notifies the executor of a request that it is no longer needed.
-    fn stop(&self, id: InteractionId, out: &mut Batch) {
+    fn stop(&self, cx: &mut Cx, id: InteractionId) {
         match self.by {
             Executor::Client(client) => {
                 let line = build::cancel_request(&Id::issued(id.0));
-                out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             Executor::Acpd if self.kind() == Some(RequestKind::Terminal) => {
                 // The agent will never know that it was made.
-                out.effects.push(Effect::ReleaseTerminal { terminal: id });
+                cx.out.effects.push(Effect::ReleaseTerminal { terminal: id });
             }
             Executor::Acpd => {}
         }
@@ -192,31 +193,31 @@ impl OpenRequests {
 
     pub(crate) fn end(
         &mut self,
+        cx: &mut Cx,
         id: InteractionId,
         answer: impl FnOnce(&Id) -> Bytes,
-        out: &mut Batch,
     ) -> Option<Answer> {
         let done = self.open.remove(&id)?;
-        out.records.push(Record::InteractionGone { id });
+        cx.out.records.push(Record::InteractionGone { id });
         Some(Answer { host: done.host, line: answer(&done.asked_as) })
     }
 
     /// Answers a request with an error, in place of its executor.
     pub(crate) fn withdraw(
         &mut self,
+        cx: &mut Cx,
         id: InteractionId,
         error: &ErrorObject,
-        out: &mut Batch,
     ) -> Option<Answer> {
-        self.open.get(&id)?.stop(id, out);
-        self.end(id, |id| build::error(id, error), out)
+        self.open.get(&id)?.stop(cx, id);
+        self.end(cx, id, |id| build::error(id, error))
     }
 
     /// The process that asked is gone.
-    pub(crate) fn drop_host(&mut self, host: HostId, out: &mut Batch) {
+    pub(crate) fn drop_host(&mut self, cx: &mut Cx, host: HostId) {
         for (id, method) in self.open.extract_if(.., |_, method| method.host == host) {
-            out.records.push(Record::InteractionGone { id });
-            method.stop(id, out);
+            cx.out.records.push(Record::InteractionGone { id });
+            method.stop(cx, id);
         }
     }
 }

@@ -84,12 +84,7 @@ impl TerminalEnd {
 impl Terminals {
     /// A tool call of the agent, journalled just now: if it shows terminals of acpd, what is known of
     /// their output is the line to show behind it, and then the rest as it comes.
-    pub(crate) fn show(
-        &mut self,
-        cx: &mut Cx<'_>,
-        row: &SessionRow,
-        line: &Bytes,
-    ) -> Option<Bytes> {
+    pub(crate) fn show(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) -> Option<Bytes> {
         let content = locate(line, &["params", "update", "content"])?;
         let call = str_at(line, &["params", "update", "toolCallId"])?;
         if line[content.clone()] == *b"null" {
@@ -130,7 +125,7 @@ impl Terminals {
     }
 
     /// Looks at a command as soon as it may be shown again.
-    fn look_soon(&mut self, cx: &mut Cx<'_>, number: InteractionId) {
+    fn look_soon(&mut self, cx: &mut Cx, number: InteractionId) {
         let Some((_, own)) = self.own_mut(number) else { return };
         own.growth.again |= !own.growth.tail.output.is_empty();
         let due = own.growth.looked.after(NEAREST).max(cx.now);
@@ -138,7 +133,7 @@ impl Terminals {
     }
 
     /// Looks at a command, if a tool call shows it.
-    pub(crate) fn look(&mut self, cx: &mut Cx<'_>, number: InteractionId) {
+    pub(crate) fn look(&mut self, cx: &mut Cx, number: InteractionId) {
         let is_shown = !self.calls_with(number).is_empty();
         let Some((_, own)) = self.own_mut(number) else { return };
         if is_shown {
@@ -150,7 +145,7 @@ impl Terminals {
     /// Returns the lines that show the output of a command so far.
     pub(crate) fn seen(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         row: &SessionRow,
         number: InteractionId,
         tail: TerminalTail,
@@ -178,7 +173,7 @@ impl Terminals {
     /// Returns the lines that show the end of a command.
     pub(crate) fn show_end(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         row: &SessionRow,
         number: InteractionId,
     ) -> Vec<Bytes> {
@@ -199,12 +194,7 @@ impl Terminals {
     }
 
     /// Returns the last lines about the commands of a session, which were ended, with the reason.
-    pub(crate) fn end_mirrors(
-        &mut self,
-        cx: &mut Cx<'_>,
-        row: &SessionRow,
-        why: &str,
-    ) -> Vec<Bytes> {
+    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
         let mirrors: Vec<_> = mirrors.collect();
         cx.out.records.extend(mirrors.iter().map(|(_, shown)| shown.no_last_word()));
@@ -217,7 +207,7 @@ impl Terminals {
     /// Returns the line for a call, and keeps its last word.
     fn step(
         &self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         row: &SessionRow,
         (_, call): &(SessionKey, String),
         shown: &Mirror,
@@ -228,7 +218,7 @@ impl Terminals {
 
     fn last_word(
         &self,
-        cx: &Cx<'_>,
+        cx: &Cx,
         session: &SessionRow,
         call: &str,
         shown: &Mirror,

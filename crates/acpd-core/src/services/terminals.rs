@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cx::Cx;
 use crate::ids::{InteractionId, SessionKey, Time};
-use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
+use crate::input::{Effect, TerminalEnd, TerminalTail};
 use crate::views::terminal_name::TerminalName;
 
 /// Terminals of one session that are remembered.
@@ -104,7 +104,7 @@ impl Terminals {
     /// When the session has no such terminal, which may have ended with the last daemon.
     pub(crate) fn call(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx,
         key: SessionKey,
         call: TerminalCall,
         number: InteractionId,
@@ -213,12 +213,12 @@ impl Terminals {
 
     /// Drops the terminals of a session. Returns those of editors, which must be asked to release
     /// them.
-    pub(crate) fn drop_session(&mut self, key: SessionKey, out: &mut Batch) -> Vec<(u64, String)> {
+    pub(crate) fn drop_session(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
         let mut of_editors = Vec::new();
         for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {
             match (terminal.of, TerminalName::parse(&name)) {
                 (Of::Acpd(own), _) if !own.released => {
-                    out.effects.push(Effect::ReleaseTerminal { terminal: own.number });
+                    cx.out.effects.push(Effect::ReleaseTerminal { terminal: own.number });
                 }
                 (Of::Editor, Some(TerminalName::Editor { editor, id })) => {
                     of_editors.push((editor, id.to_owned()));

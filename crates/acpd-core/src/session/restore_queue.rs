@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::cx::Cx;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::session::restore::{Restore, current_mode, settings, values_of};
 use crate::session::table::Sessions;
 use crate::session::{Session, State};
@@ -20,14 +20,9 @@ impl Sessions {
     }
 
     /// The agent has the session. Settings that its result does not show in force will be set again.
-    pub(crate) fn take_restored_values(
-        &mut self,
-        key: SessionKey,
-        result: &RawValue,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, key: SessionKey, result: &RawValue) {
         let (modes, options) = values_of(result);
-        self.take_values(key, modes, options, false, out);
+        self.take_values(cx, key, modes, options, false);
         let Some(restore) = self.restore_mut(key) else { return };
         restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
         restore.shown_mode = modes.and_then(current_mode);

@@ -11,9 +11,9 @@ use acpd_api::{Reason, UndoParams};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId, Urgency};
-use crate::input::Batch;
 use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
 use crate::session::restore::{mode_option, option_map};
 use crate::session::{LateReplay, Session, State};
@@ -335,8 +335,8 @@ impl Deref for Sessions {
 
 impl Sessions {
     /// From now on a session has these servers.
-    pub(crate) fn keep_servers(&mut self, key: SessionKey, mcp_servers: Bytes, out: &mut Batch) {
-        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+    pub(crate) fn keep_servers(&mut self, cx: &mut Cx, key: SessionKey, mcp_servers: Bytes) {
+        cx.out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
         self.session_mut(key).mcp_servers = Some(mcp_servers);
     }
 
@@ -420,18 +420,18 @@ impl Sessions {
     /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
     pub(crate) fn take_values(
         &mut self,
+        cx: &mut Cx,
         key: SessionKey,
         modes: Option<&RawValue>,
         options: Option<&RawValue>,
         in_force: bool,
-        out: &mut Batch,
     ) {
         let options = options.filter(|options| options.get() != "null");
         let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
         for (value, raw) in values {
             if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
                 let json = Bytes::copy_from_slice(raw.get().as_bytes());
-                out.records.push(Record::Value { session: key, key: value, json });
+                cx.out.records.push(Record::Value { session: key, key: value, json });
             }
         }
         if !in_force {

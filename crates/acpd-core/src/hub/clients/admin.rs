@@ -8,17 +8,16 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::input::{Batch, StatusPart, ToClient};
+use crate::input::{StatusPart, ToClient};
 use crate::params::read;
 
 impl Hub {
-    pub(crate) fn manage(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn manage(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, method: name, params, .. } = asked;
         match name {
-            method::PING => self.answer(to, &Empty {}, out),
+            method::PING => self.answer(to, &Empty {}),
             method::WATCH => {
                 if self.clients.close_request(to) {
                     self.watch.begin(to.clone());
@@ -26,17 +25,17 @@ impl Hub {
             }
             method::STATUS => {
                 let StatusParams { cwd } = read_or_default(params)?;
-                self.send_status(to, StatusPart::All, cwd.as_deref(), out);
+                self.send_status(to, StatusPart::All, cwd.as_deref());
             }
-            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, None, out),
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, None),
             method::AGENT_SHOW => {
                 let agent = self.agent_ref(params)?;
-                self.send_status(to, StatusPart::Agent(agent), None, out);
+                self.send_status(to, StatusPart::Agent(agent), None);
             }
-            method::AGENT_START => self.agent_start(asked, out)?,
-            method::AGENT_STOP => self.agent_stop(asked, out)?,
-            method::AGENT_RESTART => self.agent_restart(asked, out)?,
-            method::AUTH_DONE => self.auth_done(asked, out)?,
+            method::AGENT_START => self.agent_start(asked)?,
+            method::AGENT_STOP => self.agent_stop(asked)?,
+            method::AGENT_RESTART => self.agent_restart(asked)?,
+            method::AUTH_DONE => self.auth_done(asked)?,
             method::SESSION_LIST => {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
@@ -44,79 +43,79 @@ impl Hub {
                         && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                 });
-                self.answer(to, &SessionList { sessions }, out);
+                self.answer(to, &SessionList { sessions });
             }
             method::SESSION_SHOW => {
                 let key = self.resolve(&read(params)?)?;
                 let info = self.session_info(key);
-                self.answer(to, &info, out);
+                self.answer(to, &info);
             }
-            method::SESSION_LOG => self.session_log(asked, out)?,
-            method::SESSION_SEARCH => self.session_search(asked, out)?,
-            method::SESSION_ATTACH => self.session_attach(asked, out)?,
+            method::SESSION_LOG => self.session_log(asked)?,
+            method::SESSION_SEARCH => self.session_search(asked)?,
+            method::SESSION_ATTACH => self.session_attach(asked)?,
             method::SESSION_DETACH => {
                 let key = self.resolve(&read(params)?)?;
-                self.detach(to.client, key, out);
-                self.answer(to, &Empty {}, out);
-                self.check_idle(self.session(key).slot, out);
+                self.detach(to.client, key);
+                self.answer(to, &Empty {});
+                self.check_idle(self.session(key).slot);
             }
-            method::SESSION_RENAME => self.session_rename(asked, out)?,
-            method::SESSION_TITLE => self.session_title(asked, out)?,
-            method::SESSION_MOVE => self.session_move(asked, out)?,
-            method::SESSION_RESEED => self.session_reseed(asked, out)?,
-            method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
-            method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
-            method::SESSION_QUEUE => self.session_queue(asked, out)?,
-            method::SESSION_QUEUE_EDIT => self.queue_edit(asked, out)?,
-            method::SESSION_QUEUE_MOVE => self.queue_move(asked, out)?,
-            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked, out)?,
-            method::SESSION_CANCEL => self.session_cancel(asked, out)?,
+            method::SESSION_RENAME => self.session_rename(asked)?,
+            method::SESSION_TITLE => self.session_title(asked)?,
+            method::SESSION_MOVE => self.session_move(asked)?,
+            method::SESSION_RESEED => self.session_reseed(asked)?,
+            method::SESSION_ARCHIVE => self.session_archive(asked, true)?,
+            method::SESSION_UNARCHIVE => self.session_archive(asked, false)?,
+            method::SESSION_QUEUE => self.session_queue(asked)?,
+            method::SESSION_QUEUE_EDIT => self.queue_edit(asked)?,
+            method::SESSION_QUEUE_MOVE => self.queue_move(asked)?,
+            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked)?,
+            method::SESSION_CANCEL => self.session_cancel(asked)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
-                self.close_session(key, out);
+                self.close_session(key);
                 let info = self.session_info(key);
-                self.answer(to, &info, out);
-                self.forget_unless_kept(key, out);
+                self.answer(to, &info);
+                self.forget_unless_kept(key);
             }
-            method::SESSION_REMOVE => self.session_remove(asked, out)?,
-            method::SESSION_UNDO => self.session_undo(asked, out)?,
-            method::GC => self.collect(to, read_or_default(params)?, out)?,
+            method::SESSION_REMOVE => self.session_remove(asked)?,
+            method::SESSION_UNDO => self.session_undo(asked)?,
+            method::GC => self.collect(to, read_or_default(params)?)?,
             method::USAGE => {
                 let asked: UsageParams = read_or_default(params)?;
                 let usage = ToClient::Usage { id: to.id.clone(), asked };
-                self.clients.respond_with(&mut cx!(self, out), to, None, usage);
+                self.clients.respond_with(&mut self.cx, to, None, usage);
             }
             method::DAEMON_LOG_LEVEL => {
                 let LogLevelParams { level } = read_or_default(params)?;
                 let level = ToClient::LogLevel { id: to.id.clone(), level };
-                self.clients.respond_with(&mut cx!(self, out), to, None, level);
+                self.clients.respond_with(&mut self.cx, to, None, level);
             }
-            method::METRICS => self.send_metrics(to, out),
-            method::TRACE => self.begin_trace(asked, out)?,
-            method::INTERACTION_LIST => self.list_questions(to, out),
-            method::INTERACTION_ANSWER => self.answer_question(asked, out)?,
-            method::MCP_LIST => self.list_lent_servers(to, &read(params)?, out)?,
-            method::MCP_CALL => self.call_lent_server(asked, out)?,
+            method::METRICS => self.send_metrics(to),
+            method::TRACE => self.begin_trace(asked)?,
+            method::INTERACTION_LIST => self.list_questions(to),
+            method::INTERACTION_ANSWER => self.answer_question(asked)?,
+            method::MCP_LIST => self.list_lent_servers(to, &read(params)?)?,
+            method::MCP_CALL => self.call_lent_server(asked)?,
             method::POLICY_LIST => {
                 let list = self.questions.decisions().info();
-                self.answer(to, &list, out);
+                self.answer(to, &list);
             }
-            method::POLICY_FORGET => self.forget_decision(asked, out)?,
-            method::POLICY_TEST => self.test_policy(asked, out)?,
+            method::POLICY_FORGET => self.forget_decision(asked)?,
+            method::POLICY_TEST => self.test_policy(asked)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
                 let DaemonRestartParams { environment } = read_or_default(params)?;
                 // A tool of an agent must not choose what other agents inherit.
                 let may_bring = self.clients.may_decide(to.client);
                 let brought = Some(environment).filter(|_| may_bring).unwrap_or_default();
-                self.leave(to, Some(brought), out);
+                self.leave(to, Some(brought));
             }
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
-                self.leave(to, None, out);
+                self.leave(to, None);
             }
             method::DAEMON_STOP => {
                 self.shutdown.watch(to.clone());
-                self.begin_shutdown(out);
+                self.begin_shutdown();
             }
             _ => {
                 return Err(Fault::invalid(format!("acpd has no method `{name}`"))

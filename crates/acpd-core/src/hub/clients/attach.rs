@@ -3,10 +3,9 @@
 use acpd_api::{NAMESPACE, Role};
 use serde_json::json;
 
-use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::{Batch, ReadStyle, SessionValues, ToClient};
+use crate::input::{ReadStyle, SessionValues, ToClient};
 use crate::session::Session;
 
 /// The member of an answer that names the MCP servers which a session was not given.
@@ -26,40 +25,33 @@ impl Hub {
         role: Role,
         after: Option<Seq>,
         style: ReadStyle,
-        out: &mut Batch,
     ) {
         // A withdrawal stays behind the question that it takes back.
         if self.clients.is_attached(client, key) {
-            self.take_back_offers(client, key, out);
+            self.take_back_offers(client, key);
         }
         let journal = self.sessions[&key].journal();
-        if step!(self.clients.attach(client, journal, (role, after, style)), out) {
+        if step!(self.clients.attach(client, journal, (role, after, style))) {
             self.begin_use(self.session(key).slot);
         }
     }
 
     /// Ends an attachment. The questions of the client are for others.
-    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        if self.clients.detach(&mut cx!(self, out), client, key) {
-            self.take_back_offers(client, key, out);
+    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey) {
+        if self.clients.detach(&mut self.cx, client, key) {
+            self.take_back_offers(client, key);
         }
     }
 
-    pub(crate) fn on_read_done(
-        &mut self,
-        client: ClientId,
-        key: SessionKey,
-        upto: Seq,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn on_read_done(&mut self, client: ClientId, key: SessionKey, upto: Seq) {
         let journal = self.sessions.get(&key).map(Session::journal);
-        step!(self.clients.on_read_done(client, (key, journal), upto), out);
+        step!(self.clients.on_read_done(client, (key, journal), upto));
     }
 
-    pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
+    pub(crate) fn on_drained(&mut self, client: ClientId) {
         for key in self.clients.on_drained(client) {
             let journal = self.sessions[&key].journal();
-            step!(self.clients.continue_after_pause(client, journal), out);
+            step!(self.clients.continue_after_pause(client, journal));
         }
     }
 
@@ -71,28 +63,21 @@ impl Hub {
         after: u64,
         style: ReadStyle,
         extra: String,
-        out: &mut Batch,
     ) {
         if style == ReadStyle::History {
-            self.attach(to.client, key, Role::Controller, Some(after), style, out);
-            self.send_values(to, key, extra, out);
+            self.attach(to.client, key, Role::Controller, Some(after), style);
+            self.send_values(to, key, extra);
         } else {
             // A client that comes back knows its place in the journal before it has the answer.
-            self.clients.tell_cursor(&mut cx!(self, out), to.client, self.sessions[&key].journal());
-            self.send_values(to, key, extra, out);
-            self.attach(to.client, key, Role::Controller, None, style, out);
+            self.clients.tell_cursor(&mut self.cx, to.client, self.sessions[&key].journal());
+            self.send_values(to, key, extra);
+            self.attach(to.client, key, Role::Controller, None, style);
             let journal = self.sessions[&key].journal();
-            self.clients.remind_of_commands(&mut cx!(self, out), to.client, journal);
+            self.clients.remind_of_commands(&mut self.cx, to.client, journal);
         }
     }
 
-    pub(crate) fn send_values(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        extra: String,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String) {
         let Some(client) = self.clients.get(&to.client) else { return };
         let values = ToClient::Values(SessionValues {
             id: to.id.clone(),
@@ -102,6 +87,6 @@ impl Hub {
             boolean_options: client.capabilities.boolean_options,
         });
         let behind = Some(self.end_of(key));
-        self.clients.respond_with(&mut cx!(self, out), to, behind, values);
+        self.clients.respond_with(&mut self.cx, to, behind, values);
     }
 }

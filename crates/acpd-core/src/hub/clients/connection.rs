@@ -10,12 +10,11 @@ use serde_json::json;
 
 use crate::clients::resumable::{Reply, ids};
 use crate::clients::{Asked, Served};
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle, ToClient};
+use crate::input::{Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::CallEnd;
 use crate::offer::offer;
 use crate::params::own_meta;
@@ -25,7 +24,7 @@ use crate::record::Record;
 use crate::session::Session;
 
 impl Hub {
-    pub(crate) fn initialize(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn initialize(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         if self.is_initialized(to.client) {
             return Err(Fault::invalid("this connection is initialized already")
@@ -43,31 +42,31 @@ impl Hub {
         let profile = meta
             .agent
             .take()
-            .unwrap_or_else(|| self.config.agent_for(meta.cwd.as_deref()).to_owned());
+            .unwrap_or_else(|| self.cx.config.agent_for(meta.cwd.as_deref()).to_owned());
         self.is_configured(&profile)?;
-        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let Profile { fingerprint, client_meta, .. } = &self.cx.config.agents[&profile];
         let (fingerprint, offer) =
             (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let (client, named) = (to.client, meta.client.take());
         self.clients.introduce(client, &asked, meta, (&profile, offer.as_deref()));
         if let Some(named) = named {
-            self.name_client(client, named, out)?;
+            self.name_client(client, named)?;
         }
-        self.clients.number(&mut cx!(self, out), client);
+        self.clients.number(&mut self.cx, client);
         let comes_back = self.clients.get(&client).is_some_and(|client| !client.is_back());
         let known = self.processes.known(&profile);
         // Members that exist because of an offer are hidden from clients without it.
         let is_for_it = offer.is_none() || known.row.client_meta == offer;
         let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
         if known.row.initialize.is_some() && is_current {
-            self.send_initialized(to, &profile, out);
+            self.send_initialized(to, &profile);
             return Ok(());
         }
-        let slot = self.slot_for_offer(&profile, offer.as_deref(), out);
+        let slot = self.slot_for_offer(&profile, offer.as_deref());
         let what = WaitFor::Initialize;
-        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what });
         self.remove_unused_slot(slot);
-        if asked.is_err() && self.initialize_from_memory(to, &profile, out) {
+        if asked.is_err() && self.initialize_from_memory(to, &profile) {
             return Ok(());
         }
         asked
@@ -75,20 +74,15 @@ impl Hub {
 
     /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
     /// another one is better than no connection. Returns whether the client is answered with that.
-    pub(crate) fn initialize_from_memory(
-        &mut self,
-        to: &Requester,
-        profile: &str,
-        out: &mut Batch,
-    ) -> bool {
-        let Some(config) = self.config.agents.get(profile) else { return false };
+    pub(crate) fn initialize_from_memory(&mut self, to: &Requester, profile: &str) -> bool {
+        let Some(config) = self.cx.config.agents.get(profile) else { return false };
         let fingerprint = config.fingerprint.clone();
         let row = &self.processes.known(profile).row;
         let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
         if !is_known || !self.clients.contains_key(&to.client) {
             return false;
         }
-        self.send_initialized(to, profile, out);
+        self.send_initialized(to, profile);
         true
     }
 
@@ -100,7 +94,7 @@ impl Hub {
     }
 
     /// The agent's own result, with what acpd adds to every agent.
-    pub(crate) fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
+    pub(crate) fn send_initialized(&mut self, to: &Requester, profile: &str) {
         let Some(mut result) = self.processes.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
         result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
@@ -115,10 +109,10 @@ impl Hub {
         }
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({
-            "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
+            "version": self.cx.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
             "generation": self.clients.generation(),
         });
-        if self.config.daemon.hides_plans {
+        if self.cx.config.daemon.hides_plans {
             own["showPlan"] = false.into();
         }
         if let Some((received, again)) = self.clients.resumed(to.client) {
@@ -133,9 +127,9 @@ impl Hub {
         result = self.with_own_logins(to.client, profile, &result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
-        self.respond(to, None, line, out);
+        self.respond(to, None, line);
         self.clients.set_initialized(to.client, true);
-        self.catch_client_up(to.client, out);
+        self.catch_client_up(to.client);
     }
 
     /// A client gives its token: it is new, or it comes back.
@@ -143,19 +137,18 @@ impl Hub {
         &mut self,
         client: ClientId,
         named: ClientToken,
-        out: &mut Batch,
     ) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         let is_store_failing = self.store_health.is_failing();
-        if !step!(self.clients.claim_token(client, &token, is_store_failing), out)? {
+        if !step!(self.clients.claim_token(client, &token, is_store_failing))? {
             return Ok(());
         }
         let resume = resume.filter(|resume| self.clients.is_of_journal(resume));
         let back = self.clients.by_token(&token).zip(resume);
         if back.is_none() {
-            self.forget_resumable(&token, out);
-            self.make_room(out);
-            out.records.push(Record::Client { token: token.clone(), received: 0 });
+            self.forget_resumable(&token);
+            self.make_room();
+            self.cx.out.records.push(Record::Client { token: token.clone(), received: 0 });
         }
         self.clients.name(client, &token);
         if let Some((old, resume)) = back {
@@ -166,7 +159,7 @@ impl Hub {
     }
 
     /// Gives a client that came back what it has missed. Its `initialize` is answered.
-    pub(crate) fn catch_client_up(&mut self, client: ClientId, out: &mut Batch) {
+    pub(crate) fn catch_client_up(&mut self, client: ClientId) {
         let Some(resume) = self.clients.take_resume(client) else { return };
         let Resume { sessions, leaving, open, asked, .. } = resume;
         let here = &self.clients[&client];
@@ -174,7 +167,7 @@ impl Hub {
         let (role, number) = (here.role, here.number);
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
-            self.offer_stands(client, id, out);
+            self.offer_stands(client, id);
         }
         // A session that it could not leave is followed further: the error may have arrived, or may
         // follow.
@@ -191,47 +184,47 @@ impl Hub {
             {
                 Some(key) => {
                     let after = Some(seq);
-                    self.attach(client, key, role, after, ReadStyle::Resume, out);
+                    self.attach(client, key, role, after, ReadStyle::Resume);
                 }
                 None => {
                     let gone = SessionGone { session_id: id.into() };
                     let line = build::notification(method::SESSION_REMOVED, &gone);
-                    self.clients.tell(&mut cx!(self, out), client, &line);
+                    self.clients.tell(&mut self.cx, client, &line);
                 }
             }
         }
         // Sessions that it does not know yet are not among those that it named: it has nothing of
         // them, neither of what it asked to make nor of what it was about to follow.
-        let replies = self.clients.replies_after_return(&mut cx!(self, out), client, &open);
+        let replies = self.clients.replies_after_return(&mut self.cx, client, &open);
         for Reply { line, session } in replies {
-            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
-            self.attach_anew(client, session, out);
+            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)));
+            self.attach_anew(client, session);
         }
         // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
         let is_awaited = |to: &Requester| to.client == client && waits_for.contains(&to.id);
         let waits = |session: &Session| session.senders().any(is_awaited);
         let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.attach_anew(client, Some(key), out);
+            self.attach_anew(client, Some(key));
         }
-        step!(self.client_servers.on_client_back(number, &asked), out);
+        step!(self.client_servers.on_client_back(number, &asked));
         let clients = &self.clients;
         let is_lost = |key| !clients.is_controller(client, key);
-        step!(self.questions.take_back(client, is_lost), out);
-        self.offer_about_requests(out);
+        step!(self.questions.take_back(client, is_lost));
+        self.offer_about_requests();
     }
 
     /// Attaches a client to a session of which it has nothing.
-    fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
+    fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>) {
         let key = key.filter(|key| self.sessions.contains_key(key));
         if let Some(key) = key.filter(|key| !self.clients.is_attached(client, *key)) {
             let role = self.clients[&client].role;
-            self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
+            self.attach(client, key, role, Some(0), ReadStyle::Resume);
         }
     }
 
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
-    fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
+    fn offer_stands(&mut self, client: ClientId, id: &Id) {
         let number = id.as_issued().map(InteractionId);
         let mut stands =
             |id| self.client_servers.is_open(id) || self.questions.was_offered(client, id);
@@ -239,7 +232,7 @@ impl Hub {
             return;
         }
         let line = build::cancel_request(id);
-        out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        self.cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Moves the waits of a client's old connection to its new one. Returns the ids of the
@@ -256,41 +249,41 @@ impl Hub {
         ids
     }
 
-    pub(crate) fn on_resumable_timer(&mut self, out: &mut Batch) {
-        for token in self.clients.late(self.now) {
-            self.forget_resumable(&token, out);
+    pub(crate) fn on_resumable_timer(&mut self) {
+        for token in self.clients.late(self.cx.now) {
+            self.forget_resumable(&token);
         }
-        self.clients.wait_for_late(&mut self.timers);
+        self.clients.wait_for_late(&mut self.cx.timers);
     }
 
-    fn make_room(&mut self, out: &mut Batch) {
+    fn make_room(&mut self) {
         let waited = || {
             let prompts = self.sessions.values().flat_map(Session::senders);
             prompts.chain(self.requests.requesters()).map(|to| to.client).collect()
         };
         if let Some(token) = self.clients.one_too_many(waited) {
-            self.forget_resumable(&token, out);
+            self.forget_resumable(&token);
         }
     }
 
-    pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
+    pub(crate) fn client_leaves(&mut self, client: ClientId) {
         if let Some(token) = self.clients.take_token(client) {
-            self.forget_resumable(&token, out);
+            self.forget_resumable(&token);
         }
     }
 
     /// A client does not come back, or does not want what it left.
-    fn forget_resumable(&mut self, token: &str, out: &mut Batch) {
+    fn forget_resumable(&mut self, token: &str) {
         let Some(gone) = self.clients.forget(token) else { return };
         // On disk, too: the next client with this token must not get answers that are not for it.
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
-            self.forget_sender(key, gone, out);
+            self.forget_sender(key, gone);
         }
         for ask in self.requests.disown_all(gone) {
-            self.save_asked(ask, out);
+            self.save_asked(ask);
         }
-        self.end_server_calls(&CallEnd::ClientGone(number_of(token)), out);
-        out.records.push(Record::ClientGone { token: token.to_owned() });
+        self.end_server_calls(&CallEnd::ClientGone(number_of(token)));
+        self.cx.out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 
     /// A connection has ended, which was at these sessions. `returns`: the client may come back.
@@ -300,10 +293,9 @@ impl Hub {
         number: u64,
         returns: bool,
         sessions: Vec<SessionKey>,
-        out: &mut Batch,
     ) {
-        step!(self.services.on_client_gone(client), out);
-        self.end_server_calls(&CallEnd::ToolGone(client), out);
+        step!(self.services.on_client_gone(client));
+        self.end_server_calls(&CallEnd::ToolGone(client));
         self.questions.on_client_gone(client);
         self.watch.end(client);
         if returns {
@@ -313,7 +305,7 @@ impl Hub {
             }
             self.processes.forget_client(client);
         } else {
-            self.end_server_calls(&CallEnd::ClientGone(number), out);
+            self.end_server_calls(&CallEnd::ClientGone(number));
         }
         let mut slots = BTreeSet::new();
         for key in sessions {
@@ -329,7 +321,7 @@ impl Hub {
             }
         }
         for slot in slots {
-            self.check_idle(slot, out);
+            self.check_idle(slot);
         }
     }
 }

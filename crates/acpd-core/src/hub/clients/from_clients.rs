@@ -4,6 +4,8 @@
 //! Some methods are answered from memory and journal without the agent (`initialize` when its result
 //! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
 
+use std::mem::{replace, take};
+
 use acp_wire::acp::{PromptParams, cancelled_request};
 use acp_wire::{Body, ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, str_at};
 use acpd_api::method::{CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
@@ -13,11 +15,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, PlaceFacts, Served};
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient};
+use crate::input::{Accepted, Effect, ReadStyle, ToClient};
 use crate::mcp::client_servers::{CallEnd, MESSAGE};
 use crate::params::needs_store;
 use crate::process::slot::{Asker, WaitFor, Waiting};
@@ -25,19 +26,19 @@ use crate::record::Dormant;
 use crate::session::{Relayed, State};
 
 impl Hub {
-    pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body, out: &mut Batch) {
+    pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body) {
         let line = match body {
             Body::Line(line) => line,
             Body::Oversized { head, len, .. } => {
-                return self.on_client_oversized(client, &head, len, out);
+                return self.on_client_oversized(client, &head, len);
             }
         };
         if !self.clients.contains_key(&client) {
             return;
         }
         acp_wire::receive(&line, None, |message, line, is_intact| {
-            if self.admit(client, message.as_ref().ok(), out) {
-                self.client_said(client, message, line, is_intact, out);
+            if self.admit(client, message.as_ref().ok()) {
+                self.client_said(client, message, line, is_intact);
             }
         });
     }
@@ -48,7 +49,6 @@ impl Hub {
         message: Result<Message<'_>, Malformed>,
         line: &Bytes,
         is_intact: bool,
-        out: &mut Batch,
     ) {
         let is_first =
             matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
@@ -62,71 +62,65 @@ impl Hub {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
                 // As an answer that changes nothing: it comes before that of the next line.
-                out.urgent.push(Effect::Client(client, ToClient::Line(answer)));
-                self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
+                self.cx.out.urgent.push(Effect::Client(client, ToClient::Line(answer)));
+                self.answer_unreadable(client, &Head::of(line), &malformed.to_string());
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.on_service_answer(client, &id, line, &outcome, out)
-                    || self.on_server_answer(client, &id, line, out)
+                if self.on_service_answer(client, &id, line, &outcome)
+                    || self.on_server_answer(client, &id, line)
                 {
                     return;
                 }
                 // Duplicate members are no consent.
                 let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
-                self.on_question_answer(client, &id, &outcome, line, out);
+                self.on_question_answer(client, &id, &outcome, line);
             }
             Ok(Message::Notification { method, params }) => {
-                self.client_notified(client, &method, params, line, out);
+                self.client_notified(client, &method, params, line);
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let asked = Asked { to: &to, method: &method, params, line };
-                let mut batch = Batch::default();
-                let served = &mut batch;
-                let accepted = self.accept(&to, &method, served);
+                let before = take(&mut self.cx.out);
+                let accepted = self.accept(&to, &method);
                 if let Err(fault) = &accepted {
-                    self.clients.send_error(&mut cx!(self, served), &to, fault);
-                } else if let Err(fault) = self.client_asked(asked, served) {
-                    self.refuse(&to, &fault, served);
+                    self.clients.send_error(&mut self.cx, &to, fault);
+                } else if let Err(fault) = self.client_asked(asked) {
+                    self.refuse(&to, &fault);
                 }
+                let mut served = replace(&mut self.cx.out, before);
                 // A log shows the journal, so it waits for what is on its way there.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
                 if self.store_health.is_failing() || from_memory {
                     // Changes nothing: it does not wait for the store, which may be about to fail.
-                    out.urgent.append(&mut served.effects);
+                    self.cx.out.urgent.append(&mut served.effects);
                 } else {
                     served.accepted.push(Accepted { to, is_initialize: is_first });
                 }
-                out.append(batch);
+                self.cx.out.append(served);
             }
         }
     }
 
     /// A malformed line was to be an answer: the work of a program has failed, and a question is
     /// asked again. Returns whether a request with that id was open.
-    fn answer_unreadable(
-        &mut self,
-        client: ClientId,
-        head: &Head,
-        reason: &str,
-        out: &mut Batch,
-    ) -> bool {
+    fn answer_unreadable(&mut self, client: ClientId, head: &Head, reason: &str) -> bool {
         let Head { id: Some(id), has_method: false } = head else { return false };
         let text = format!("the client's answer cannot be read: {reason}");
         let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
         let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
         let nothing = Outcome::Result(RawValue::NULL);
-        self.on_service_answer(client, id, &failed, &outcome, out)
-            || self.on_server_answer(client, id, &failed, out)
-            || self.on_question_answer(client, id, &nothing, &failed, out)
+        self.on_service_answer(client, id, &failed, &outcome)
+            || self.on_server_answer(client, id, &failed)
+            || self.on_question_answer(client, id, &nothing, &failed)
     }
 
-    fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64, out: &mut Batch) {
-        if !self.admit(client, None, out) {
+    fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64) {
+        if !self.admit(client, None) {
             return;
         }
-        let limit = self.config.line_limit;
+        let limit = self.cx.config.line_limit;
         let is_over = len > limit;
         let text = if is_over {
             format!("a line of {len} bytes is over the limit of {limit}")
@@ -138,7 +132,7 @@ impl Hub {
         };
         self.clients.count_line(client);
         let head = Head::of(head);
-        if self.answer_unreadable(client, &head, &text, out) {
+        if self.answer_unreadable(client, &head, &text) {
             return;
         }
         let fault = Fault::new(Reason::LineTooLong, text).with_code(code::INVALID_REQUEST).hint(
@@ -150,37 +144,37 @@ impl Hub {
         );
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
-        out.urgent.push(Effect::Client(client, ToClient::Line(line)));
+        self.cx.out.urgent.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Opens a request, if it can be served now.
-    fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
+    fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
         // The daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
         match self.store_health.fault().filter(|_| needs_store(method) && !ends) {
             Some(fault) => Err(fault),
-            None => self.clients.accept(&mut cx!(self, out), to, method),
+            None => self.clients.accept(&mut self.cx, to, method),
         }
     }
 
     /// Returns whether a connection may stay that says a line.
-    fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>, out: &mut Batch) -> bool {
+    fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>) -> bool {
         let facts = PlaceFacts {
-            max_clients: self.config.max_clients as usize,
+            max_clients: self.cx.config.max_clients as usize,
             is_watching: &|id| self.watch.has(id),
             is_store_failing: self.store_health.is_failing(),
         };
-        step!(self.clients.admit(client, message, &facts), out)
+        step!(self.clients.admit(client, message, &facts))
     }
 
-    fn client_asked(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    fn client_asked(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, method, params, line } = asked;
         self.may_send(to.client, method, params)?;
         if method == "initialize" {
-            return self.initialize(asked, out);
+            return self.initialize(asked);
         }
         if is_own(method) {
-            return self.manage(asked, out);
+            return self.manage(asked);
         }
         let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
             Fault::invalid(format!("`{method}` came before `initialize`"))
@@ -193,13 +187,13 @@ impl Hub {
                 .with_code(code::METHOD_NOT_FOUND));
         }
         if method == "session/new" {
-            return self.new_session(to.clone(), &profile, params, out);
+            return self.new_session(to.clone(), &profile, params);
         }
         if method == "session/fork" {
-            return self.fork_session(asked, &profile, out);
+            return self.fork_session(asked, &profile);
         }
         if method == "session/list" {
-            return self.list_sessions(asked, &profile, out);
+            return self.list_sessions(asked, &profile);
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
@@ -209,61 +203,61 @@ impl Hub {
             {
                 return Err(Fault::invalid(format!("`session/{method}` needs a `sessionId`")));
             }
-            let slot = self.processes.shared(&profile, self.now);
+            let slot = self.processes.shared(&profile, self.cx.now);
             let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
-            return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+            return self.with_agent(slot, Waiting { to: to.clone(), what });
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.sessions.refuse_for_child(&profile, method, &session)?;
-            return self.ask_about_foreign(asked, &profile, &session, out);
+            return self.ask_about_foreign(asked, &profile, &session);
         };
         if !matches!(method, "session/load" | "session/resume" | "session/status") {
             self.clients.may_control(to.client, key)?;
         }
         match method {
-            "session/load" => self.open_session(asked, key, ReadStyle::History, out)?,
-            "session/resume" => self.open_session(asked, key, ReadStyle::Resume, out)?,
+            "session/load" => self.open_session(asked, key, ReadStyle::History)?,
+            "session/resume" => self.open_session(asked, key, ReadStyle::Resume)?,
             "session/close" => {
-                self.close_for(to.client, key, out);
-                self.answer(to, &json!({}), out);
+                self.close_for(to.client, key);
+                self.answer(to, &json!({}));
             }
             "session/delete" => {
-                self.delete_for(to.client, key, out)?;
-                self.answer(to, &json!({}), out);
+                self.delete_for(to.client, key)?;
+                self.answer(to, &json!({}));
             }
             "_session/steering" | "session/inject" => {
-                self.ensure_attached(to.client, key, out);
-                self.steer(asked, key, out)?;
+                self.ensure_attached(to.client, key);
+                self.steer(asked, key)?;
             }
-            "session/status" => self.send_session_status(to, key, out),
-            "session/set_title" => self.set_title(asked, key, out)?,
+            "session/status" => self.send_session_status(to, key),
+            "session/set_title" => self.set_title(asked, key)?,
             "session/archive" | "session/unarchive" => {
-                self.archive_for(to.client, key, method == "session/archive", out)?;
-                self.answer(to, &json!({}), out);
+                self.archive_for(to.client, key, method == "session/archive")?;
+                self.answer(to, &json!({}));
             }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
-                self.ensure_attached(to.client, key, out);
-                self.prompt(to.clone(), key, line.clone(), out)?;
+                self.ensure_attached(to.client, key);
+                self.prompt(to.clone(), key, line.clone())?;
             }
             _ => {
                 if self.session(key).row.rest == Dormant::Lost {
                     return Err(self.sessions.lost_fault(key));
                 }
-                self.ensure_attached(to.client, key, out);
+                self.ensure_attached(to.client, key);
                 let relayed =
                     Relayed { to: to.clone(), method: method.to_owned(), line: line.clone() };
                 self.session_mut(key).waiting.push(relayed);
-                self.need_session(key, Asker::Person, out);
+                self.need_session(key, Asker::Person);
             }
         }
         Ok(())
     }
 
-    fn ensure_attached(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+    fn ensure_attached(&mut self, client: ClientId, key: SessionKey) {
         if !self.clients.is_attached(client, key) {
-            self.attach(client, key, Role::Controller, None, ReadStyle::Resume, out);
+            self.attach(client, key, Role::Controller, None, ReadStyle::Resume);
         }
     }
 
@@ -273,25 +267,24 @@ impl Hub {
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
-        out: &mut Batch,
     ) {
         if self.may_send(client, method, params).is_err() {
             return;
         }
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
-                self.cancel_request(&Requester { client, id }, out);
+                self.cancel_request(&Requester { client, id });
             }
             return;
         }
         if method == method::CLIENT_ANSWERED {
-            return self.clients.on_replies_taken(&mut cx!(self, out), client, params);
+            return self.clients.on_replies_taken(&mut self.cx, client, params);
         }
         if method == CLIENT_LEAVE {
-            return self.client_leaves(client, out);
+            return self.client_leaves(client);
         }
         if method == MESSAGE {
-            return self.on_server_notification(client, line, out);
+            return self.on_server_notification(client, line);
         }
         // Of a newer client; no agent's business.
         if is_own(method) {
@@ -300,18 +293,18 @@ impl Hub {
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
             // About no session: for the agent, if it runs.
-            let slot = self.processes.shared(&profile, self.now);
+            let slot = self.processes.shared(&profile, self.cx.now);
             if self.processes[&slot].is_up()
                 && !self.processes.is_clogged(slot)
                 && !self.store_health.is_failing()
             {
-                self.processes.write(slot, line.clone(), out);
+                self.processes.write(&mut self.cx, slot, line.clone());
             }
             return;
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             if method == "session/cancel" {
-                self.cancel_child(client, &profile, &session, line, out);
+                self.cancel_child(client, &profile, &session, line);
             }
             return;
         };
@@ -320,32 +313,32 @@ impl Hub {
         }
         if method == "session/cancel" {
             let by = self.clients.name_of(client, None);
-            self.cancel(key, by, Some(line.clone()), out);
+            self.cancel(key, by, Some(line.clone()));
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
             if self.processes.is_clogged(slot) || self.store_health.is_failing() {
                 return;
             }
             let line = self.sessions.to_agent_id(key, line.clone());
-            self.processes.write(slot, line, out);
+            self.processes.write(&mut self.cx, slot, line);
         }
     }
 
     /// `$/cancel_request` names a request of this connection; it is never forwarded verbatim.
-    fn cancel_request(&mut self, to: &Requester, out: &mut Batch) {
+    fn cancel_request(&mut self, to: &Requester) {
         let prompt = self.sessions.iter().find_map(|(key, session)| {
             session.senders().any(|sender| sender == to).then_some(*key)
         });
         if let Some(key) = prompt {
-            return self.cancel_prompt(to, key, out);
+            return self.cancel_prompt(to, key);
         }
         if self.forget_waiting(to) {
             let fault = Fault::new(Reason::Interrupted, "cancelled while it waited for the agent")
                 .with_code(code::CANCELLED);
-            return self.refuse(to, &fault, out);
+            return self.refuse(to, &fault);
         }
-        if !self.end_server_calls(&CallEnd::ToolCancel(to), out) && !self.cancel_opener(to, out) {
-            self.cancel_relayed(to, out);
+        if !self.end_server_calls(&CallEnd::ToolCancel(to)) && !self.cancel_opener(to) {
+            self.cancel_relayed(to);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::hub::Hub;
 use crate::hub::clients::attach::ignored_servers;
 use crate::hub::names::NameClash;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Batch, ReadStyle};
+use crate::input::ReadStyle;
 use crate::params::{bounded, own_meta, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::ClosedBy;
@@ -28,7 +28,6 @@ impl Hub {
         key: SessionKey,
         reuse: bool,
         params: &RawValue,
-        out: &mut Batch,
     ) -> Result<(), Fault> {
         let row = &self.session(key).row;
         let id = row.public_id.clone();
@@ -37,13 +36,13 @@ impl Hub {
                 .session(&id)
                 .hint("choose another name, or continue that session"));
         }
-        let ignored = self.bring_servers(to.client, key, Some(params), out);
+        let ignored = self.bring_servers(to.client, key, Some(params));
         let mut extra = format!("\"sessionId\":{}", json!(id));
         if !ignored.is_empty() {
             extra = format!("{extra},{}", ignored_servers(&ignored));
         }
-        self.show_session(to, key, 0, ReadStyle::Resume, extra, out);
-        self.warm_up(key, out);
+        self.show_session(to, key, 0, ReadStyle::Resume, extra);
+        self.warm_up(key);
         Ok(())
     }
 
@@ -53,7 +52,6 @@ impl Hub {
         asked: Asked<'_>,
         key: SessionKey,
         style: ReadStyle,
-        out: &mut Batch,
     ) -> Served {
         let Asked { to, params, .. } = asked;
         let given = params;
@@ -69,14 +67,14 @@ impl Hub {
                 format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
             return Err(Fault::invalid(text).session(&row.public_id.clone()));
         }
-        let ignored = self.bring_servers(to.client, key, given, out);
-        self.show_session(to, key, after, style, ignored_servers(&ignored), out);
-        self.warm_up(key, out);
+        let ignored = self.bring_servers(to.client, key, given);
+        self.show_session(to, key, after, style, ignored_servers(&ignored));
+        self.warm_up(key);
         Ok(())
     }
 
     /// A client opened a session: prepare it for the next prompt, unless it is only read.
-    pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn warm_up(&mut self, key: SessionKey) {
         let session = self.session_mut(key);
         let is_only_read =
             session.row.rest == Dormant::Lost || session.row.archived || session.owes_summary();
@@ -85,8 +83,8 @@ impl Hub {
         }
         session.eager = true;
         let slot = session.slot;
-        if self.need_agent(slot, Asker::Policy, out).is_ok() {
-            self.wake_session(key, out);
+        if self.need_agent(slot, Asker::Policy).is_ok() {
+            self.wake_session(key);
         } else {
             self.session_mut(key).eager = false;
         }
@@ -97,30 +95,25 @@ impl Hub {
     }
 
     /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
-    pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey) {
         let is_owner = self.clients.owner(key) == Some(client);
         let for_all =
             is_owner && self.profile_of(self.session(key).slot).closed_by == ClosedBy::Owner;
-        self.detach(client, key, out);
+        self.detach(client, key);
         if for_all || self.other_users(client, key) == 0 {
-            self.close_session(key, out);
-            self.forget_unless_kept(key, out);
+            self.close_session(key);
+            self.forget_unless_kept(key);
         }
     }
 
-    pub(crate) fn delete_for(
-        &mut self,
-        client: ClientId,
-        key: SessionKey,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn delete_for(&mut self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
         let others = self.other_users(client, key);
         if others > 0 {
             let text = format!("{others} other clients use this session");
             return Err(Fault::new(Reason::SessionBlocked, text)
                 .hint("close it there first, or use `acpctl session rm`"));
         }
-        self.delete_for_person(key, false, out);
+        self.delete_for_person(key, false);
         Ok(())
     }
 
@@ -129,7 +122,6 @@ impl Hub {
         to: Requester,
         profile: &str,
         params: Option<&RawValue>,
-        out: &mut Batch,
     ) -> Result<(), Fault> {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
@@ -140,7 +132,7 @@ impl Hub {
             valid_name(name)?;
             match self.name_clash(profile, &cwd, name, None) {
                 Some(NameClash::Session(key)) => {
-                    return self.name_is_taken(&to, key, meta.reuse, raw, out);
+                    return self.name_is_taken(&to, key, meta.reuse, raw);
                 }
                 Some(NameClash::BeingMade) => {
                     let params = raw.to_owned();
@@ -169,14 +161,14 @@ impl Hub {
             fork: None,
         };
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref(), out);
-        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
+        let slot = self.slot_for_new(profile, offer.as_deref());
+        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) });
         self.remove_unused_slot(slot);
         asked
     }
 
     /// Requests for a name whose session was being made go on when it is clear what became of it.
-    pub(crate) fn settle_names(&mut self, out: &mut Batch) {
+    pub(crate) fn settle_names(&mut self) {
         while let Some(at) = self
             .clients
             .naming()
@@ -184,8 +176,8 @@ impl Hub {
             .position(|wait| !self.is_being_named(&wait.profile, &wait.cwd, &wait.name))
         {
             let Naming { to, profile, params, .. } = self.clients.take_naming(at);
-            if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
-                self.refuse(&to, &fault, out);
+            if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params)) {
+                self.refuse(&to, &fault);
             }
         }
     }

@@ -3,36 +3,24 @@
 use acp_wire::build;
 use bytes::Bytes;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 
 impl Hub {
-    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
-        self.respond(to, None, build::error(&to.id, &fault.object()), out);
+    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault) {
+        self.respond(to, None, build::error(&to.id, &fault.object()));
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        to: &Requester,
-        result: &impl serde::Serialize,
-        out: &mut Batch,
-    ) {
-        self.respond(to, None, build::response(&to.id, result), out);
+    pub(crate) fn answer(&mut self, to: &Requester, result: &impl serde::Serialize) {
+        self.respond(to, None, build::response(&to.id, result));
     }
 
     /// Sends a complete response, behind the lines of its session.
-    pub(crate) fn respond(
-        &mut self,
-        to: &Requester,
-        session: Option<SessionKey>,
-        line: Bytes,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn respond(&mut self, to: &Requester, session: Option<SessionKey>, line: Bytes) {
         let behind = session.map(|key| self.end_of(key));
-        self.clients.respond(&mut cx!(self, out), to, behind, line);
+        self.clients.respond(&mut self.cx, to, behind, line);
     }
 
     /// Sends something that must not overtake the session's lines.
@@ -41,10 +29,9 @@ impl Hub {
         client: ClientId,
         session: Option<SessionKey>,
         effect: Effect,
-        out: &mut Batch,
     ) {
         let behind = session.map(|key| self.end_of(key));
-        self.clients.send_behind(&mut cx!(self, out), client, behind, effect);
+        self.clients.send_behind(&mut self.cx, client, behind, effect);
     }
 
     /// The end of a session's journal, if there is one.

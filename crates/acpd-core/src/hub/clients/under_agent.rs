@@ -67,7 +67,7 @@ impl Hub {
             // Questions of acpd are for people.
             (is_begun_by_it && is_its_turn && !open.is_own()).then_some(open)
         };
-        self.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
+        self.cx.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }
 
     /// The session whose turns a call may end.

@@ -11,11 +11,10 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::auth::Refusal;
-use crate::cx::Cx;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::params::raw_at;
 use crate::process::logins::reported_login;
 use crate::requests::purpose::Purpose;
@@ -28,73 +27,66 @@ impl Hub {
         why: Purpose,
         line: &Bytes,
         outcome: Outcome<'_>,
-        out: &mut Batch,
     ) {
         let result = match outcome {
             Outcome::Result(result) => Some(result),
             Outcome::Error(error) => {
                 let code = Some(ErrorObject::from_raw(error).code);
-                self.log_failure(process.slot, why.session(), why.what(), code, out);
+                self.log_failure(process.slot, why.session(), why.what(), code);
                 None
             }
         };
         match why {
-            Purpose::Initialize => step!(self.processes.on_initialized(process.slot, outcome), out),
-            Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
-            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
-            Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
-            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
-            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
+            Purpose::Initialize => step!(self.processes.on_initialized(process.slot, outcome)),
+            Purpose::NewSession(new) => self.session_made(process, new, line, outcome),
+            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result),
+            Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome),
+            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome),
+            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot),
             // One that fails says nothing.
             Purpose::AuthStatus => {
-                self.login_reported(process.slot, result.and_then(reported_login), out);
+                self.login_reported(process.slot, result.and_then(reported_login));
             }
-            Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some(), out),
-            Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
-            Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
+            Purpose::LoginAgain => self.logged_in_again(process.slot, result.is_some()),
+            Purpose::Restore { session, .. } => self.restore_answered(session, outcome),
+            Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome),
             Purpose::Preset { session, preset } => {
-                self.preset_answered(session, &preset, &outcome, out);
+                self.preset_answered(session, &preset, &outcome);
             }
             Purpose::Relay { to, session, method, params } => {
-                self.relay_answered(process.slot, to, session, &method, params, line, outcome, out);
+                self.relay_answered(process.slot, to, session, &method, params, line, outcome);
             }
             Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
         }
     }
 
     /// The answer to a request has come and cannot be had: who waits for it must not hang.
-    pub(crate) fn answer_lost(
-        &mut self,
-        slot: SlotId,
-        why: Purpose,
-        fault: &Fault,
-        out: &mut Batch,
-    ) {
-        self.log_failure(slot, why.session(), why.what(), None, out);
+    pub(crate) fn answer_lost(&mut self, slot: SlotId, why: Purpose, fault: &Fault) {
+        self.log_failure(slot, why.session(), why.what(), None);
         let error = fault.object();
         match why {
             Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
-                step!(self.processes.on_initialized(slot, Outcome::Error(&error)), out);
+                step!(self.processes.on_initialized(slot, Outcome::Error(&error)));
             }
             Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
                 if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
-                    self.prompt_answered(session, &line, outcome, out);
+                    self.prompt_answered(session, &line, outcome);
                 }
             }
-            Purpose::NewSession(new) => self.refuse(&new.to, fault, out),
-            Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
-            Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
-            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
-            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault, out),
+            Purpose::NewSession(new) => self.refuse(&new.to, fault),
+            Purpose::Relay { to, .. } => self.refuse(&to, fault),
+            Purpose::Steer(steer) => self.refuse(&steer.to, fault),
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None),
+            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
             Purpose::Restore { session, .. } => {
-                self.timers.clear(crate::timers::Timer::Restore(session));
-                self.restore_failed(session, fault.data.reason, &fault.message, out);
+                self.cx.timers.clear(crate::timers::Timer::Restore(session));
+                self.restore_failed(session, fault.data.reason, &fault.message);
             }
-            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Purpose::Preset { session, .. } => self.wake_session(session, out),
-            Purpose::LoginAgain => self.logged_in_again(slot, false, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot),
+            Purpose::Preset { session, .. } => self.wake_session(session),
+            Purpose::LoginAgain => self.logged_in_again(slot, false),
             Purpose::GivenUp { .. }
             | Purpose::AuthStatus
             | Purpose::Title { .. }
@@ -113,13 +105,12 @@ impl Hub {
         params: Option<Bytes>,
         line: &Bytes,
         outcome: Outcome<'_>,
-        out: &mut Batch,
     ) {
         match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
-                    return self.refuse(&to, &renewed_fault(), out);
+                if self.note_refusal(slot, method, &error) == Refusal::Renewed {
+                    return self.refuse(&to, &renewed_fault());
                 }
             }
             Outcome::Result(result) => {
@@ -127,14 +118,14 @@ impl Hub {
                     "authenticate" => {
                         let params = params.as_deref().unwrap_or_default();
                         let with = str_at(params, &["methodId"]).map(Cow::into_owned);
-                        self.authenticated(slot, with, out);
+                        self.authenticated(slot, with);
                     }
-                    "logout" => step!(self.processes.on_logout(slot), out),
-                    "auth/status" => self.login_reported(slot, reported_login(result), out),
+                    "logout" => step!(self.processes.on_logout(slot)),
+                    "auth/status" => self.login_reported(slot, reported_login(result)),
                     _ => {}
                 }
                 if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
-                    self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+                    self.setting_changed(key, to.client, method, params.as_deref(), result);
                 }
             }
         }
@@ -143,7 +134,7 @@ impl Hub {
             Some(key) => self.sessions.to_public_id_in_error(key, line),
             None => line,
         };
-        self.respond(&to, session, line, out);
+        self.respond(&to, session, line);
     }
 
     /// An agent's response as this client gets it: its own id, no options that it did not say it can
@@ -157,7 +148,7 @@ impl Hub {
         }
         let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
         if error.is_some_and(|error| {
-            self.processes.login_source(slot, "", &error, &self.config).is_some()
+            self.processes.login_source(slot, "", &error, &self.cx.config).is_some()
         }) {
             let data =
                 ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
@@ -172,15 +163,14 @@ impl Hub {
     }
 
     pub(crate) fn log_failure(
-        &self,
+        &mut self,
         slot: SlotId,
         session: Option<SessionKey>,
         what: &str,
         code: Option<i64>,
-        out: &mut Batch,
     ) {
         let session = session.and_then(|key| self.sessions.get(&key));
-        out.effects.push(Effect::Failure {
+        self.cx.out.effects.push(Effect::Failure {
             agent: self.processes[&slot].profile().to_owned(),
             session: session.map(|session| session.row.public_id.clone()),
             what: what.to_owned(),
@@ -189,19 +179,13 @@ impl Hub {
     }
 
     /// Consequences of the end of any request; `had_parked`: lines may have been parked for it.
-    pub(crate) fn request_ended(
-        &mut self,
-        process: Process,
-        id: &Id,
-        had_parked: bool,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn request_ended(&mut self, process: Process, id: &Id, had_parked: bool) {
         if had_parked && !self.requests.may_name_session(process.host) {
-            self.processes.drop_parked(process, out);
+            self.processes.drop_parked(&mut self.cx, process);
         }
         if self.processes.contains_key(&process.slot) {
-            self.check_idle(process.slot, out);
+            self.check_idle(process.slot);
         }
-        self.cancel_questions(self.questions.about(id), out);
+        self.cancel_questions(self.questions.about(id));
     }
 }

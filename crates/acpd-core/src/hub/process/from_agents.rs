@@ -9,11 +9,9 @@ use acpd_api::{Reason, Skipped, is_own, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, InteractionId, Process};
-use crate::input::Batch;
 use crate::mcp::client_servers::MESSAGE;
 use crate::own::OWN;
 use crate::process::logins::{reported_account, reported_login};
@@ -23,69 +21,58 @@ use crate::record::{EventKind, InteractionRow};
 use crate::session::replay::HISTORY_BYTES;
 
 impl Hub {
-    pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame, out: &mut Batch) {
+    pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame) {
         let Some(slot) = self.processes.slot_of(host) else { return };
         let process = Process { slot, host };
         let inside = match frame.body {
             Body::Line(line) => {
-                self.read_line(process, &line, out);
+                self.read_line(process, &line);
                 false
             }
             Body::Oversized { head, len, inside } => {
-                self.line_skipped(process, &head, len, out);
+                self.line_skipped(process, &head, len);
                 inside
             }
         };
         let end = OutputEnd { offset: frame.end, inside };
-        step!(self.processes.on_read(host, end), out);
+        step!(self.processes.on_read(host, end));
     }
 
-    fn read_line(&mut self, process: Process, line: &Bytes, out: &mut Batch) {
+    fn read_line(&mut self, process: Process, line: &Bytes) {
         acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
             if !is_intact {
                 let cut = line.len() - tidied.len();
-                out.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
+                self.cx.out.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
             }
             match message {
-                Ok(message) => self.read_message(process, message, tidied, is_intact, out),
-                Err(malformed) => self.unreadable(process, tidied, &malformed, out),
+                Ok(message) => self.read_message(process, message, tidied, is_intact),
+                Err(malformed) => self.unreadable(process, tidied, &malformed),
             }
         });
     }
 
     /// A line that is no message. The request that it answered, or that it was, ends with an error.
-    fn unreadable(
-        &mut self,
-        process: Process,
-        line: &[u8],
-        malformed: &Malformed,
-        out: &mut Batch,
-    ) {
+    fn unreadable(&mut self, process: Process, line: &[u8], malformed: &Malformed) {
         self.processes.on_no_message(process.slot, line);
-        out.note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
+        self.cx
+            .out
+            .note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
         let text = format!("the agent's answer cannot be read: {malformed}");
         let fault = Fault::new(Reason::AgentProtocol, text);
         let refusal = ErrorObject::new(malformed.code(), malformed.to_string());
-        self.line_lost(process, &Head::of(line), &fault, refusal, out);
+        self.line_lost(process, &Head::of(line), &fault, refusal);
     }
 
     /// A line is lost: the request that it answered ends with `fault`, the request that it was with
     /// `refusal`. Without an id nothing ends, because the request may still be worked on.
-    fn line_lost(
-        &mut self,
-        process: Process,
-        head: &Head,
-        fault: &Fault,
-        refusal: ErrorObject,
-        out: &mut Batch,
-    ) {
+    fn line_lost(&mut self, process: Process, head: &Head, fault: &Fault, refusal: ErrorObject) {
         let Some(id) = &head.id else { return };
         if head.has_method {
-            self.processes.write(process.slot, build::error(id, &refusal), out);
-        } else if let Some(why) = self.answered(process.host, id, out) {
+            self.processes.write(&mut self.cx, process.slot, build::error(id, &refusal));
+        } else if let Some(why) = self.answered(process.host, id) {
             let had_parked = why.parks_lines();
-            self.answer_lost(process.slot, why, fault, out);
-            self.request_ended(process, id, had_parked, out);
+            self.answer_lost(process.slot, why, fault);
+            self.request_ended(process, id, had_parked);
         }
     }
 
@@ -96,56 +83,59 @@ impl Hub {
         message: Message<'_>,
         line: &Bytes,
         is_intact: bool,
-        out: &mut Batch,
     ) {
         if matches!(message, Message::Request { .. }) {
             self.touch_turns(process.slot, line);
         }
         match message {
             Message::Notification { method, .. } if is_own(&method) => {
-                out.note(process.host, &format!("skipped a `{method}`, which only acpd may say"));
+                self.cx
+                    .out
+                    .note(process.host, &format!("skipped a `{method}`, which only acpd may say"));
             }
             Message::Notification { method, params } => {
                 // Before the update is shown: no rule may answer a question that it changes.
                 if !is_intact {
-                    self.doubt_call(process.slot, line, out);
+                    self.doubt_call(process.slot, line);
                 }
-                self.agent_notified(process, &method, params, line, out);
+                self.agent_notified(process, &method, params, line);
             }
             Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
-                self.on_agent_question(process, &id, line, is_intact, out);
+                self.on_agent_question(process, &id, line, is_intact);
             }
             Message::Request { method, .. }
                 if method == "initialize" && self.processes[&process.slot].is_initializing() =>
             {
-                step!(self.processes.on_echo(process.slot), out);
+                step!(self.processes.on_echo(process.slot));
             }
             Message::Request { method, .. } if method == MESSAGE => {
-                let (host, line, at) = (process.host, line.clone(), self.now);
-                let id = InteractionId(self.ids.issue());
+                let (host, line, at) = (process.host, line.clone(), self.cx.now);
+                let id = InteractionId(self.cx.ids.issue());
                 let row = InteractionRow { id, session: None, host, line, at, frozen: None };
-                self.on_server_call(row, true, out);
+                self.on_server_call(row, true);
             }
             Message::Request { id, method, .. }
-                if !is_own(&method) && self.on_agent_request(process, &id, &method, line, out) => {}
+                if !is_own(&method) && self.on_agent_request(process, &id, &method, line) => {}
             Message::Request { id, method, .. } => {
-                out.note(process.host, &format!("asked for `{method}`, which is not on offer"));
+                self.cx
+                    .out
+                    .note(process.host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
                     code::METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
                 );
-                self.processes.write(process.slot, build::error(&id, &error), out);
+                self.processes.write(&mut self.cx, process.slot, build::error(&id, &error));
             }
-            Message::Response { id, outcome } => match self.answered(process.host, &id, out) {
+            Message::Response { id, outcome } => match self.answered(process.host, &id) {
                 Some(why) => {
                     let had_parked = why.parks_lines();
-                    self.agent_answered(process, why, line, outcome, out);
-                    self.request_ended(process, &id, had_parked, out);
+                    self.agent_answered(process, why, line, outcome);
+                    self.request_ended(process, &id, had_parked);
                 }
                 None => {
-                    out.note(
+                    self.cx.out.note(
                         process.host,
                         &format!("answered a request that is not open: id {id}"),
                     );
@@ -160,32 +150,31 @@ impl Hub {
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
-        out: &mut Batch,
     ) {
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
-                self.withdraw_request(process, &id, out);
+                self.withdraw_request(process, &id);
             }
             return;
         }
         if method == "elicitation/complete" {
-            return step!(self.questions.on_page_done(process.host, line), out);
+            return step!(self.questions.on_page_done(process.host, line));
         }
         let Some(read) = ReadLine::new(method, line) else {
-            return self.told_about_profile(process, method, params, line, out);
+            return self.told_about_profile(process, method, params, line);
         };
         match self.sessions.routed(process.slot, &read.session) {
-            Some(key) => self.session_notified(process, key, &read, out),
-            None => self.park(process, &read, out),
+            Some(key) => self.session_notified(process, key, &read),
+            None => self.park(process, &read),
         }
     }
 
     /// Keeps a line for an unknown session while an open request may name that session; drops it otherwise.
-    fn park(&mut self, process: Process, read: &ReadLine<'_>, out: &mut Batch) {
+    fn park(&mut self, process: Process, read: &ReadLine<'_>) {
         let (session, len) = (&*read.session, read.line.len());
         if let Some(bytes) = self.adoption_goes_on(process, session) {
             if bytes + len > HISTORY_BYTES {
-                return self.adoption_too_long(process, session, out);
+                return self.adoption_too_long(process, session);
             }
         } else {
             let requests = &self.requests;
@@ -193,21 +182,21 @@ impl Hub {
             if !requests.may_name_session(process.host)
                 || !self.processes.has_room_for(process.slot, len, is_new)
             {
-                return self.processes.skip(process, session, out);
+                return self.processes.skip(&mut self.cx, process, session);
             }
         }
-        self.processes.park(process, session, read.line, out);
+        self.processes.park(&mut self.cx, process, session, read.line);
     }
 
     /// Reads the lines that were parked for a session, which acpd knows now.
-    pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: &str, out: &mut Batch) {
-        for line in self.processes.take_parked(process, agent_id, out) {
+    pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: &str) {
+        for line in self.processes.take_parked(&mut self.cx, process, agent_id) {
             // Only notifications about a session are parked.
             if let Some(key) = self.sessions.routed(process.slot, agent_id)
                 && let Ok(Message::Notification { method, .. }) = acp_wire::parse(&line)
                 && let Some(read) = ReadLine::new(&method, &line)
             {
-                self.session_notified(process, key, &read, out);
+                self.session_notified(process, key, &read);
             }
         }
     }
@@ -219,29 +208,31 @@ impl Hub {
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
-        out: &mut Batch,
     ) {
         match (method, params) {
             ("session/update" | MESSAGE, _) => {
                 // The owner is unknown, so no client gets it.
-                return out.note(process.host, &format!("skipped a `{method}` without a session"));
+                return self
+                    .cx
+                    .out
+                    .note(process.host, &format!("skipped a `{method}` without a session"));
             }
             ("auth/status_update", Some(params)) => {
-                self.login_reported(process.slot, reported_login(params), out);
+                self.login_reported(process.slot, reported_login(params));
             }
             ("_auth/status_update", Some(params)) => {
-                self.login_reported(process.slot, reported_account(params), out);
+                self.login_reported(process.slot, reported_account(params));
             }
             _ => {}
         }
         let profile = self.processes[&process.slot].profile().to_owned();
-        self.clients.forward_to_profile(&mut cx!(self, out), &profile, line);
+        self.clients.forward_to_profile(&mut self.cx, &profile, line);
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
-    fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64, out: &mut Batch) {
-        let limit = self.config.line_limit;
-        out.note(
+    fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64) {
+        let limit = self.cx.config.line_limit;
+        self.cx.out.note(
             process.host,
             &format!("skipped a line of {len} bytes, over the limit of {limit}"),
         );
@@ -253,7 +244,7 @@ impl Hub {
         let text = format!("a line of {len} bytes is over the limit of {limit}");
         let refusal = ErrorObject::new(code::INVALID_REQUEST, text);
         let said = Head::of(head);
-        self.line_lost(process, &said, &fault, refusal, out);
+        self.line_lost(process, &said, &fault, refusal);
         if said.has_method
             && let Some(session) = head_text(head, b"\"sessionId\":")
             && let Some(key) = self.sessions.routed(process.slot, session)
@@ -261,7 +252,7 @@ impl Hub {
             let session_id = self.session(key).row.public_id.clone();
             let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
             let line = build::notification(method::SKIPPED, &skipped);
-            self.append(key, EventKind::Notice, line, None, out);
+            self.append(key, EventKind::Notice, line, None);
         }
     }
 }

@@ -12,11 +12,9 @@ use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
 
 use crate::clients::Naming;
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
-use crate::input::Batch;
 use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -37,36 +35,36 @@ impl Hub {
             (self.processes.slot_of(host), why)
         {
             let timeout = self.profile_of(slot).restore_timeout;
-            self.timers.set(Timer::Asked(ask), self.now.after(timeout));
+            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
         }
         if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
             let notice = self.profile_of(slot).stall_notice;
             if notice > 0 {
-                self.timers.set(Timer::Asked(ask), self.now.after(notice));
+                self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(notice));
             }
         }
     }
 
     /// `$/cancel_request` of a client for what an agent was asked.
-    pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
+    pub(crate) fn cancel_relayed(&mut self, to: &Requester) {
         let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
-        self.processes.write(slot, build::cancel_request(&Id::issued(id)), out);
+        self.processes.write(&mut self.cx, slot, build::cancel_request(&Id::issued(id)));
         if self.requests.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
-            self.timers.set(Timer::Asked(id), self.now.after(timeout));
-            self.save_asked(id, out);
+            self.cx.timers.set(Timer::Asked(id), self.cx.now.after(timeout));
+            self.save_asked(id);
         }
     }
 
     /// The agent has been silent about a request for long, or ignores that it was cancelled.
-    pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
+    pub(crate) fn on_unanswered_timer(&mut self, ask: u64) {
         let Some(asked) = self.requests.get(ask).cloned() else { return };
         let Asked { host, purpose: why, since, cancelled } = asked;
         let Some(slot) = self.processes.slot_of(host) else { return };
         self.watch_answer(ask, host, &why);
         if cancelled {
-            return self.free_asker(ask, slot, out);
+            return self.free_asker(ask, slot);
         }
         let profile = self.processes[&slot].profile().to_owned();
         let askers = self.askers_of(&profile, &why);
@@ -76,9 +74,9 @@ impl Hub {
         if askers.is_empty() || is_asked || !self.questions.about(&Id::issued(ask)).is_empty() {
             return;
         }
-        let waited = self.now.since(since);
+        let waited = self.cx.now.since(since);
         let what = format!("{}: no answer for {}", why.what(), duration(waited));
-        self.log_failure(slot, session, &what, None, out);
+        self.log_failure(slot, session, &what, None);
         let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
         let notice = Unanswered {
             agent: profile.into(),
@@ -88,7 +86,7 @@ impl Hub {
         };
         let line = build::notification(method::UNANSWERED, &notice);
         for client in askers {
-            self.clients.tell(&mut cx!(self, out), client, &line);
+            self.clients.tell(&mut self.cx, client, &line);
         }
     }
 
@@ -109,14 +107,14 @@ impl Hub {
     }
 
     /// Answers the sender of a cancelled request in the agent's place.
-    fn free_asker(&mut self, ask: u64, slot: SlotId, out: &mut Batch) {
+    fn free_asker(&mut self, ask: u64, slot: SlotId) {
         let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
         let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile());
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
-        self.refuse(&to, &fault, out);
-        self.cancel_questions(self.questions.about(&Id::issued(ask)), out);
-        self.save_asked(ask, out);
+        self.refuse(&to, &fault);
+        self.cancel_questions(self.questions.about(&Id::issued(ask)));
+        self.save_asked(ask);
     }
 }

@@ -7,7 +7,6 @@ use crate::auth::changes_login;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::input::Batch;
 use crate::mcp::put_names;
 use crate::params::raw;
 use crate::process::slot::{Asker, WaitFor, Waiting};
@@ -16,51 +15,46 @@ use crate::session::Relayed;
 
 impl Hub {
     /// Serves a request now if the agent is usable, or when it is.
-    pub(crate) fn with_agent(
-        &mut self,
-        slot: SlotId,
-        waiting: Waiting,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
-        self.need_agent(slot, Asker::Person, out)?;
+    pub(crate) fn with_agent(&mut self, slot: SlotId, waiting: Waiting) -> Result<(), Fault> {
+        self.need_agent(slot, Asker::Person)?;
         if self.processes[&slot].is_up() {
-            self.serve_waiting(slot, waiting, out);
+            self.serve_waiting(slot, waiting);
         } else {
             self.processes.wait(slot, waiting);
         }
         Ok(())
     }
 
-    pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting, out: &mut Batch) {
+    pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting) {
         let Waiting { to, what } = waiting;
         if !self.clients.contains_key(&to.client) {
             return;
         }
         let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited), out);
+            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
         };
         if self.processes.is_clogged(slot) {
             let fault = self.processes.clogged_fault(slot);
-            return self.refuse(&to, &fault, out);
+            return self.refuse(&to, &fault);
         }
         match what {
             WaitFor::Initialize => {
                 let profile = self.processes[&slot].profile().to_owned();
-                self.send_initialized(&to, &profile, out);
+                self.send_initialized(&to, &profile);
             }
             WaitFor::New(ref new) if new.directory != Directory::There => {
-                self.find_directory_for(slot, Waiting { to, what }, out);
+                self.find_directory_for(slot, Waiting { to, what });
             }
-            WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
+            WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new),
             WaitFor::New(mut new) => {
                 let (params, notices) = (&mut new.params, &mut new.notices);
                 let (servers, params) =
                     self.gather_servers(slot, to.client, &new.cwd, params, notices);
-                let ask = self.ask(host, Purpose::NewSession(new), out);
+                let ask = self.ask(host, Purpose::NewSession(new));
                 let line = build::request(&Id::issued(ask), "session/new", &raw(&params));
-                self.processes.write_named(slot, put_names(&line, &servers), out);
+                self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
             }
-            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
+            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption),
             WaitFor::Relay { ref method, .. }
                 if changes_login(method) && self.is_logging_in(slot) =>
             {
@@ -70,31 +64,31 @@ impl Hub {
                 let params = locate(&line, &["params"]).filter(|_| method == "authenticate");
                 let params = params.map(|range| line.slice(range));
                 let why = Purpose::Relay { to, session: None, method, params };
-                let ask = self.ask(host, why, out);
-                self.processes.write(slot, set_id(&line, &Id::issued(ask)), out);
+                let ask = self.ask(host, why);
+                self.processes.write(&mut self.cx, slot, set_id(&line, &Id::issued(ask)));
             }
         }
     }
 
     /// Gives a client's request about a live session to the agent.
-    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed, out: &mut Batch) {
+    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
         let Relayed { to, method, line } = relayed;
         if method == "session/fork" {
-            return self.begin_fork(key, to, &line, out);
+            return self.begin_fork(key, to, &line);
         }
         let slot = self.session(key).slot;
         if self.processes.is_clogged(slot) {
             let fault = self.processes.clogged_fault(slot);
-            return self.refuse(&to, &fault, out);
+            return self.refuse(&to, &fault);
         }
         let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited), out);
+            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
         };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let why = Purpose::Relay { to, session: Some(key), method, params };
-        let ask = self.ask(host, why, out);
+        let ask = self.ask(host, why);
         let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
-        self.processes.write(slot, line, out);
+        self.processes.write(&mut self.cx, slot, line);
     }
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.

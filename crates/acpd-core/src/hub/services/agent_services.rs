@@ -7,10 +7,9 @@ use acp_wire::{Id, Message, Outcome, str_at};
 use bytes::Bytes;
 
 use crate::clients::Clients;
-use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
-use crate::input::{Batch, ServeError, TerminalEnd, TerminalTail};
+use crate::input::{ServeError, TerminalEnd, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
@@ -37,7 +36,6 @@ impl Hub {
         id: &Id,
         method: &str,
         line: &Bytes,
-        out: &mut Batch,
     ) -> bool {
         let Some(kind) = RequestKind::of(method) else { return false };
         let session = str_at(line, &["params", "sessionId"]);
@@ -46,35 +44,30 @@ impl Hub {
         let (line, offers) = (self.sessions.to_public_id(key, line.clone()), self.services_at(key));
         let place = workplace(&self.sessions[&key], &self.clients, offers);
         let request = (process.host, id);
-        step!(self.services.on_request(&place, request, kind, line), out)
+        step!(self.services.on_request(&place, request, kind, line))
     }
 
     /// Continues a request of the last daemon. Returns whether the row is one.
-    pub(crate) fn recover_agent_request(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+    pub(crate) fn recover_agent_request(&mut self, row: &InteractionRow) -> bool {
         let session = row.session.and_then(|key| self.sessions.get(&key));
         let session = session.filter(|session| session.row.host == Some(row.host));
         let place = session.map(|session| {
             let agent = self.processes[&session.slot].profile();
-            workplace(session, &self.clients, self.config.profile(agent).services)
+            workplace(session, &self.clients, self.cx.config.profile(agent).services)
         });
-        step!(self.services.recover(place.as_ref(), row), out)
+        step!(self.services.recover(place.as_ref(), row))
     }
 
     /// acpd has done what an agent, or a question, asked of it.
-    pub(crate) fn on_served(
-        &mut self,
-        id: InteractionId,
-        result: Result<Bytes, ServeError>,
-        out: &mut Batch,
-    ) {
-        if self.on_file_seen(id, &result, out) {
+    pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ServeError>) {
+        if self.on_file_seen(id, &result) {
             return;
         }
         let sessions = &self.sessions;
         let is_held = |key, host: HostId| {
             sessions.get(&key).is_some_and(|session| session.row.host == Some(host))
         };
-        step!(self.services.on_served(id, result, is_held), out);
+        step!(self.services.on_served(id, result, is_held));
     }
 
     /// A client's answer. Returns whether it is one to a request of an agent.
@@ -84,58 +77,47 @@ impl Hub {
         id: &Id,
         line: &Bytes,
         outcome: &Outcome<'_>,
-        out: &mut Batch,
     ) -> bool {
         let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
         let client = (client, editor);
-        step!(self.services.on_client_answer(client, id, line, outcome), out)
+        step!(self.services.on_client_answer(client, id, line, outcome))
     }
 
     /// A process no longer holds the session.
-    pub(crate) fn drop_terminals(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn drop_terminals(&mut self, key: SessionKey) {
         let offers = self.services_at(key);
         let place = workplace(&self.sessions[&key], &self.clients, offers);
-        step!(self.services.on_process_left(&place), out);
+        step!(self.services.on_process_left(&place));
     }
 
     /// A tool call of the agent, journalled just now, may show terminals.
-    pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes) {
         if self.services.may_show_terminals(self.services_at(key)) {
             let row = &self.sessions[&key].row;
-            step!(self.services.on_tool_call(row, line), out);
+            step!(self.services.on_tool_call(row, line));
         }
     }
 
-    pub(crate) fn on_terminal_seen(
-        &mut self,
-        terminal: InteractionId,
-        tail: TerminalTail,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn on_terminal_seen(&mut self, terminal: InteractionId, tail: TerminalTail) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        step!(self.services.on_terminal_output(row, terminal, tail), out);
+        step!(self.services.on_terminal_output(row, terminal, tail));
     }
 
-    pub(crate) fn on_terminal_ended(
-        &mut self,
-        terminal: InteractionId,
-        end: TerminalEnd,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn on_terminal_ended(&mut self, terminal: InteractionId, end: TerminalEnd) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        step!(self.services.on_terminal_end(row, terminal, end), out);
+        step!(self.services.on_terminal_end(row, terminal, end));
     }
 
     /// Journals the last word of a tool call that the last daemon followed. Returns whether the row is that.
-    pub(crate) fn say_last_word(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+    pub(crate) fn say_last_word(&mut self, row: &InteractionRow) -> bool {
         if !matches!(acp_wire::parse(&row.line), Ok(Message::Notification { .. })) {
             return false;
         }
-        out.records.push(Record::InteractionGone { id: row.id });
+        self.cx.out.records.push(Record::InteractionGone { id: row.id });
         if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
-            self.append(key, EventKind::Update, row.line.clone(), None, out);
+            self.append(key, EventKind::Update, row.line.clone(), None);
         }
         true
     }

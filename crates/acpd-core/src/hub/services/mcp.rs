@@ -9,17 +9,16 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Client, Clients, Served};
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
-use crate::input::{Batch, Effect, LeftOut, ToClient};
+use crate::input::{Effect, LeftOut, ToClient};
 use crate::mcp::client_servers::{CallEnd, OpenedSession, tool_call};
 use crate::mcp::server_list::{Lender, as_declared, lent, list, told, told_again, with_list};
 use crate::mcp::{Brought, McpAgent, left_out};
 use crate::process::table::Processes;
-use crate::profile::Config;
+use crate::profile::McpServer;
 use crate::record::InteractionRow;
 use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
@@ -43,9 +42,13 @@ fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
     }
 }
 
-fn mcp_agent<'a>(processes: &'a Processes, config: &'a Config, name: &'a str) -> McpAgent<'a> {
+fn mcp_agent<'a>(
+    processes: &'a Processes,
+    configured: &'a [McpServer],
+    name: &'a str,
+) -> McpAgent<'a> {
     let capabilities = processes.known(name).capabilities;
-    McpAgent { name, capabilities, configured: &config.profile(name).mcp }
+    McpAgent { name, capabilities, configured }
 }
 
 /// The servers of the sessions that a process holds, or is just to make or to load.
@@ -64,7 +67,7 @@ fn lists(
 
 impl Hub {
     pub(crate) fn mcp_agent<'a>(&'a self, name: &'a str) -> McpAgent<'a> {
-        mcp_agent(&self.processes, &self.config, name)
+        mcp_agent(&self.processes, &self.cx.config.profile(name).mcp, name)
     }
 
     /// Gathers the servers of a session for which an agent is asked: those that live in the client are declared
@@ -79,17 +82,17 @@ impl Hub {
         left_out: &mut Vec<String>,
     ) -> (Brought, Bytes) {
         let profile = self.processes[&slot].profile();
-        let agent = mcp_agent(&self.processes, &self.config, profile);
+        let agent = mcp_agent(&self.processes, &self.cx.config.profile(profile).mcp, profile);
         left_out.clear();
         if let Some(given) = list(params) {
             let client = number(&self.clients, client);
-            let (declared, refused) = agent.declare(&mut self.ids, client, &given);
+            let (declared, refused) = agent.declare(&mut self.cx.ids, client, &given);
             *params = with_list(params, &declared);
             left_out.extend(refused);
         }
         let chosen = agent.choose(cwd, params);
         left_out.extend(chosen.left_out);
-        let session = chosen.has_builtin.then(|| self.ids.issue());
+        let session = chosen.has_builtin.then(|| self.cx.ids.issue());
         if let Some(number) = session {
             *params = with_number(params, number);
         }
@@ -117,28 +120,28 @@ impl Hub {
         client: ClientId,
         key: SessionKey,
         params: Option<&RawValue>,
-        out: &mut Batch,
     ) -> Vec<String> {
         let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
         let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
         let session = &self.sessions[&key];
         let profile = self.processes[&session.slot].profile();
+        let configured = self.cx.config.profile(profile).mcp.clone();
         let opened = OpenedSession {
             key,
-            agent: mcp_agent(&self.processes, &self.config, profile),
+            agent: mcp_agent(&self.processes, &configured, profile),
             is_held: !matches!(session.state, State::Dormant),
             servers: session.servers(),
             client: number(&self.clients, client),
             is_trusted: self.clients.may_decide(client),
             may_control: self.clients.may_control(client, key).is_ok(),
         };
-        step!(self.client_servers.on_session_opened(&lenders(&self.clients), &opened, &given), out)
+        step!(self.client_servers.on_session_opened(&lenders(&self.clients), &opened, &given))
     }
 
     /// `mcp/message` of an agent, for a server in a client; `is_new` is `false` for a call of the last daemon.
-    pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool, out: &mut Batch) {
+    pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
-        step!(self.client_servers.on_agent_call(&lenders(&self.clients), lists, row, is_new), out);
+        step!(self.client_servers.on_agent_call(&lenders(&self.clients), lists, row, is_new));
     }
 
     /// Finds a session for a tool that asks for what clients lend it.
@@ -150,64 +153,45 @@ impl Hub {
     }
 
     /// `_acpd/mcp/list` of a tool.
-    pub(crate) fn list_lent_servers(
-        &mut self,
-        to: &Requester,
-        session: &SessionRef,
-        out: &mut Batch,
-    ) -> Served {
+    pub(crate) fn list_lent_servers(&mut self, to: &Requester, session: &SessionRef) -> Served {
         let key = self.lent_to(to.client, session)?;
         let mut lent = lent(&self.session(key).servers());
         lent.retain(|server| server.is_connected(&lenders(&self.clients)));
         let servers = lent.into_iter().map(|server| server.label.into()).collect();
-        self.answer(to, &McpServerList { servers }, out);
+        self.answer(to, &McpServerList { servers });
         Ok(())
     }
 
     /// `_acpd/mcp/call` of a tool.
-    pub(crate) fn call_lent_server(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn call_lent_server(&mut self, asked: Asked<'_>) -> Served {
         let params = tool_call(asked.params)?;
         let key = self.lent_to(asked.to.client, &params.session)?;
         let session = (key, &self.session(key).servers());
-        step!(
-            self.client_servers.on_tool_call(&lenders(&self.clients), asked.to, &params, session),
-            out
-        )
+        step!(self.client_servers.on_tool_call(&lenders(&self.clients), asked.to, &params, session))
     }
 
     /// Ends calls. Returns whether there were any.
-    pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>, out: &mut Batch) -> bool {
-        step!(self.client_servers.on_call_end(why), out)
+    pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>) -> bool {
+        step!(self.client_servers.on_call_end(why))
     }
 
     /// Asks the client with this number, or cancels that, if it is here.
-    pub(crate) fn ask_lender(&self, client: u64, line: Bytes, out: &mut Batch) {
+    pub(crate) fn ask_lender(&mut self, client: u64, line: Bytes) {
         if let Some(Lender::Here(client)) = lenders(&self.clients)(client) {
-            out.effects.push(Effect::Client(client, ToClient::Line(line)));
+            self.cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
     }
 
     /// A client's answer. Returns whether it is one to a call.
-    pub(crate) fn on_server_answer(
-        &mut self,
-        client: ClientId,
-        id: &Id,
-        line: &Bytes,
-        out: &mut Batch,
-    ) -> bool {
+    pub(crate) fn on_server_answer(&mut self, client: ClientId, id: &Id, line: &Bytes) -> bool {
         let client = number(&self.clients, client);
-        step!(self.client_servers.on_client_answer(client, id, line), out)
+        step!(self.client_servers.on_client_answer(client, id, line))
     }
 
     /// `mcp/message` of a client, about a call that it works on.
-    pub(crate) fn on_server_notification(
-        &mut self,
-        client: ClientId,
-        line: &Bytes,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn on_server_notification(&mut self, client: ClientId, line: &Bytes) {
         let client = number(&self.clients, client);
-        step!(self.client_servers.on_client_notification(client, line), out);
+        step!(self.client_servers.on_client_notification(client, line));
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.
@@ -216,7 +200,6 @@ impl Hub {
         host: HostId,
         request: &Id,
         servers: Vec<LeftOut>,
-        out: &mut Batch,
     ) {
         let texts = servers.iter().map(|left| left_out(&left.server, &left.reason));
         match self.requests.open_mut(host, request) {
@@ -226,7 +209,7 @@ impl Hub {
             Some(Purpose::Restore { session, .. }) => {
                 let key = *session;
                 for text in texts {
-                    self.notice(key, "warning", &text, out);
+                    self.notice(key, "warning", &text);
                 }
                 return;
             }
@@ -234,7 +217,7 @@ impl Hub {
             _ => return,
         }
         if let Some(ask) = request.as_issued() {
-            self.save_asked(ask, out);
+            self.save_asked(ask);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{HostId, NOBODY, Process, Requester, SessionKey, SlotId, duration};
-use crate::input::{Batch, ReadStyle};
+use crate::input::ReadStyle;
 use crate::mcp::put_names;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
 use crate::process::slot::{Parked, WaitFor, Waiting};
@@ -49,12 +49,7 @@ const CURSOR: &str = "agent:";
 
 impl Hub {
     /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.
-    pub(crate) fn list_sessions(
-        &mut self,
-        asked: Asked<'_>,
-        profile: &str,
-        out: &mut Batch,
-    ) -> Served {
+    pub(crate) fn list_sessions(&mut self, asked: Asked<'_>, profile: &str) -> Served {
         let Asked { to, params, .. } = asked;
         let text = |name: &str| {
             let value = params.and_then(|params| str_at(params.get().as_bytes(), &[name]));
@@ -71,7 +66,7 @@ impl Hub {
                     .ok_or_else(|| Fault::invalid(format!("`{cursor}` is no cursor of a list")))?,
             ),
         };
-        let slot = self.processes.shared(profile, self.now);
+        let slot = self.processes.shared(profile, self.cx.now);
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
         let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
@@ -81,7 +76,7 @@ impl Hub {
             can && lists && (archives || archived != ArchiveFilter::Only)
         });
         let Some(host) = host else {
-            self.answer_list(to, profile, &wanted, None, out);
+            self.answer_list(to, profile, &wanted, None);
             return Ok(());
         };
         let mut asked = json!({});
@@ -95,9 +90,13 @@ impl Hub {
             asked["cursor"] = cursor.as_str().into();
         }
         let why = Purpose::List { to: to.clone(), wanted };
-        let ask = self.ask(host, why, out);
-        self.processes.write(slot, build::request(&Id::issued(ask), "session/list", &asked), out);
-        self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
+        let ask = self.ask(host, why);
+        self.processes.write(
+            &mut self.cx,
+            slot,
+            build::request(&Id::issued(ask), "session/list", &asked),
+        );
+        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(LIST_TIME));
         Ok(())
     }
 
@@ -108,18 +107,17 @@ impl Hub {
         to: &Requester,
         wanted: &Wanted,
         result: Option<&RawValue>,
-        out: &mut Batch,
     ) {
         let profile = self.processes[&slot].profile().to_owned();
-        self.answer_list(to, &profile, wanted, result, out);
+        self.answer_list(to, &profile, wanted, result);
     }
 
-    pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
+    pub(crate) fn on_list_timer(&mut self, ask: u64) {
+        let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None) else {
             return;
         };
         let Some(slot) = self.processes.slot_of(host) else { return };
-        self.listed(slot, &to, &wanted, None, out);
+        self.listed(slot, &to, &wanted, None);
     }
 
     fn answer_list(
@@ -128,7 +126,6 @@ impl Hub {
         profile: &str,
         wanted: &Wanted,
         page: Option<&RawValue>,
-        out: &mut Batch,
     ) {
         let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
         rows.retain(|row| row.agent == profile);
@@ -165,7 +162,7 @@ impl Hub {
         if let Some(next) = next {
             result["nextCursor"] = next.into();
         }
-        self.answer(to, &result, out);
+        self.answer(to, &result);
     }
 
     /// A request about a session that acpd does not know: the agent may.
@@ -174,7 +171,6 @@ impl Hub {
         asked: Asked<'_>,
         profile: &str,
         session: &str,
-        out: &mut Batch,
     ) -> Served {
         let Asked { to, method, params, line } = asked;
         let unknown = self.processes.known(profile).row.initialize.is_none();
@@ -182,9 +178,9 @@ impl Hub {
             "session/load" => ReadStyle::History,
             "session/resume" => ReadStyle::Resume,
             _ if self.may_do(profile, method) && !self.sessions.is_ours(profile, session) => {
-                let slot = self.processes.shared(profile, self.now);
+                let slot = self.processes.shared(profile, self.cx.now);
                 let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
-                return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+                return self.with_agent(slot, Waiting { to: to.clone(), what });
             }
             _ => return Err(Fault::no_session(session)),
         };
@@ -211,16 +207,16 @@ impl Hub {
             notices: Vec::new(),
             directory: Directory::Unknown,
         };
-        if self.config.agents[profile].sharing == Sharing::Session && self.winds_up(profile) {
+        if self.cx.config.agents[profile].sharing == Sharing::Session && self.winds_up(profile) {
             let text = format!("a process that may hold `{session}` is still ending");
             return Err(Fault::new(Reason::SessionBlocked, text)
                 .session(session)
                 .hint("try again in a moment"));
         }
         let offer = self.clients.get(&to.client).and_then(|client| client.offer.clone());
-        let slot = self.slot_for_new(profile, offer.as_deref(), out);
+        let slot = self.slot_for_new(profile, offer.as_deref());
         let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
-        let asked = self.with_agent(slot, waiting, out);
+        let asked = self.with_agent(slot, waiting);
         self.remove_unused_slot(slot);
         asked
     }
@@ -236,7 +232,7 @@ impl Hub {
             _ => false,
         };
         // None of these is worth a start.
-        let slot = self.processes.shared(profile, self.now);
+        let slot = self.processes.shared(profile, self.cx.now);
         offered && self.processes[&slot].is_up()
     }
 
@@ -251,7 +247,7 @@ impl Hub {
 
     /// The method by which the agent can give a session back that it knows.
     fn way(&self, profile: &str, style: ReadStyle) -> Option<&'static str> {
-        let (config, known) = (&self.config.agents[profile], self.processes.known(profile));
+        let (config, known) = (&self.cx.config.agents[profile], self.processes.known(profile));
         let load = known.loads(config).then_some("session/load");
         match style {
             ReadStyle::History => load,
@@ -261,11 +257,11 @@ impl Hub {
     }
 
     /// Asks the agent for a session, now that it runs.
-    pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption, out: &mut Batch) {
+    pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption) {
         let profile = self.processes[&slot].profile().to_owned();
         // Open requests for the session may have become acpd's while this waited.
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
-            return self.open_adopted(&adoption.openers, key, out);
+            return self.open_adopted(&adoption.openers, key);
         }
         let hosts = self.hosts_of(&profile);
         let is_it = |host: &HostId, open: &Adoption| hosts.contains(host) && open.id == adoption.id;
@@ -282,7 +278,7 @@ impl Hub {
         if adoption.directory != Directory::There {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
-            return self.find_directory_for(slot, waiting, out);
+            return self.find_directory_for(slot, waiting);
         }
         let host = self.processes[&slot].usable_host();
         if host.is_some_and(|host| self.requests.may_replay(host, &adoption.id)) {
@@ -292,34 +288,34 @@ impl Hub {
             let fault = Fault::new(Reason::SessionBlocked, text)
                 .session(&adoption.id)
                 .hint("try again in a moment");
-            return self.refuse_adoption(&adoption, &fault, out);
+            return self.refuse_adoption(&adoption, &fault);
         }
         if self.requests.adoptions().count() >= AT_ONCE {
             let text = format!("{AT_ONCE} sessions are being taken over already");
             let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");
-            return self.refuse_adoption(&adoption, &fault, out);
+            return self.refuse_adoption(&adoption, &fault);
         }
         let style = adoption.openers[0].style;
         let (Some(method), Some(host)) =
             (self.way(&profile, style), self.processes[&slot].usable_host())
         else {
             let fault = Fault::no_session(&adoption.id);
-            return self.refuse_adoption(&adoption, &fault, out);
+            return self.refuse_adoption(&adoption, &fault);
         };
         // Lines before the request are no part of its history.
-        self.processes.take_parked(Process { slot, host }, &adoption.id, out);
+        self.processes.take_parked(&mut self.cx, Process { slot, host }, &adoption.id);
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
-        let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
+        let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)));
         let line = build::request(&Id::issued(ask), method, &raw(&params));
-        self.processes.write_named(slot, put_names(&line, &servers), out);
+        self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
         self.await_adoption(slot, ask);
     }
 
     pub(crate) fn await_adoption(&mut self, slot: SlotId, ask: u64) {
         let timeout = self.profile_of(slot).restore_timeout;
-        self.timers.set(Timer::Asked(ask), self.now.after(timeout));
+        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
     }
 
     /// A line for a session that may be being taken over: the bytes that are there already if it is. A
@@ -331,17 +327,17 @@ impl Hub {
     }
 
     /// The agent neither answers nor goes on with the history.
-    pub(crate) fn on_adopt_timer(&mut self, ask: u64, out: &mut Batch) {
+    pub(crate) fn on_adopt_timer(&mut self, ask: u64) {
         let host = self.requests.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
         let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
         let time = duration(self.profile_of(slot).restore_timeout);
         let text = format!("the agent did not load it within {time}");
-        self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text), out);
+        self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text));
     }
 
     /// Returns whether a request to open a session was for one that is being adopted; it is
     /// answered then.
-    pub(crate) fn cancel_opener(&mut self, to: &Requester, out: &mut Batch) -> bool {
+    pub(crate) fn cancel_opener(&mut self, to: &Requester) -> bool {
         let mut gone = Vec::new();
         for (_, _, adoption) in self.requests.adoptions() {
             gone.extend(adoption.openers.extract_if(.., |opener| opener.to == *to));
@@ -349,19 +345,19 @@ impl Hub {
         let fault = Fault::new(Reason::Interrupted, "cancelled while the agent was loading it")
             .with_code(code::CANCELLED);
         for opener in &gone {
-            self.refuse(&opener.to, &fault, out);
+            self.refuse(&opener.to, &fault);
         }
         !gone.is_empty()
     }
 
-    fn give_up_adoption(&mut self, slot: SlotId, ask: u64, fault: &Fault, out: &mut Batch) {
+    fn give_up_adoption(&mut self, slot: SlotId, ask: u64, fault: &Fault) {
         let found = self.requests.adoptions().find(|(id, ..)| *id == ask);
         let Some(id) = found.map(|(.., open)| open.id.clone()) else { return };
-        let Some((host, Purpose::Adopt(adoption))) = self.give_up_ask(ask, Some(id), out) else {
+        let Some((host, Purpose::Adopt(adoption))) = self.give_up_ask(ask, Some(id)) else {
             return;
         };
-        self.refuse_adoption(&adoption, fault, out);
-        self.processes.take_parked(Process { slot, host }, &adoption.id, out);
+        self.refuse_adoption(&adoption, fault);
+        self.processes.take_parked(&mut self.cx, Process { slot, host }, &adoption.id);
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
@@ -369,20 +365,20 @@ impl Hub {
         slots.filter_map(|slot| self.processes[&slot].host().map(|host| host.id)).collect()
     }
 
-    pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault, out: &mut Batch) {
+    pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault) {
         for opener in &adoption.openers {
-            self.refuse(&opener.to, fault, out);
+            self.refuse(&opener.to, fault);
         }
     }
 
     /// The history of a session that is being taken over is longer than can be kept.
-    pub(crate) fn adoption_too_long(&mut self, process: Process, session: &str, out: &mut Batch) {
+    pub(crate) fn adoption_too_long(&mut self, process: Process, session: &str) {
         let Some(ask) = self.requests.adoption_ask(process.host, session) else { return };
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
             .hint("continue it in the agent's own program");
-        self.give_up_adoption(process.slot, ask, &fault, out);
+        self.give_up_adoption(process.slot, ask, &fault);
     }
 
     /// The agent has loaded a session that is to become ours, and said before what was in it.
@@ -392,29 +388,27 @@ impl Hub {
         adoption: &Adoption,
         line: &Bytes,
         outcome: Outcome<'_>,
-        out: &mut Batch,
     ) {
         let result = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if self.note_refusal(process.slot, "session/load", &error, out) == Refusal::Renewed
-                {
-                    return self.refuse_adoption(adoption, &renewed_fault(), out);
+                if self.note_refusal(process.slot, "session/load", &error) == Refusal::Renewed {
+                    return self.refuse_adoption(adoption, &renewed_fault());
                 }
                 for opener in &adoption.openers {
                     let line = self.for_client(process.slot, &opener.to, line);
-                    self.respond(&opener.to, None, line, out);
+                    self.respond(&opener.to, None, line);
                 }
                 return;
             }
             Outcome::Result(result) => result,
         };
-        if !self.claim_id(process.slot, &adoption.id, out) {
+        if !self.claim_id(process.slot, &adoption.id) {
             let text = format!("the agent holds another session under the id `{}`", adoption.id);
             let fault = Fault::new(Reason::AgentProtocol, text);
-            return self.refuse_adoption(adoption, &fault, out);
+            return self.refuse_adoption(adoption, &fault);
         }
-        self.note_success(process.slot, "session/load", out);
+        self.note_success(process.slot, "session/load");
         let new = NewSession {
             to: Requester { client: NOBODY, id: Id::null() },
             name: None,
@@ -426,7 +420,7 @@ impl Hub {
         };
         let profile = self.processes[&process.slot].profile().to_owned();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();
-        let key = self.adopt_new(process.slot, &new, &adoption.id, out);
+        let key = self.adopt_new(process.slot, &new, &adoption.id);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(process.slot).late_replay;
         let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
@@ -439,26 +433,26 @@ impl Hub {
         // Cost from before the adoption is not counted.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
-        self.sessions.take_values(key, modes, options, true, out);
-        self.deliver_parked(process, &adoption.id, out);
+        self.sessions.take_values(&mut self.cx, key, modes, options, true);
+        self.deliver_parked(process, &adoption.id);
         let session = self.session_mut(key);
         // All turns are over, with all open calls.
         session.calls.clear();
         session.row.edit().open_tools.clear();
         if !was_loaded {
             let text = "what was said before acpd took the session over is not shown: the agent cannot load it";
-            self.notice(key, "warning", text, out);
+            self.notice(key, "warning", text);
         }
-        self.open_adopted(&adoption.openers, key, out);
+        self.open_adopted(&adoption.openers, key);
         for text in &adoption.notices {
-            self.notice(key, "warning", text, out);
+            self.notice(key, "warning", text);
         }
     }
 
-    fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {
+    fn open_adopted(&mut self, openers: &[Opener], key: SessionKey) {
         for Opener { to, style, after } in openers {
             if self.clients.contains_key(&to.client) {
-                self.show_session(to, key, *after, *style, String::new(), out);
+                self.show_session(to, key, *after, *style, String::new());
             }
         }
     }

@@ -20,21 +20,20 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::Batch;
 use crate::params::read;
 use crate::record::Dormant;
 use crate::session::State;
 
 impl Hub {
     /// `session/status`. Nothing changes with it, not even who is attached.
-    pub(crate) fn send_session_status(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn send_session_status(&mut self, to: &Requester, key: SessionKey) {
         let is_open = match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
             State::Dormant => false,
         };
         let status = if is_open { "open" } else { "saved" };
-        self.answer(to, &json!({ "status": status }), out);
+        self.answer(to, &json!({ "status": status }));
     }
 
     /// `session/archive` and `session/unarchive` of a client. Who puts a session away has left it.
@@ -43,46 +42,40 @@ impl Hub {
         client: ClientId,
         key: SessionKey,
         archived: bool,
-        out: &mut Batch,
     ) -> Result<(), Fault> {
         if archived {
             self.can_archive(key)?;
-            self.detach(client, key, out);
+            self.detach(client, key);
         }
-        self.set_archived(key, archived, out);
+        self.set_archived(key, archived);
         Ok(())
     }
 
-    pub(crate) fn session_archive(
-        &mut self,
-        asked: Asked<'_>,
-        archived: bool,
-        out: &mut Batch,
-    ) -> Served {
+    pub(crate) fn session_archive(&mut self, asked: Asked<'_>, archived: bool) -> Served {
         let Asked { to, params, .. } = asked;
         let key = self.resolve(&read::<SessionRef>(params)?)?;
         if archived {
             self.can_archive(key)?;
         }
-        self.set_archived(key, archived, out);
+        self.set_archived(key, archived);
         let info = self.session_info(key);
-        self.answer(to, &info, out);
+        self.answer(to, &info);
         Ok(())
     }
 
     /// Puts a session away or takes it out again. Both succeed if that is so already.
-    pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool, out: &mut Batch) {
+    pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool) {
         if archived {
-            self.close_session(key, out);
+            self.close_session(key);
             // Prompts that wait, for a login say, would take it out of the archive.
             if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
-                self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
+                self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
             }
         }
         let row = &mut self.session_mut(key).row;
         if row.archived != archived {
             row.edit().archived = archived;
-            self.tell_state(key, out);
+            self.tell_state(key);
         }
     }
 }

@@ -15,11 +15,9 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::budget::{money, question, sentence};
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::questions::question::OpenQuestion;
 
 /// The option that lets a turn begin.
@@ -32,27 +30,26 @@ impl Hub {
         key: SessionKey,
         turn: u64,
         tokens: Tokens,
-        out: &mut Batch,
     ) -> Option<TurnUsage> {
         let cost = self.session_mut(key).row.edit().usage.turn.take();
         let usage = TurnUsage { tokens, cost };
-        self.book(key, Some(turn), usage.clone(), out);
+        self.book(key, Some(turn), usage.clone());
         (!usage.tokens.is_empty() || usage.cost.is_some()).then_some(usage)
     }
 
     /// The agent reports its usage in a session.
-    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes) {
         for cost in self.session_mut(key).note_usage(line) {
-            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) }, out);
+            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });
         }
     }
 
-    fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage, out: &mut Batch) {
+    fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
         let row = &self.sessions[&key].row;
-        step!(self.budget.on_used((row, turn), usage), out);
+        step!(self.budget.on_used((row, turn), usage));
     }
 
-    fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo, out: &mut Batch) {
+    fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo) {
         let limit = money(info.per_day.amount, &info.per_day.currency);
         let again = format!("Continue, and ask again after another {limit}");
         let params = json!({
@@ -65,40 +62,35 @@ impl Hub {
             ],
         });
         let line = build::request(&Id::from(0), "session/request_permission", &params);
-        self.ask_own_question(key, &line, out);
+        self.ask_own_question(key, &line);
     }
 
     /// A person has answered. What is no answer ends the prompts, too: the turn is not wanted.
-    pub(crate) fn on_budget_answer(
-        &mut self,
-        key: SessionKey,
-        option: Option<&str>,
-        out: &mut Batch,
-    ) {
-        let Some(info) = self.budget.info(&self.config, self.now) else { return };
+    pub(crate) fn on_budget_answer(&mut self, key: SessionKey, option: Option<&str>) {
+        let Some(info) = self.budget.info(&self.cx.config, self.cx.now) else { return };
         if option != Some(GO_ON) {
             let text =
                 format!("the budget is used up, and the prompt was refused: {}", sentence(&info));
             let hint = "try again tomorrow, or raise `per_day` under `[budget]`";
             let fault = Fault::new(Reason::Budget, text).session(&self.session(key).row.public_id);
-            return self.fail_queue(key, &fault.hint(hint), out);
+            return self.fail_queue(key, &fault.hint(hint));
         }
         self.budget.allow(&info);
-        self.close_questions(self.questions.which(OpenQuestion::is_own), out);
+        self.close_questions(self.questions.which(OpenQuestion::is_own));
     }
 
     /// Continues what waited for a budget that is allowed now, asks for sessions whose next turn is held, and takes
     /// back what is asked for those in which nothing waits any more.
-    pub(crate) fn settle_budget(&mut self, out: &mut Batch) {
-        if self.config.budget.is_none() {
+    pub(crate) fn settle_budget(&mut self) {
+        if self.cx.config.budget.is_none() {
             return;
         }
         if self.budget.take_goes_on() {
             for key in self.sessions.keys().copied().collect::<Vec<_>>() {
-                self.wake_session(key, out);
+                self.wake_session(key);
             }
         }
-        if let Some(info) = self.budget.hold(&self.config, self.now) {
+        if let Some(info) = self.budget.hold(&self.cx.config, self.cx.now) {
             let waiting = self.sessions.iter().filter(|(_, session)| !session.queue.is_empty());
             let mut held: Vec<SessionKey> = waiting.map(|(key, _)| *key).collect();
             held.retain(|key| {
@@ -106,13 +98,13 @@ impl Hub {
                 self.free_host(*key).is_some() && self.questions.which(asked).is_empty()
             });
             for key in held {
-                self.ask_for_budget(key, &info, out);
+                self.ask_for_budget(key, &info);
             }
         }
         let is_over = |open: &OpenQuestion| {
             let session = open.session().and_then(|key| self.sessions.get(&key));
             open.is_own() && session.is_some_and(|session| session.queue.is_empty())
         };
-        self.close_questions(self.questions.which(is_over), out);
+        self.close_questions(self.questions.which(is_over));
     }
 }

@@ -9,11 +9,9 @@ use acpd_api::{ClientName, Outcome, Reason};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
-use crate::input::Batch;
 use crate::process::slot::StopWhy;
 use crate::session::turn::Cancel;
 use crate::session::work::{WorkEffect, WorkEvent};
@@ -21,34 +19,22 @@ use crate::timers::Timer;
 
 impl Hub {
     /// `session/cancel`: the running turn, queued prompts, and messages on their way.
-    pub(crate) fn cancel(
-        &mut self,
-        key: SessionKey,
-        by: Option<ClientName>,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
-        self.take_back_steers(key, out);
+    pub(crate) fn cancel(&mut self, key: SessionKey, by: Option<ClientName>, line: Option<Bytes>) {
+        self.take_back_steers(key);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
         for prompt in queued {
-            out.records.push(prompt.dropped(key));
-            self.tell_taken_back(key, &prompt, who.as_deref(), out);
+            self.cx.out.records.push(prompt.dropped(key));
+            self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
-                self.respond(sender, Some(key), cancelled(&sender.id, b""), out);
+                self.respond(sender, Some(key), cancelled(&sender.id, b""));
             }
         }
-        self.cancel_running(key, Cancel::by(by), line, out);
+        self.cancel_running(key, Cancel::by(by), line);
     }
 
     /// Asks the agent to end the running turn, and begins to count the time that it has for it.
-    pub(crate) fn cancel_running(
-        &mut self,
-        key: SessionKey,
-        cancel: Cancel,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn cancel_running(&mut self, key: SessionKey, cancel: Cancel, line: Option<Bytes>) {
         let session = self.session(key);
         let slot = session.slot;
         // Idle sessions: the agent must not see a cancel that could hit the next prompt.
@@ -60,34 +46,34 @@ impl Hub {
             build::notification("session/cancel", &params)
         });
         let line = self.sessions.to_agent_id(key, line);
-        self.processes.write(slot, line, out);
-        self.cancel_questions(self.questions.of_session(key), out);
+        self.processes.write(&mut self.cx, slot, line);
+        self.cancel_questions(self.questions.of_session(key));
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-        step!(self.services.end_waits(key, &error), out);
+        step!(self.services.end_waits(key, &error));
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)
         {
             self.arm_cancel(key);
-            self.save_turn(key, host, None, out);
+            self.save_turn(key, host, None);
         }
     }
 
     /// Begins to count the time that the agent has to end a cancelled turn.
     pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
         let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
-        self.timers.set(Timer::Cancel(key), self.now.after(timeout));
+        self.cx.timers.set(Timer::Cancel(key), self.cx.now.after(timeout));
     }
 
     /// Cancels the turns of a process that is to go.
-    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, because: &str, out: &mut Batch) {
+    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, because: &str) {
         for key in self.sessions.of_slot(slot) {
-            self.cancel_running(key, Cancel::because(because), None, out);
+            self.cancel_running(key, Cancel::because(because), None);
         }
     }
 
     /// The agent did not end a cancelled turn in time: it is hung.
-    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey) {
         let slot = self.session(key).slot;
         if self.processes[&slot].host().is_none() {
             return;
@@ -98,24 +84,24 @@ impl Hub {
         if effect == Some(WorkEffect::StopProcess) {
             let time = duration(self.profile_of(slot).cancel_timeout);
             let reason = format!("it ignored a cancel for {time} and was stopped");
-            self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
+            self.begin_stop(slot, StopWhy::Wedged, Some(reason));
         }
     }
 
     /// `$/cancel_request` of a client for one of its prompts.
-    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey) {
         let session = self.session_mut(key);
         let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
         if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
-            out.records.push(prompt.dropped(key));
+            self.cx.out.records.push(prompt.dropped(key));
             let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
                 .with_code(code::CANCELLED);
             for sender in &prompt.senders {
-                self.refuse(sender, &fault, out);
+                self.refuse(sender, &fault);
             }
         } else {
             let by = self.clients.name_of(to.client, None);
-            self.cancel_running(key, Cancel::by(by), None, out);
+            self.cancel_running(key, Cancel::by(by), None);
         }
     }
 }

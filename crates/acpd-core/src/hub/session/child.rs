@@ -17,7 +17,6 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, SlotId};
-use crate::input::Batch;
 use crate::record::{Child, EventKind};
 use crate::session::child::{SESSION, member};
 use crate::session::turn::is_work;
@@ -40,7 +39,6 @@ impl Hub {
         slot: SlotId,
         key: SessionKey,
         line: &[u8],
-        out: &mut Batch,
     ) -> Result<Option<String>, String> {
         let Some(id) = member(line, "sessionId") else { return Ok(None) };
         let seq = self.session(key).head + 1;
@@ -67,26 +65,20 @@ impl Hub {
         if is_new || child != *before {
             child.seq = seq;
             self.session_mut(key).row.edit().children.insert(id.clone().into_owned(), child);
-            self.lease(slot, out);
-            self.check_idle(slot, out);
+            self.lease(slot);
+            self.check_idle(slot);
         }
         Ok(is_new.then(|| id.into_owned()))
     }
 
     /// A notification with a child's id, with the ids that clients use.
-    pub(crate) fn child_told(
-        &mut self,
-        key: SessionKey,
-        class: Option<UpdateClass>,
-        line: Bytes,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn child_told(&mut self, key: SessionKey, class: Option<UpdateClass>, line: Bytes) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
         if !self.hears_children(key) {
             self.replay_goes_on(key);
             return self.sessions.remember_announcement(key, &line);
         }
-        let now = self.now;
+        let now = self.cx.now;
         if class == Some(UpdateClass::ToolCall)
             && let Some(call) = self.sessions.name_of_updated(key, &line)
         {
@@ -102,9 +94,9 @@ impl Hub {
             }
             self.tally.first_update(first);
         }
-        self.append(key, EventKind::Child, line.clone(), None, out);
+        self.append(key, EventKind::Child, line.clone(), None);
         if class == Some(UpdateClass::ToolCall) {
-            self.on_call_updated(key, &line, out);
+            self.on_call_updated(key, &line);
         }
     }
 
@@ -121,12 +113,7 @@ impl Hub {
     }
 
     /// The session is back: those children that a replay announced, and that it still has, are told.
-    pub(crate) fn tell_announced(
-        &mut self,
-        key: SessionKey,
-        announced: Vec<(String, Bytes)>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn tell_announced(&mut self, key: SessionKey, announced: Vec<(String, Bytes)>) {
         for (id, mut line) in announced {
             let children = &self.session(key).row.children;
             let Some(child) = children.values().find(|child| child.public_id == id) else {
@@ -136,24 +123,24 @@ impl Hub {
                 line = set_member(&line, STATE, br#"{"state":"unknown"}"#);
             }
             let kind = self.sessions.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
-            self.append(key, kind, line, None, out);
+            self.append(key, kind, line, None);
         }
     }
 
     /// The process does not hold the session any more: its children are over, too.
-    pub(crate) fn end_children(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn end_children(&mut self, key: SessionKey) {
         let Session { slot, row, .. } = self.session(key);
         let (slot, ids) = (*slot, row.children.keys().cloned().collect::<Vec<_>>());
         let children: Vec<Child> =
             ids.iter().filter_map(|id| self.sessions.remove_child(key, id)).collect();
         for child in children {
-            self.tell_child_over(key, &child, out);
+            self.tell_child_over(key, &child);
         }
-        self.lease(slot, out);
+        self.lease(slot);
     }
 
     /// Tells in a session that there is nothing more to come from a child, if that was to be expected.
-    pub(crate) fn tell_child_over(&mut self, key: SessionKey, child: &Child, out: &mut Batch) {
+    pub(crate) fn tell_child_over(&mut self, key: SessionKey, child: &Child) {
         if !child.is_open() {
             return;
         }
@@ -164,18 +151,11 @@ impl Hub {
         }
         let kind = self.sessions.kind_on(key, &child.parent);
         let params = json!({ "sessionId": child.parent, "update": update });
-        self.append(key, kind, build::notification("session/update", &params), None, out);
+        self.append(key, kind, build::notification("session/update", &params), None);
     }
 
     /// `session/cancel` of a client with the id of a child: what that does is to end, and nothing else.
-    pub(crate) fn cancel_child(
-        &mut self,
-        client: ClientId,
-        agent: &str,
-        id: &str,
-        line: &Bytes,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn cancel_child(&mut self, client: ClientId, agent: &str, id: &str, line: &Bytes) {
         let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
         let can = child.cancel && self.clients.may_control(client, key).is_ok();
@@ -187,7 +167,7 @@ impl Hub {
         } else {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
-        self.processes.write(slot, line, out);
-        self.cancel_questions(self.questions.of_asker(key, id), out);
+        self.processes.write(&mut self.cx, slot, line);
+        self.cancel_questions(self.questions.of_asker(key, id));
     }
 }

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::profile::Defaults;
 use crate::record::Preset;
 use crate::requests::purpose::Purpose;
@@ -30,19 +29,18 @@ impl Hub {
         key: SessionKey,
         modes: Option<&RawValue>,
         options: Option<&RawValue>,
-        out: &mut Batch,
     ) {
         let row = &self.session(key).row;
-        let Defaults { model, mode } = self.config.defaults(&row.agent, &row.cwd);
+        let Defaults { model, mode } = self.cx.config.defaults(&row.agent, &row.cwd);
         let offered = Offered { modes, options };
         // The model comes first: what a mode means may depend on it.
         if let Some(model) = model {
             let found = offered.option("model", &model);
-            self.preset_one(key, "model", &model, found, out);
+            self.preset_one(key, "model", &model, found);
         }
         if let Some(mode) = mode {
             let found = offered.mode(&mode).or_else(|| offered.option("mode", &mode));
-            self.preset_one(key, "mode", &mode, found, out);
+            self.preset_one(key, "mode", &mode, found);
         }
     }
 
@@ -50,7 +48,7 @@ impl Hub {
     pub(crate) fn note_default_mode(&mut self, key: SessionKey) {
         let row = &self.session(key).row;
         let (agent, mode) = (row.agent.clone(), row.mode.clone());
-        if self.config.defaults(&agent, &row.cwd).mode.is_none() {
+        if self.cx.config.defaults(&agent, &row.cwd).mode.is_none() {
             let known = self.processes.known_mut(&agent);
             if known.begins_in != mode {
                 known.begins_in = mode;
@@ -59,27 +57,17 @@ impl Hub {
         }
     }
 
-    fn preset_one(
-        &mut self,
-        key: SessionKey,
-        what: &str,
-        wanted: &str,
-        found: Option<Preset>,
-        out: &mut Batch,
-    ) {
+    fn preset_one(&mut self, key: SessionKey, what: &str, wanted: &str, found: Option<Preset>) {
         let Some(preset) = found else {
             let text =
                 format!("the agent does not offer the {what} `{wanted}` of the configuration");
-            return self.notice(key, "warning", &text, out);
+            return self.notice(key, "warning", &text);
         };
         let session = self.session(key);
         let Some(host) = self.processes[&session.slot].usable_host() else { return };
         let (slot, id) = (session.slot, session.row.agent_id.clone());
-        let ask = Id::issued(self.ask(
-            host,
-            Purpose::Preset { session: key, preset: preset.clone() },
-            out,
-        ));
+        let ask =
+            Id::issued(self.ask(host, Purpose::Preset { session: key, preset: preset.clone() }));
         let line = match &preset {
             Preset::Mode { mode } => {
                 let params = SetModeParams { session_id: &id, mode_id: mode };
@@ -91,7 +79,7 @@ impl Hub {
                 build::request(&ask, "session/set_config_option", &params)
             }
         };
-        self.processes.write(slot, line, out);
+        self.processes.write(&mut self.cx, slot, line);
     }
 
     /// The agent has answered; the prompts that wait go on.
@@ -100,7 +88,6 @@ impl Hub {
         key: SessionKey,
         preset: &Preset,
         outcome: &Outcome<'_>,
-        out: &mut Batch,
     ) {
         if !self.sessions.contains_key(&key) {
             return;
@@ -108,10 +95,10 @@ impl Hub {
         match (outcome, preset) {
             (Outcome::Result(_), Preset::Mode { mode }) => {
                 self.session_mut(key).note_mode(mode.clone());
-                self.tell_mode(key, mode, None, out);
+                self.tell_mode(key, mode, None);
             }
             (Outcome::Result(result), Preset::Option { .. }) => {
-                self.tell_options(key, result, None, out);
+                self.tell_options(key, result, None);
             }
             (Outcome::Error(error), _) => {
                 let why = ErrorObject::from_raw(error).message;
@@ -119,23 +106,23 @@ impl Hub {
                 let text = format!(
                     "the agent refused `{value}` as its {what}, which the configuration wants: {why}"
                 );
-                self.notice(key, "warning", &text, out);
+                self.notice(key, "warning", &text);
             }
         }
-        self.wake_session(key, out);
+        self.wake_session(key);
     }
 
     /// The agent does not answer: its first turn begins all the same.
-    pub(crate) fn on_preset_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((_, Purpose::Preset { session: key, preset })) = self.give_up_ask(ask, None, out)
+    pub(crate) fn on_preset_timer(&mut self, ask: u64) {
+        let Some((_, Purpose::Preset { session: key, preset })) = self.give_up_ask(ask, None)
         else {
             return;
         };
         if self.sessions.contains_key(&key) {
             let (what, value) = preset.names();
             let text = format!("the agent does not answer whether `{value}` is its {what} now");
-            self.notice(key, "warning", &text, out);
-            self.wake_session(key, out);
+            self.notice(key, "warning", &text);
+            self.wake_session(key);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::params::{read, workspace};
 use crate::process::slot::{Asker, Waiting};
 use crate::record::Dormant;
@@ -24,32 +24,27 @@ use crate::timers::Timer;
 
 impl Hub {
     /// Looks for the directory of a session, whose request waits for that with its agent.
-    pub(crate) fn find_directory_for(
-        &mut self,
-        slot: SlotId,
-        mut waiting: Waiting,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn find_directory_for(&mut self, slot: SlotId, mut waiting: Waiting) {
         let Some((cwd, directory)) = waiting.what.directory() else { return };
-        let question = self.ids.issue();
+        let question = self.cx.ids.issue();
         *directory = Directory::Asked(question);
         let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
         self.processes.wait(slot, waiting);
-        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+        self.cx.out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
-    pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
+    pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {
         let waits = |state: &State| match state {
             State::Restoring(restore) => restore.step() == Step::Directory(question),
             State::Live | State::Dormant => false,
         };
         let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
         if let Some(key) = restoring.map(|(key, _)| *key) {
-            self.timers.clear(Timer::Restore(key));
+            self.cx.timers.clear(Timer::Restore(key));
             if exists {
-                self.restore_there(key, out);
+                self.restore_there(key);
             } else {
-                self.directory_missing(key, out);
+                self.directory_missing(key);
             }
             return;
         }
@@ -59,31 +54,31 @@ impl Hub {
         if exists {
             *directory = Directory::There;
             if self.processes[&slot].is_up() {
-                self.serve_waiting(slot, waiting, out);
+                self.serve_waiting(slot, waiting);
             } else if let Err(fault) = self.processes.may_start(slot) {
-                self.refuse(&waiting.to, &fault, out);
+                self.refuse(&waiting.to, &fault);
             } else {
                 // The process has begun to stop since; the next one continues.
                 self.processes.wait(slot, waiting);
             }
         } else {
             let fault = missing(cwd).hint("make it, or choose another directory");
-            self.refuse(&waiting.to, &fault, out);
-            self.check_idle(slot, out);
+            self.refuse(&waiting.to, &fault);
+            self.check_idle(slot);
         }
     }
 
-    fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
+    fn directory_missing(&mut self, key: SessionKey) {
         let row = &self.session(key).row;
         let fault = missing(&row.cwd).session(&row.public_id);
-        self.make_dormant(key, Dormant::NoDirectory, Some(fault.message.clone()), out);
+        self.make_dormant(key, Dormant::NoDirectory, Some(fault.message.clone()));
         let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
-        self.fail_queue(key, &fault, out);
-        self.check_idle(self.session(key).slot, out);
+        self.fail_queue(key, &fault);
+        self.check_idle(self.session(key).slot);
     }
 
     /// `_acpd/session/move`: its directory is another one.
-    pub(crate) fn session_move(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_move(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: MoveParams = read(params)?;
         let key = self.resolve(&params.session)?;
@@ -97,7 +92,7 @@ impl Hub {
         }
         if !matches!(session.state, State::Dormant) {
             // The agent's copy works in the old directory.
-            self.close_session(key, out);
+            self.close_session(key);
         }
         let row = self.session_mut(key).row.edit();
         row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
@@ -108,13 +103,13 @@ impl Hub {
             row.reason = None;
         }
         let is_attached = self.clients.is_attended(key);
-        self.tell_state(key, out);
+        self.tell_state(key);
         if is_attached && self.session(key).row.rest == Dormant::Parked {
             self.session_mut(key).eager = true;
-            self.need_session(key, Asker::Policy, out);
+            self.need_session(key, Asker::Policy);
         }
         let info = self.session_info(key);
-        self.answer(to, &info, out);
+        self.answer(to, &info);
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::mcp::put_names;
 use crate::mcp::server_list::undeclared;
 use crate::params::{own_meta, raw, raw_at, session_cwd, valid_name};
@@ -53,7 +53,7 @@ impl Hub {
             return refused(format!("agent `{profile}` does not offer `session/fork`"))
                 .map_err(|fault| fault.hint("begin a new session: `acpctl run -s NAME PROMPT`"));
         }
-        match self.config.agents.get(profile).map(|profile| profile.sharing) {
+        match self.cx.config.agents.get(profile).map(|profile| profile.sharing) {
             Some(Sharing::Session) => refused(format!(
                 "agent `{profile}` has a process for each session, and a fork begins in that of \
                  another one"
@@ -69,12 +69,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn fork_session(
-        &mut self,
-        asked: Asked<'_>,
-        profile: &str,
-        out: &mut Batch,
-    ) -> Served {
+    pub(crate) fn fork_session(&mut self, asked: Asked<'_>, profile: &str) -> Served {
         let Asked { to, params, line, .. } = asked;
         // An agent that never ran shows its abilities when it does.
         if self.processes.known(profile).row.initialize.is_some() {
@@ -100,7 +95,7 @@ impl Hub {
         self.fork_of(key, to, params)?;
         let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());
         self.session_mut(key).waiting.push(Relayed { to, method, line });
-        self.need_session(key, Asker::Person, out);
+        self.need_session(key, Asker::Person);
         Ok(())
     }
 
@@ -148,19 +143,13 @@ impl Hub {
     }
 
     /// The session is live: on with a request to fork it.
-    pub(crate) fn begin_fork(
-        &mut self,
-        key: SessionKey,
-        to: Requester,
-        line: &Bytes,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn begin_fork(&mut self, key: SessionKey, to: Requester, line: &Bytes) {
         match self.ready_to_fork(key, &to, line) {
             Ok(new) => {
                 let slot = self.session(key).slot;
-                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) }, out);
+                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) });
             }
-            Err(fault) => self.refuse(&to, &fault, out),
+            Err(fault) => self.refuse(&to, &fault),
         }
     }
 
@@ -191,9 +180,9 @@ impl Hub {
         }
     }
 
-    pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession, out: &mut Batch) {
+    pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession) {
         let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&new.to, &self.agent_fault(slot, Reason::AgentExited), out);
+            return self.refuse(&new.to, &self.agent_fault(slot, Reason::AgentExited));
         };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
@@ -203,24 +192,24 @@ impl Hub {
         let Some(key) = key.filter(is_live) else {
             let text = "the agent does not hold the session any more that was to be forked";
             let fault = Fault::new(Reason::SessionBlocked, text).hint("try again");
-            return self.refuse(&new.to, &fault, out);
+            return self.refuse(&new.to, &fault);
         };
         new.fork = Some(self.sessions.fork_point(key));
         let (of, notices) = (new.to.client, &mut new.notices);
         let (servers, params) = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
         let params = raw(&set_member(&params, &["sessionId"], id.as_bytes()));
-        let ask = self.ask(host, Purpose::NewSession(new), out);
+        let ask = self.ask(host, Purpose::NewSession(new));
         let line = build::request(&Id::issued(ask), "session/fork", &params);
-        self.processes.write_named(slot, put_names(&line, &servers), out);
+        self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
     }
 
     /// A fork was refused by a process that is being restarted: it waits until the next one has the
     /// session.
-    pub(crate) fn fork_again(&mut self, new: NewSession, out: &mut Batch) {
+    pub(crate) fn fork_again(&mut self, new: NewSession) {
         let NewSession { to, name, params, fork, .. } = new;
         let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
-        let Some(key) = key else { return self.refuse(&to, &renewed_fault(), out) };
+        let Some(key) = key else { return self.refuse(&to, &renewed_fault()) };
         let id = json!(self.session(key).row.public_id).to_string();
         let mut params = set_member(&undeclared(&params), &["sessionId"], id.as_bytes());
         if let Some(name) = name {
@@ -233,7 +222,7 @@ impl Hub {
     }
 
     /// Lets a fork that was just made begin with what it goes on from.
-    pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint, out: &mut Batch) {
+    pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint) {
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
         let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
@@ -244,7 +233,7 @@ impl Hub {
         let Some((of, title, counter)) = parent else {
             let text = "the session that this one was forked from was deleted: what was said \
                         before is not shown";
-            return self.notice(key, "warning", text, out);
+            return self.notice(key, "warning", text);
         };
         row.title = title;
         // Some agents go on counting in a fork.
@@ -259,7 +248,7 @@ impl Hub {
             severity: "warning".into(),
             text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20).into(),
         };
-        out.records.push(Record::Forked(Forked {
+        self.cx.out.records.push(Record::Forked(Forked {
             session: key,
             public_id: public_id.clone(),
             from: point.session,
@@ -268,14 +257,14 @@ impl Hub {
             left_out: build::notification(method::NOTICE, &left_out),
         }));
         if self.keeps_history(key) {
-            out.effects.push(Effect::Index(key));
+            self.cx.out.effects.push(Effect::Index(key));
         }
-        self.close_tools(key, out);
+        self.close_tools(key);
         // Children of the original continue there only.
         for child in &point.children {
             let is_own = child.parent == of;
             let parent = if is_own { public_id.clone() } else { child.parent.clone() };
-            self.tell_child_over(key, &Child { parent, ..child.clone() }, out);
+            self.tell_child_over(key, &Child { parent, ..child.clone() });
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
@@ -283,7 +272,7 @@ impl Hub {
                 session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,
-                at: self.now.0,
+                at: self.cx.now.0,
                 outcome: Outcome::Interrupted {
                     reason: format!("it continues in `{of}` alone").into(),
                 },
@@ -292,9 +281,9 @@ impl Hub {
                 usage: None,
             };
             let line = build::notification(method::TURN_ENDED, &ended);
-            self.append(key, EventKind::Notice, line, None, out);
+            self.append(key, EventKind::Notice, line, None);
         }
-        self.notice(key, "info", &format!("forked from `{of}`"), out);
+        self.notice(key, "info", &format!("forked from `{of}`"));
     }
     /// There are agents that replay the conversation into a fork before they answer: it is there.
     pub(crate) fn drop_replay_of_fork(&mut self, key: SessionKey, of: SessionKey) {

@@ -9,10 +9,8 @@ use acpd_api::{SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
-use crate::input::Batch;
 use crate::record::{EventKind, EventRow, Record};
 use crate::session::restore::values_of;
 use crate::session::{Session, State};
@@ -27,17 +25,11 @@ impl Hub {
     }
 
     /// Shows a mode that was set to everyone but who set it.
-    pub(crate) fn tell_mode(
-        &mut self,
-        key: SessionKey,
-        mode: &str,
-        by: Option<ClientId>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn tell_mode(&mut self, key: SessionKey, mode: &str, by: Option<ClientId>) {
         let update = Update::CurrentModeUpdate { current_mode_id: mode };
         let session_id = &self.session(key).row.public_id;
         let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
+        self.append(key, EventKind::State(StateKey::Mode), line, by);
     }
 
     /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
@@ -47,12 +39,11 @@ impl Hub {
         key: SessionKey,
         result: &RawValue,
         by: Option<ClientId>,
-        out: &mut Batch,
     ) {
         let (_, Some(config_options)) = values_of(result) else { return };
         let restoring = matches!(self.session(key).state, State::Restoring(_));
-        self.sessions.take_values(key, None, Some(config_options), !restoring, out);
-        self.show_options(key, config_options, by, out);
+        self.sessions.take_values(&mut self.cx, key, None, Some(config_options), !restoring);
+        self.show_options(key, config_options, by);
     }
 
     /// Shows these options to everyone but the client that set one.
@@ -61,12 +52,11 @@ impl Hub {
         key: SessionKey,
         config_options: &RawValue,
         by: Option<ClientId>,
-        out: &mut Batch,
     ) {
         let update = Update::ConfigOptionUpdate { config_options };
         let session_id = &self.session(key).row.public_id;
         let line = build::notification("session/update", &SessionUpdate { session_id, update });
-        self.append(key, EventKind::State(StateKey::Options), line, by, out);
+        self.append(key, EventKind::State(StateKey::Options), line, by);
     }
 
     /// A mode or an option was set by one client: the others learn it from us.
@@ -77,7 +67,6 @@ impl Hub {
         method: &str,
         params: Option<&[u8]>,
         result: &RawValue,
-        out: &mut Batch,
     ) {
         match method {
             "session/set_mode" => {
@@ -85,14 +74,14 @@ impl Hub {
                 let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
                 let Some(mode) = mode.map(Cow::into_owned) else { return };
                 self.session_mut(key).note_mode(mode.clone());
-                self.tell_mode(key, &mode, Some(by), out);
+                self.tell_mode(key, &mode, Some(by));
             }
-            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
+            "session/set_config_option" => self.tell_options(key, result, Some(by)),
             _ => {}
         }
     }
 
-    pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn tell_state(&mut self, key: SessionKey) {
         let session = self.session(key);
         let changed = StateChanged {
             session_id: session.row.public_id.clone().into(),
@@ -104,22 +93,22 @@ impl Hub {
             hint: session.way_out().map(Into::into),
         };
         let line = build::notification(method::SESSION_STATE, &changed);
-        self.clients.tell_attached(&mut cx!(self, out), key, &line);
+        self.clients.tell_attached(&mut self.cx, key, &line);
     }
 
     /// Writes a sentence into the conversation, for clients that show notices.
-    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
+    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str) {
         let notice = SessionNotice {
             session_id: self.session(key).row.public_id.clone().into(),
             severity: severity.into(),
             text: text.into(),
         };
         let line = build::notification(method::NOTICE, &notice);
-        self.append(key, EventKind::Notice, line, None, out);
+        self.append(key, EventKind::Notice, line, None);
     }
 
     /// Closes every open tool call as failed, because no update will.
-    pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn close_tools(&mut self, key: SessionKey) {
         if self.session(key).row.open_tools.is_empty() {
             return;
         }
@@ -129,7 +118,7 @@ impl Hub {
             let session_id = &self.session(key).row.public_id;
             let update = SessionUpdate { session_id, update };
             let line = build::notification("session/update", &update);
-            self.append(key, EventKind::Update, line, None, out);
+            self.append(key, EventKind::Update, line, None);
         }
     }
 
@@ -140,12 +129,11 @@ impl Hub {
         kind: EventKind,
         line: Bytes,
         origin: Option<ClientId>,
-        out: &mut Batch,
     ) {
         let session = self.sessions.session_mut(key);
         session.head += 1;
         let seq = session.head;
-        let cx = &mut cx!(self, out);
+        let cx = &mut self.cx;
         self.clients.show(cx, session.journal(), (kind, &line), origin);
         let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin };

@@ -18,7 +18,7 @@ impl Hub {
         let row = &self.session(key).row;
         let parent =
             Parent { agent: row.agent.clone().into(), session_id: row.public_id.clone().into() };
-        let limits = self.config.delegation;
+        let limits = self.cx.config.delegation;
         if self.sessions.depth(row.key) >= limits.max_depth {
             let text = format!(
                 "session `{}` may begin no more sessions: it is {} below the one that a person began",

@@ -7,7 +7,6 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::hub::session::sessions::forget_journal;
 use crate::ids::{ClientId, HostId, SessionKey, SlotId, Time};
-use crate::input::Batch;
 use crate::record::SessionRow;
 use crate::requests::purpose::Purpose;
 use crate::session::Session;
@@ -27,9 +26,9 @@ impl Hub {
 
     /// Deletes a session that was just closed, if its conversation is not kept. What the agent keeps of it is left to
     /// the agent.
-    pub(crate) fn forget_unless_kept(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn forget_unless_kept(&mut self, key: SessionKey) {
         if !self.keeps_history(key) {
-            self.forget_session(key, "session/close", out);
+            self.forget_session(key, "session/close");
         }
     }
 
@@ -54,8 +53,8 @@ impl Hub {
 
     /// Looks for sessions that are gone at this time, if no look comes before.
     pub(crate) fn look_at(&mut self, at: Time) {
-        if self.timers.get(Timer::Lifecycle).is_none_or(|next| at < next) {
-            self.timers.set(Timer::Lifecycle, at);
+        if self.cx.timers.get(Timer::Lifecycle).is_none_or(|next| at < next) {
+            self.cx.timers.set(Timer::Lifecycle, at);
         }
     }
 
@@ -70,7 +69,7 @@ impl Hub {
     pub(crate) fn watch_lives(&mut self, earliest: Time) {
         let own = self.sessions.values().filter_map(|session| self.look_for(session));
         let deleted = self.sessions.aside().filter_map(|row| {
-            Some(deleted_gone_at(row.removed?, self.config.keep_deleted, false).max(earliest))
+            Some(deleted_gone_at(row.removed?, self.cx.config.keep_deleted, false).max(earliest))
         });
         if let Some(first) = own.chain(deleted).min() {
             self.look_at(first);
@@ -80,51 +79,55 @@ impl Hub {
     fn look_for(&self, session: &Session) -> Option<Time> {
         let is_kept = self.profile_of(session.slot).persist_history;
         // One that is not kept may be closed at any time.
-        let gone = if is_kept { session.gone_at(true)? } else { self.now };
-        Some(gone.max(self.now.after(PAUSE)))
+        let gone = if is_kept { session.gone_at(true)? } else { self.cx.now };
+        Some(gone.max(self.cx.now.after(PAUSE)))
     }
 
-    pub(crate) fn on_lifecycle_timer(&mut self, out: &mut Batch) {
+    pub(crate) fn on_lifecycle_timer(&mut self) {
         // A client that is away may have any session open.
         if !self.clients.are_awaited() {
-            self.end_unused(out);
+            self.end_unused();
         }
-        self.end_deleted(out);
-        self.watch_lives(self.now.after(PAUSE));
+        self.end_deleted();
+        self.watch_lives(self.cx.now.after(PAUSE));
     }
 
     /// The agent keeps its copy, which may have been used without acpd.
-    fn end_unused(&mut self, out: &mut Batch) {
+    fn end_unused(&mut self) {
         let is_over = |session: &Session| {
             let is_kept = self.profile_of(session.slot).persist_history;
-            session.gone_at(is_kept).is_some_and(|at| at <= self.now)
+            session.gone_at(is_kept).is_some_and(|at| at <= self.cx.now)
         };
         let over = self.sessions.iter().filter(|(_, session)| is_over(session));
         let over: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
         for key in over {
             if !self.is_in_use(key) {
-                self.forget_session(key, "session/close", out);
+                self.forget_session(key, "session/close");
             }
         }
     }
 
-    fn end_deleted(&mut self, out: &mut Batch) {
+    fn end_deleted(&mut self) {
         let is_over = |row: &&SessionRow| {
             let waits = self.is_told(row) && self.teller(row).is_none();
-            let keep = self.config.keep_deleted;
-            row.removed.is_some_and(|at| deleted_gone_at(at, keep, waits) <= self.now)
+            let keep = self.cx.config.keep_deleted;
+            row.removed.is_some_and(|at| deleted_gone_at(at, keep, waits) <= self.cx.now)
         };
         let gone: Vec<SessionKey> =
             self.sessions.aside().filter(is_over).map(|row| row.key).collect();
         for key in gone {
             let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
             if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
-                let ask = Id::issued(self.ask(host, Purpose::Farewell, out));
+                let ask = Id::issued(self.ask(host, Purpose::Farewell));
                 let params = json!({ "sessionId": row.agent_id });
-                self.processes.write(slot, build::request(&ask, "session/delete", &params), out);
+                self.processes.write(
+                    &mut self.cx,
+                    slot,
+                    build::request(&ask, "session/delete", &params),
+                );
             }
             self.forget_keys(key);
-            forget_journal(key, out);
+            forget_journal(&mut self.cx, key);
         }
     }
 

@@ -13,7 +13,6 @@ use acp_wire::ErrorObject;
 
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
-use crate::input::Batch;
 use crate::process::slot::Asker;
 use crate::profile::OnLimit;
 use crate::session::limit::{Held, over};
@@ -25,47 +24,41 @@ const MOST: u64 = 5;
 impl Hub {
     /// The agent has refused or interrupted a prompt, after a number of waits: waits for the end of
     /// the limit if that is the reason, and no client has prompted since.
-    pub(crate) fn wait_for_limit(
-        &mut self,
-        key: SessionKey,
-        error: &ErrorObject,
-        waits: u64,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn wait_for_limit(&mut self, key: SessionKey, error: &ErrorObject, waits: u64) {
         let session = self.session(key);
         let is_wanted = self.profile_of(session.slot).on_limit == OnLimit::Wait;
         let is_free = session.queue.is_empty() && session.running.is_none();
-        let Some(until) = over(error, session.limit, self.now).filter(|_| is_wanted && is_free)
+        let Some(until) = over(error, session.limit, self.cx.now).filter(|_| is_wanted && is_free)
         else {
             return;
         };
         if waits >= MOST {
             let text = format!("acpd has waited for {MOST} usage limits in a row and stops");
-            return self.notice(key, "warning", &text, out);
+            return self.notice(key, "warning", &text);
         }
-        self.queue_continue(key, Some(Held { until, waits: waits + 1 }), out);
-        self.timers.set(Timer::Limit(key), until);
-        let time = duration(until.0.saturating_sub(self.now.0));
+        self.queue_continue(key, Some(Held { until, waits: waits + 1 }));
+        self.cx.timers.set(Timer::Limit(key), until);
+        let time = duration(until.0.saturating_sub(self.cx.now.0));
         let text = format!(
             "the agent's usage limit is reached; acpd has it continue in {time} (`on_limit = \"wait\"`), \
              unless you cancel or prompt before"
         );
-        self.notice(key, "warning", &text, out);
+        self.notice(key, "warning", &text);
     }
 
     /// Returns whether the next prompt of a session must wait. A timer continues it.
     pub(crate) fn waits_for_limit(&mut self, key: SessionKey) -> bool {
-        let held = self.session(key).held().filter(|held| held.until > self.now);
+        let held = self.session(key).held().filter(|held| held.until > self.cx.now);
         if let Some(held) = held {
-            self.timers.set(Timer::Limit(key), held.until);
+            self.cx.timers.set(Timer::Limit(key), held.until);
         }
         held.is_some()
     }
 
     /// The limit has ended.
-    pub(crate) fn limit_over(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn limit_over(&mut self, key: SessionKey) {
         if self.session(key).held().is_some() {
-            self.need_session(key, Asker::Policy, out);
+            self.need_session(key, Asker::Policy);
         }
     }
 }

@@ -7,11 +7,9 @@ use acpd_api::{PromptQueued, Reason, method};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey};
-use crate::input::Batch;
 use crate::profile::OnLost;
 use crate::prompt::{continues, prompt_text};
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
@@ -31,7 +29,6 @@ impl Hub {
         key: SessionKey,
         to: Option<Requester>,
         line: Bytes,
-        out: &mut Batch,
     ) -> Result<u32, Fault> {
         self.has_room(key, line.len())?;
         let session = self.session(key);
@@ -47,15 +44,15 @@ impl Hub {
         {
             return Err(self.sessions.lost_fault(key));
         }
-        self.forget_held(key, out);
+        self.forget_held(key);
         let place = self.sessions.place_in_line(key, &line);
         let ahead = place as u32 + u32::from(self.is_busy(key));
-        let now = self.now;
+        let now = self.cx.now;
         let ticket = self.session_mut(key).next_ticket();
         let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at: now };
-        self.save_queued(key, &prompt, out);
         self.session_mut(key).queue.insert(place, prompt);
-        self.number_anew(key, place + 1, out);
+        self.save_queued(key, place);
+        self.number_anew(key, place + 1);
         Ok(ahead)
     }
 
@@ -63,7 +60,7 @@ impl Hub {
     pub(crate) fn has_room(&self, key: SessionKey, bytes: usize) -> Result<(), Fault> {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
-        if waiting + bytes <= self.config.line_limit as usize + QUEUE_BYTES {
+        if waiting + bytes <= self.cx.config.line_limit as usize + QUEUE_BYTES {
             return Ok(());
         }
         let text = "too many bytes of prompts already wait";
@@ -71,15 +68,16 @@ impl Hub {
     }
 
     /// Writes down a prompt that waits.
-    pub(crate) fn save_queued(&self, key: SessionKey, prompt: &Queued, out: &mut Batch) {
+    pub(crate) fn save_queued(&mut self, key: SessionKey, place: usize) {
+        let prompt = &self.sessions[&key].queue[place];
         let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
         let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-        out.records.push(Record::Turn(TurnRow { senders, line, ..row }));
+        self.cx.out.records.push(Record::Turn(TurnRow { senders, line, ..row }));
     }
 
     /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
     /// conversation tells; when the daemon ends, it is left to the next one with the session.
-    pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+    pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault) {
         let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
             if prompt.senders.is_empty() {
@@ -87,35 +85,29 @@ impl Hub {
                     self.session_mut(key).queue.push_back(prompt);
                     continue;
                 }
-                self.tell_not_sent(key, &prompt, fault, out);
+                self.tell_not_sent(key, &prompt, fault);
             }
             for sender in &prompt.senders {
-                self.refuse(sender, fault, out);
+                self.refuse(sender, fault);
             }
-            out.records.push(prompt.dropped(key));
+            self.cx.out.records.push(prompt.dropped(key));
         }
-        self.refuse_relayed(key, fault, out);
+        self.refuse_relayed(key, fault);
     }
 
     /// Answers the requests that wait in a session, other than prompts, with an error.
-    pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+    pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault) {
         for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-            self.refuse(&relayed.to, fault, out);
+            self.refuse(&relayed.to, fault);
         }
     }
 
     /// Tells the sender of a prompt that waits how many others come before it.
-    pub(crate) fn tell_ahead(
-        &mut self,
-        client: ClientId,
-        key: SessionKey,
-        ahead: u32,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn tell_ahead(&mut self, client: ClientId, key: SessionKey, ahead: u32) {
         let session_id = self.session(key).row.public_id.clone();
         let notice = PromptQueued { session_id: session_id.into(), ahead };
         let line = build::notification(method::PROMPT_QUEUED, &notice);
-        self.clients.tell(&mut cx!(self, out), client, &line);
+        self.clients.tell(&mut self.cx, client, &line);
     }
 
     /// Returns whether the next prompt of a session must wait for a turn.
@@ -125,48 +117,42 @@ impl Hub {
     }
 
     /// The beginning of what was taken back stays in the journal, where it can be read and found.
-    pub(crate) fn tell_taken_back(
-        &mut self,
-        key: SessionKey,
-        prompt: &Queued,
-        by: Option<&str>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn tell_taken_back(&mut self, key: SessionKey, prompt: &Queued, by: Option<&str>) {
         let (by, said) = (by_whom(by), said(prompt, SAID));
         let text = format!("a prompt that waited was taken back by {by}{said}");
-        self.notice(key, "info", &text, out);
+        self.notice(key, "info", &text);
     }
 
     /// No client waits for the result of a refused prompt: its beginning stays in the journal.
-    fn tell_not_sent(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault, out: &mut Batch) {
+    fn tell_not_sent(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault) {
         if continues(&prompt.line) {
             return;
         }
         let said = said(prompt, SAID);
         let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
-        self.notice(key, "warning", &text, out);
+        self.notice(key, "warning", &text);
     }
 
     /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
     /// means another prompt. Their senders are told how many come before them now.
-    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize, out: &mut Batch) {
+    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize) {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
-            let session = self.session_mut(key);
+            let session = self.sessions.session_mut(key);
             let ticket = session.next_ticket();
-            out.records.push(session.queue[place].dropped(key));
+            self.cx.out.records.push(session.queue[place].dropped(key));
             session.queue[place].ticket = ticket;
+            self.save_queued(key, place);
             let prompt = &self.session(key).queue[place];
-            self.save_queued(key, prompt, out);
             for client in prompt.senders.iter().map(|to| to.client).collect::<Vec<_>>() {
-                self.tell_ahead(client, key, place as u32 + busy, out);
+                self.tell_ahead(client, key, place as u32 + busy);
             }
         }
     }
 
     /// Puts acpd's own prompt into the line, held if something has to pass before.
-    pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>, out: &mut Batch) {
-        let now = self.now;
+    pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>) {
+        let now = self.cx.now;
         let session = self.session_mut(key);
         let ticket = session.next_ticket();
         let params = json!({
@@ -176,31 +162,26 @@ impl Hub {
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
         let prompt = Queued { ticket, senders: Vec::new(), line, at: now };
-        self.save_queued(key, &prompt, out);
-        self.session_mut(key).queue.push_back(prompt);
+        session.queue.push_back(prompt);
+        let place = session.queue.len() - 1;
+        self.save_queued(key, place);
     }
 
     /// A person says something new: acpd's own prompt is taken back.
-    fn forget_held(&mut self, key: SessionKey, out: &mut Batch) {
+    fn forget_held(&mut self, key: SessionKey) {
         if self.session(key).held().is_none() {
             return;
         }
         if let Some(prompt) = self.session_mut(key).queue.pop_front() {
-            out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
+            self.cx.out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
         }
-        self.timers.clear(Timer::Limit(key));
+        self.cx.timers.clear(Timer::Limit(key));
     }
 
     /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
-    pub(crate) fn save_turn(
-        &self,
-        key: SessionKey,
-        host: HostId,
-        line: Option<Bytes>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
         let Some(running) = &self.session(key).running else { return };
-        out.records.push(Record::Turn(TurnRow {
+        self.cx.out.records.push(Record::Turn(TurnRow {
             senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
             cancelling: running.work.canceller(),
             line,

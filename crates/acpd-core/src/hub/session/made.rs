@@ -10,11 +10,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Process, SessionKey, SlotId};
-use crate::input::{Batch, ReadStyle};
+use crate::input::ReadStyle;
 use crate::mcp::server_list::undeclared;
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::{Counter, Dormant, Record, Replayable, SessionRow, Used};
@@ -29,12 +28,11 @@ impl Hub {
         new: NewSession,
         line: &Bytes,
         outcome: Outcome<'_>,
-        out: &mut Batch,
     ) {
         let unusable = |text| Fault::new(Reason::AgentProtocol, text);
         let result = match outcome {
             Outcome::Error(error) => {
-                return self.new_session_refused(process.slot, new, line, error, out);
+                return self.new_session_refused(process.slot, new, line, error);
             }
             Outcome::Result(result) => result,
         };
@@ -42,13 +40,13 @@ impl Hub {
             Err(error) => {
                 let method = new.method();
                 let text = format!("the agent's answer to `{method}` cannot be used: {error}");
-                self.refuse(&new.to, &unusable(text), out);
+                self.refuse(&new.to, &unusable(text));
             }
-            Ok(made) if !self.claim_id(process.slot, &made.session_id, out) => {
+            Ok(made) if !self.claim_id(process.slot, &made.session_id) => {
                 let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
-                self.refuse(&new.to, &unusable(text), out);
+                self.refuse(&new.to, &unusable(text));
             }
-            Ok(made) => self.open_made_session(process, new, &made, line, out),
+            Ok(made) => self.open_made_session(process, new, &made, line),
         }
     }
 
@@ -59,15 +57,14 @@ impl Hub {
         new: NewSession,
         line: &Bytes,
         error: &RawValue,
-        out: &mut Batch,
     ) {
         let error = ErrorObject::from_raw(error);
-        if self.note_refusal(slot, new.method(), &error, out) != Refusal::Renewed {
+        if self.note_refusal(slot, new.method(), &error) != Refusal::Renewed {
             let line = self.for_client(slot, &new.to, line);
-            return self.respond(&new.to, None, line, out);
+            return self.respond(&new.to, None, line);
         }
         if new.fork.is_some() {
-            return self.fork_again(new, out);
+            return self.fork_again(new);
         }
         let new = NewSession { params: undeclared(&new.params), ..new };
         let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
@@ -81,14 +78,13 @@ impl Hub {
         new: NewSession,
         made: &NewSessionResult<'_>,
         line: &Bytes,
-        out: &mut Batch,
     ) {
-        self.note_success(process.slot, new.method(), out);
-        let key = self.adopt_new(process.slot, &new, &made.session_id, out);
+        self.note_success(process.slot, new.method());
+        let key = self.adopt_new(process.slot, &new, &made.session_id);
         if let Some(point) = &new.fork {
-            self.begin_forked(key, point, out);
+            self.begin_forked(key, point);
         }
-        self.sessions.take_values(key, made.modes, made.config_options, true, out);
+        self.sessions.take_values(&mut self.cx, key, made.modes, made.config_options, true);
         let mut line = self.for_client(process.slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
@@ -99,22 +95,22 @@ impl Hub {
         if new.fork.is_some() {
             // A client that comes back knows its place in the journal before it has the answer.
             let journal = self.sessions[&key].journal();
-            self.clients.tell_cursor(&mut cx!(self, out), to.client, journal);
+            self.clients.tell_cursor(&mut self.cx, to.client, journal);
         }
-        self.respond(&to, Some(key), line, out);
-        self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        self.respond(&to, Some(key), line);
+        self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume);
         for text in new.notices {
-            self.notice(key, "warning", &text, out);
+            self.notice(key, "warning", &text);
         }
         if new.fork.is_none() {
             self.note_default_mode(key);
-            self.preset(key, made.modes, made.config_options, out);
+            self.preset(key, made.modes, made.config_options);
         }
         if let Some(point) = &new.fork {
             self.drop_replay_of_fork(key, point.session);
         }
         let id = self.session(key).row.agent_id.clone();
-        self.deliver_parked(process, &id, out);
+        self.deliver_parked(process, &id);
     }
 
     /// Takes over a session that the agent has just made for a client.
@@ -123,7 +119,6 @@ impl Hub {
         slot: SlotId,
         new: &NewSession,
         agent_id: &str,
-        out: &mut Batch,
     ) -> SessionKey {
         let agent = self.processes[&slot].profile().to_owned();
         let key = self.sessions.next_key();
@@ -160,18 +155,18 @@ impl Hub {
             replayable: Replayable::default(),
             last_outcome: None,
             usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
-            created: self.now,
-            updated: self.now,
+            created: self.cx.now,
+            updated: self.cx.now,
         };
-        out.records.push(Record::Session(Box::new(row.clone())));
+        self.cx.out.records.push(Record::Session(Box::new(row.clone())));
         if let Some(servers) = &mcp_servers {
-            out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
+            self.cx.out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
         }
-        out.durable = true;
-        let held_since = self.now;
+        self.cx.out.durable = true;
+        let held_since = self.cx.now;
         let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
         if self.processes[&slot].dedicated().is_some() {
-            self.processes.dedicate(&mut cx!(self, out), slot, key);
+            self.processes.dedicate(&mut self.cx, slot, key);
         }
         self.sessions.insert(session);
         self.sessions.route(key);

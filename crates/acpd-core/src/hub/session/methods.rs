@@ -8,11 +8,10 @@ use acpd_api::{
 };
 
 use crate::clients::{Asked, Served};
-use crate::cx::Cx;
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::hub::names::NameClash;
-use crate::input::{Batch, LogPage, ReadStyle, Search, ToClient};
+use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::session::turn::Cancel;
 
@@ -27,7 +26,7 @@ const MOST_SEARCH_HITS: u32 = 1_000;
 const SEARCH_WORDS: usize = 64;
 
 impl Hub {
-    pub(crate) fn session_log(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_log(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: LogParams = read(params)?;
         let key = self.resolve(&params.session)?;
@@ -40,11 +39,11 @@ impl Hub {
             upto: session.head,
             limit: params.limit.unwrap_or(LOG_PAGE),
         });
-        self.clients.respond_with(&mut cx!(self, out), to, None, page);
+        self.clients.respond_with(&mut self.cx, to, None, page);
         Ok(())
     }
 
-    pub(crate) fn session_search(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_search(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let SearchParams { words, agent, cwd, limit } = read(params)?;
         if words.iter().all(|word| word.trim().is_empty()) {
@@ -69,24 +68,24 @@ impl Hub {
         let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
         let search = Box::new(Search { words, sessions, limit });
         let search = ToClient::Search { id: to.id.clone(), search };
-        self.clients.respond_with(&mut cx!(self, out), to, None, search);
+        self.clients.respond_with(&mut self.cx, to, None, search);
         Ok(())
     }
 
-    pub(crate) fn session_attach(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_attach(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: AttachParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let result = AttachResult { session: self.session_info(key) };
-        self.answer(to, &result, out);
-        self.attach(to.client, key, params.role, params.after, ReadStyle::Resume, out);
+        self.answer(to, &result);
+        self.attach(to.client, key, params.role, params.after, ReadStyle::Resume);
         if params.role == acpd_api::Role::Controller {
-            self.warm_up(key, out);
+            self.warm_up(key);
         }
         Ok(())
     }
 
-    pub(crate) fn session_rename(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_rename(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: RenameParams = read(params)?;
         let key = self.resolve(&params.session)?;
@@ -108,11 +107,11 @@ impl Hub {
         }
         self.session_mut(key).row.edit().name = params.name;
         let info = self.session_info(key);
-        self.answer(to, &info, out);
+        self.answer(to, &info);
         Ok(())
     }
 
-    pub(crate) fn session_cancel(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_cancel(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let CancelParams { session: wanted, turn_only, by } = read(params)?;
         let key = self.resolve(&wanted)?;
@@ -127,12 +126,12 @@ impl Hub {
         }
         let by = self.clients.name_of(to.client, by);
         if turn_only {
-            self.cancel_running(key, Cancel::by(by), None, out);
+            self.cancel_running(key, Cancel::by(by), None);
         } else {
-            self.cancel(key, by, None, out);
+            self.cancel(key, by, None);
         }
         let session = self.session_info(key);
-        self.answer(to, &CancelResult { session, running, taken_back, prompts }, out);
+        self.answer(to, &CancelResult { session, running, taken_back, prompts });
         Ok(())
     }
 }

@@ -19,11 +19,9 @@ use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::Batch;
 use crate::prompt::{idempotency_key, without_once};
 use crate::record::{PromptKeyRow, Record};
 
@@ -39,12 +37,11 @@ impl Hub {
         session: SessionKey,
         key: &str,
         has_yes: bool,
-        out: &mut Batch,
     ) -> bool {
         if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
             let (line, turn) = (answer_again(&to.id, row), row.turn);
-            self.tell_repeated(to.client, session, turn, out);
-            self.respond(to, Some(session), line, out);
+            self.tell_repeated(to.client, session, turn);
+            self.respond(to, Some(session), line);
             return true;
         }
         let of = self.session_mut(session);
@@ -63,9 +60,9 @@ impl Hub {
             }
             let turn = running.number;
             if let Some(host) = self.session(session).row.host {
-                self.save_turn(session, host, line, out);
+                self.save_turn(session, host, line);
             }
-            self.tell_repeated(to.client, session, turn, out);
+            self.tell_repeated(to.client, session, turn);
             return true;
         }
         let is_it =
@@ -77,21 +74,21 @@ impl Hub {
         if joins(&mut queued.senders) && crate::prompt::has_yes(&queued.line) {
             queued.line = without_once(&queued.line);
         }
-        self.save_queued(session, &self.session(session).queue[place], out);
+        self.save_queued(session, place);
         let ahead = place as u32 + u32::from(self.is_busy(session));
         if ahead > 0 {
-            self.tell_ahead(to.client, session, ahead, out);
+            self.tell_ahead(to.client, session, ahead);
         }
-        self.go_on_with(session, out);
+        self.go_on_with(session);
         true
     }
 
     /// Reports the turn that a prompt has become; its answer may wait for lines or for the end of that turn.
-    fn tell_repeated(&mut self, client: ClientId, session: SessionKey, turn: u64, out: &mut Batch) {
+    fn tell_repeated(&mut self, client: ClientId, session: SessionKey, turn: u64) {
         let session_id = self.session(session).row.public_id.clone().into();
         let line =
             build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
-        self.clients.tell(&mut cx!(self, out), client, &line);
+        self.clients.tell(&mut self.cx, client, &line);
     }
 
     /// Keeps the outcome of a turn, whose prompt had this key and which had this number.
@@ -101,7 +98,6 @@ impl Hub {
         (key, turn): (String, u64),
         outcome: &Outcome,
         fault: Option<&Fault>,
-        out: &mut Batch,
     ) {
         let outcome = match (fault, outcome) {
             (Some(fault), _) => json!({ "error": fault.object() }),
@@ -111,7 +107,7 @@ impl Hub {
             (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
         };
         let row = PromptKeyRow { session, key, turn, outcome: outcome.to_string().into() };
-        out.records.push(Record::PromptKey(row.clone()));
+        self.cx.out.records.push(Record::PromptKey(row.clone()));
         self.prompt_keys.insert((session, row.key.clone()), row);
     }
 

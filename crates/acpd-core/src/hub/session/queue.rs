@@ -9,39 +9,38 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::hub::session::line::{SHOWN, by_whom, said};
 use crate::ids::{Requester, SessionKey};
-use crate::input::Batch;
 use crate::params::read;
 use crate::prompt::{has_yes, without_once};
 
 impl Hub {
-    pub(crate) fn session_queue(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_queue(&mut self, asked: Asked<'_>) -> Served {
         let key = self.resolve(&read(asked.params)?)?;
         let info = self.sessions.queue_info(key);
-        self.answer(asked.to, &info, out);
+        self.answer(asked.to, &info);
         Ok(())
     }
 
     /// A prompt that waits is taken back: its sender gets an error that says by whom.
-    pub(crate) fn queue_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn queue_remove(&mut self, asked: Asked<'_>) -> Served {
         let QueueRemoveParams { session, ticket, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
         let place = self.sessions.place_of(key, ticket)?;
         let Some(prompt) = self.session_mut(key).queue.remove(place) else { return Ok(()) };
-        out.records.push(prompt.dropped(key));
-        self.tell_taken_back(key, &prompt, by.as_deref(), out);
+        self.cx.out.records.push(prompt.dropped(key));
+        self.tell_taken_back(key, &prompt, by.as_deref());
         let by = by_whom(by.as_deref());
         let text = format!("the prompt was taken back by {by} while it waited");
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
         let fault = fault.session(&self.session(key).row.public_id);
         for sender in &prompt.senders {
-            self.refuse(sender, &fault, out);
+            self.refuse(sender, &fault);
         }
-        self.tell_queue(asked, key, out);
+        self.tell_queue(asked, key);
         Ok(())
     }
 
     /// Another prompt waits in the place of one.
-    pub(crate) fn queue_edit(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn queue_edit(&mut self, asked: Asked<'_>) -> Served {
         let QueueEditParams { session, ticket, prompt, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
         let place = self.sessions.place_of(key, ticket)?;
@@ -58,21 +57,20 @@ impl Hub {
             queued.line = without_once(&queued.line);
         }
         queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
-        let queued = &self.session(key).queue[place];
         let said = said(queued, SHOWN);
-        self.save_queued(key, queued, out);
+        self.save_queued(key, place);
         let by = by_whom(by.as_deref());
-        self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"), out);
+        self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"));
         if ends_yes {
             let text = format!("`--yes` no longer holds for that prompt: {by} changed it");
-            self.notice(key, "warning", &text, out);
+            self.notice(key, "warning", &text);
         }
-        self.tell_queue(asked, key, out);
+        self.tell_queue(asked, key);
         Ok(())
     }
 
     /// A prompt that waits gets another place among those.
-    pub(crate) fn queue_move(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn queue_move(&mut self, asked: Asked<'_>) -> Served {
         let QueueMoveParams { session, ticket, to, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
         let from = self.sessions.place_of(key, ticket)?;
@@ -87,19 +85,19 @@ impl Hub {
         {
             let said = said(&prompt, SHOWN);
             queue.insert(place, prompt);
-            self.number_anew(key, from.min(place), out);
+            self.number_anew(key, from.min(place));
             let by = by_whom(by.as_deref());
-            self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"), out);
+            self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"));
         }
-        self.tell_queue(asked, key, out);
+        self.tell_queue(asked, key);
         Ok(())
     }
 
     /// Answers with what waits now.
-    fn tell_queue(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) {
-        self.tell_state(key, out);
+    fn tell_queue(&mut self, asked: Asked<'_>, key: SessionKey) {
+        self.tell_state(key);
         let info = self.sessions.queue_info(key);
-        self.answer(asked.to, &info, out);
+        self.answer(asked.to, &info);
     }
 }
 

@@ -19,7 +19,7 @@ use acpd_api::RestoreLevel;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::profile::Reseed;
 use crate::record::Dormant;
 use crate::session::State;
@@ -31,14 +31,14 @@ const REFUSALS: u32 = 2;
 
 impl Hub {
     /// The agent cannot restore a session: it continues in a new one with the next prompt.
-    pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+    pub(crate) fn reseed(&mut self, key: SessionKey, reason: String) {
         let what = self.reseeds_with(key);
         let log = format!("session lost, continues with {}", what.name());
-        self.log_not_restored(key, &log, out);
+        self.log_not_restored(key, &log);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
-            return self.reseed_now(key, reason, out);
+            return self.reseed_now(key, reason);
         }
         let waiting = std::mem::take(&mut session.waiting);
         let fault = Fault {
@@ -47,17 +47,17 @@ impl Hub {
         }
         .hint(format!("the next prompt continues in a new one, with {}", what.name()));
         for relayed in waiting {
-            self.refuse(&relayed.to, &fault, out);
+            self.refuse(&relayed.to, &fault);
         }
-        self.timers.clear(Timer::Restore(key));
-        self.make_dormant(key, Dormant::Parked, Some(promise(&reason, what)), out);
+        self.cx.timers.clear(Timer::Restore(key));
+        self.make_dormant(key, Dormant::Parked, Some(promise(&reason, what)));
         self.session_mut(key).eager = false;
-        self.check_idle(self.session(key).slot, out);
+        self.check_idle(self.session(key).slot);
     }
 
     /// A prompt was refused, or taken. An agent that brings a session back and refuses each prompt in it may
     /// never work again.
-    pub(crate) fn note_refused(&mut self, key: SessionKey, is_refused: bool, out: &mut Batch) {
+    pub(crate) fn note_refused(&mut self, key: SessionKey, is_refused: bool) {
         let session = self.session_mut(key);
         session.refusals = if is_refused { session.refusals + 1 } else { 0 };
         let times = session.refusals;
@@ -72,7 +72,7 @@ impl Hub {
                 session.row.word(),
                 self.reseeds_with(key).name()
             );
-            self.notice(key, "warning", &text, out);
+            self.notice(key, "warning", &text);
         }
     }
 
@@ -81,7 +81,7 @@ impl Hub {
     }
 
     /// Returns whether a queued prompt must wait for the summary before it.
-    pub(crate) fn lacks_summary(&mut self, key: SessionKey, out: &mut Batch) -> bool {
+    pub(crate) fn lacks_summary(&mut self, key: SessionKey) -> bool {
         if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
             return false;
         }
@@ -90,16 +90,16 @@ impl Hub {
             session.summary = Summary::Asked;
             let upto = session.head;
             let what = self.reseeds_with(key);
-            out.effects.push(Effect::Summarize { session: key, upto, what });
+            self.cx.out.effects.push(Effect::Summarize { session: key, upto, what });
         }
         self.session(key).summary == Summary::Asked
     }
 
-    pub(crate) fn on_summary(&mut self, key: SessionKey, text: String, out: &mut Batch) {
+    pub(crate) fn on_summary(&mut self, key: SessionKey, text: String) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         if session.summary == Summary::Asked {
             session.summary = Summary::Known(text);
-            self.wake_session(key, out);
+            self.wake_session(key);
         }
     }
 }

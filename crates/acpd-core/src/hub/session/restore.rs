@@ -30,7 +30,6 @@ use crate::fault::in_words;
 use crate::hub::Hub;
 use crate::hub::session::restore_ask::{QUIET, REPLAY_TIMES};
 use crate::ids::{Process, SessionKey, SlotId, duration};
-use crate::input::Batch;
 use crate::profile::OnLost;
 use crate::record::{Dormant, Replayable};
 use crate::session::restore::{Event, Facts, Next, Step};
@@ -42,10 +41,10 @@ const QUIET_CAP: u64 = 5_000;
 
 impl Hub {
     /// The directory exists: continue the restore.
-    pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn restore_there(&mut self, key: SessionKey) {
         if self.session(key).owes_summary() {
             let reason = self.sessions.why_given_up(key);
-            return self.reseed(key, reason, out);
+            return self.reseed(key, reason);
         }
         let Session { slot, row, .. } = self.session(key);
         let is_fresh = row.prompts == 0 && !row.heard;
@@ -53,10 +52,10 @@ impl Hub {
         if !is_fresh && !is_held {
             self.sessions.route(key);
         }
-        self.restore_goes_on(key, Event::Begun { is_fresh, is_held }, out);
+        self.restore_goes_on(key, Event::Begun { is_fresh, is_held });
     }
 
-    fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>, out: &mut Batch) {
+    fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>) {
         let is_loaded = event == Event::Accepted;
         let has_gap = is_loaded && self.restored_with_gap(key).is_some();
         let Session { slot, row, state, .. } = self.session(key);
@@ -70,9 +69,11 @@ impl Hub {
             // Missing lines may still come, from any agent.
             late_replay: profile.late_replay || has_gap,
             has_servers: self.has_servers(key),
-            too_young: profile.load_after.saturating_sub(self.now.since(self.session(key).began)),
+            too_young: profile
+                .load_after
+                .saturating_sub(self.cx.now.since(self.session(key).began)),
             timeout: match restore.step() {
-                Step::Load if self.now >= restore.cap => {
+                Step::Load if self.cx.now >= restore.cap => {
                     profile.restore_timeout.saturating_mul(REPLAY_TIMES)
                 }
                 _ => profile.restore_timeout,
@@ -83,55 +84,50 @@ impl Hub {
             restore.progress = progress;
         }
         match next {
-            Next::Ask(_) => self.ask_step(key, out),
-            Next::AskPage(cursor) => self.ask_page(key, Some(cursor), out),
-            Next::Pause(time) => self.timers.set(Timer::Restore(key), self.now.after(time)),
+            Next::Ask(_) => self.ask_step(key),
+            Next::AskPage(cursor) => self.ask_page(key, Some(cursor)),
+            Next::Pause(time) => self.cx.timers.set(Timer::Restore(key), self.cx.now.after(time)),
             Next::Ripen(time) => {
-                self.timers.set(Timer::Restore(key), self.now.after(time));
+                self.cx.timers.set(Timer::Restore(key), self.cx.now.after(time));
                 let text = format!(
                     "the agent loses a session that is loaded soon after it began: acpd waits for {} (`load_after`)",
                     duration(time)
                 );
-                self.notice(key, "info", &text, out);
+                self.notice(key, "info", &text);
             }
             Next::Settle => {
-                let now = self.now;
+                let now = self.cx.now;
                 if let Some(restore) = self.sessions.restore_mut(key) {
                     restore.cap = now.after(QUIET_CAP);
                 }
-                self.timers.set(Timer::Restore(key), now.after(QUIET));
+                self.cx.timers.set(Timer::Restore(key), now.after(QUIET));
             }
-            Next::SetAgain => self.next_setting(key, out),
+            Next::SetAgain => self.next_setting(key),
             Next::NotSet(why) => {
-                self.setting_failed(key, &why, false, out);
-                self.next_setting(key, out);
+                self.setting_failed(key, &why, false);
+                self.next_setting(key);
             }
             Next::NoneSet(why) => {
-                self.setting_failed(key, &why, true, out);
-                self.next_setting(key, out);
+                self.setting_failed(key, &why, true);
+                self.next_setting(key);
             }
-            Next::Lost(text) => self.session_is_lost(key, text, out),
-            Next::Failed(reason, text) => self.restore_failed(key, reason, &text, out),
+            Next::Lost(text) => self.session_is_lost(key, text),
+            Next::Failed(reason, text) => self.restore_failed(key, reason, &text),
         }
     }
 
     /// Asks the agent again for what it refused for want of a login.
-    pub(crate) fn ask_step_again(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn ask_step_again(&mut self, key: SessionKey) {
         let is_asked = self.requests.restore_ask(key).is_some();
         let Some(restore) = self.sessions.restore_mut(key).filter(|_| !is_asked) else { return };
         match restore.step() {
             Step::Directory(_) | Step::Retry | Step::Settle => {}
-            Step::Settings => self.next_setting(key, out),
-            _ => self.ask_step(key, out),
+            Step::Settings => self.next_setting(key),
+            _ => self.ask_step(key),
         }
     }
 
-    pub(crate) fn restore_answered(
-        &mut self,
-        key: SessionKey,
-        outcome: Outcome<'_>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn restore_answered(&mut self, key: SessionKey, outcome: Outcome<'_>) {
         let Some(step) = self.sessions.restore_mut(key).map(|restore| restore.step()) else {
             return;
         };
@@ -139,12 +135,12 @@ impl Hub {
             // Nothing is asked, and its timer is that of the step.
             return;
         }
-        self.timers.clear(Timer::Restore(key));
+        self.cx.timers.clear(Timer::Restore(key));
         let result = match outcome {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                return self.restore_refused(key, step, &error, out);
+                return self.restore_refused(key, step, &error);
             }
         };
         let event = match step {
@@ -154,30 +150,24 @@ impl Hub {
                 let is_there = page.sessions.iter().any(|session| session.session_id == *wanted);
                 Event::Listed { is_there, more: page.next_cursor }
             }
-            Step::New if !self.session_renewed(key, result, out) => return,
-            Step::Settings => self.setting_answered(key, result, out),
+            Step::New if !self.session_renewed(key, result) => return,
+            Step::Settings => self.setting_answered(key, result),
             _ => {
-                self.sessions.take_restored_values(key, result, out);
+                self.sessions.take_restored_values(&mut self.cx, key, result);
                 Event::Accepted
             }
         };
-        self.restore_goes_on(key, event, out);
+        self.restore_goes_on(key, event);
     }
 
-    fn restore_refused(
-        &mut self,
-        key: SessionKey,
-        step: Step,
-        error: &ErrorObject,
-        out: &mut Batch,
-    ) {
+    fn restore_refused(&mut self, key: SessionKey, step: Step, error: &ErrorObject) {
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.refused = Some(error.code);
         }
         let slot = self.session(key).slot;
-        match self.note_refusal(slot, step.method(), error, out) {
+        match self.note_refusal(slot, step.method(), error) {
             Refusal::Other => {}
-            Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
+            Refusal::NeedsLogin => return self.session_needs_login(key, error),
             // The next process is asked the same, or this one after a login.
             Refusal::Renewed => {
                 if let Some(restore) = self.sessions.restore_mut(key)
@@ -192,28 +182,32 @@ impl Hub {
         let mut gone_errors = self.profile_of(slot).gone_errors.iter();
         let is_gone = code == code::NOT_FOUND || gone_errors.any(|like| error.is_like(like));
         if code == code::METHOD_NOT_FOUND && !(step == Step::Load && is_gone) {
-            self.remember_lie(key, step, out);
+            self.remember_lie(key, step);
         }
         let event = Event::Refused { code, is_gone, text: &in_words(error) };
-        self.restore_goes_on(key, event, out);
+        self.restore_goes_on(key, event);
     }
 
     /// The agent has offered what it does not have: it is not asked again.
-    fn remember_lie(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
+    fn remember_lie(&mut self, key: SessionKey, step: Step) {
         let agent = self.session(key).row.agent.clone();
         match step {
-            Step::Resume => self.processes.edit_known(&agent, |row| row.resume_lies = true, out),
-            Step::Load => self.processes.edit_known(&agent, |row| row.load_lies = true, out),
+            Step::Resume => {
+                self.processes.edit_known(&mut self.cx, &agent, |row| row.resume_lies = true);
+            }
+            Step::Load => {
+                self.processes.edit_known(&mut self.cx, &agent, |row| row.load_lies = true);
+            }
             Step::List | Step::ListAll => self.processes.known_mut(&agent).list_lies = true,
             _ => {}
         }
     }
 
     /// The agent has created a session again. Returns whether that can be used.
-    fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) -> bool {
+    fn session_renewed(&mut self, key: SessionKey, result: &RawValue) -> bool {
         let slot = self.session(key).slot;
         let refusal = match NewSessionResult::from_raw(result) {
-            Ok(made) if self.claim_id(slot, &made.session_id, out) => Ok(made.session_id),
+            Ok(made) if self.claim_id(slot, &made.session_id) => Ok(made.session_id),
             Ok(made) => Err(format!("the agent gave the id `{}` to two sessions", made.session_id)),
             Err(error) => {
                 Err(format!("the agent's answer to `session/new` cannot be used: {error}"))
@@ -222,7 +216,7 @@ impl Hub {
         let agent_id = match refusal {
             Ok(id) => id.into_owned(),
             Err(text) => {
-                self.restore_failed(key, Reason::AgentProtocol, &text, out);
+                self.restore_failed(key, Reason::AgentProtocol, &text);
                 return false;
             }
         };
@@ -235,28 +229,28 @@ impl Hub {
             row.restore = level;
             row.heard = false;
         }
-        self.session_mut(key).began = self.now;
+        self.session_mut(key).began = self.cx.now;
         self.sessions.route(key);
-        out.durable = true;
+        self.cx.out.durable = true;
         if let Some(host) = self.processes[&slot].usable_host() {
-            self.deliver_parked(Process { slot, host }, &agent_id, out);
+            self.deliver_parked(Process { slot, host }, &agent_id);
         }
         true
     }
 
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
     /// holds another session under it. One that was to come back under this id cannot any more.
-    pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
+    pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str) -> bool {
         let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
         if self.sessions.is_held(slot, agent_id)
             || self.session(other).row.children.contains_key(agent_id)
         {
             return false;
         }
-        self.give_up_restore(other, out);
-        self.timers.clear(Timer::Restore(other));
+        self.give_up_restore(other);
+        self.cx.timers.clear(Timer::Restore(other));
         let text = "the agent has given its id to another session";
-        self.session_is_lost(other, text.to_owned(), out);
+        self.session_is_lost(other, text.to_owned());
         true
     }
 
@@ -267,14 +261,13 @@ impl Hub {
         line: Bytes,
         class: UpdateClass,
         is_user: bool,
-        out: &mut Batch,
     ) {
         let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
             == Some("subagent_update");
         match class {
-            UpdateClass::State(_) => self.journal_update(key, line, class, out),
+            UpdateClass::State(_) => self.journal_update(key, line, class),
             UpdateClass::Live | UpdateClass::NotAsked => {}
-            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class, out),
+            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class),
             UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
                 let text = is_user
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
@@ -295,39 +288,39 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn on_restore_timer(&mut self, key: SessionKey) {
         // In a pause or a late replay nothing is asked, and a setting is no replay.
         if self.sessions.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
-            self.give_up_restore_step(key, out);
+            self.give_up_restore_step(key);
         } else {
-            self.give_up_restore(key, out);
+            self.give_up_restore(key);
         }
-        self.restore_goes_on(key, Event::Late, out);
+        self.restore_goes_on(key, Event::Late);
     }
 
-    fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+    fn session_is_lost(&mut self, key: SessionKey, reason: String) {
         let restores = matches!(self.session(key).state, State::Restoring(_));
         if restores && !self.session(key).row.heard && !self.session(key).owes_summary() {
-            return self.renew(key, &reason, out);
+            return self.renew(key, &reason);
         }
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
-            return self.reseed(key, reason, out);
+            return self.reseed(key, reason);
         }
         self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
-        self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
-        self.make_dormant(key, Dormant::Lost, Some(reason), out);
+        self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()));
+        self.make_dormant(key, Dormant::Lost, Some(reason));
         let fault = self.sessions.lost_fault(key);
-        self.fail_queue(key, &fault, out);
+        self.fail_queue(key, &fault);
     }
 
     /// A session without output of the agent has nothing to lose: it is created again.
-    fn renew(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+    fn renew(&mut self, key: SessionKey, reason: &str) {
         let text = format!(
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
         );
-        self.notice(key, "warning", &text, out);
-        self.log_not_restored(key, "session lost, begins anew", out);
+        self.notice(key, "warning", &text);
+        self.log_not_restored(key, "session lost, begins anew");
         self.sessions.unroute(key);
-        self.ask_for_new(key, out);
+        self.ask_for_new(key);
     }
 }

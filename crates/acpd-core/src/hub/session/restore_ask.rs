@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::mcp::{Brought, Chosen, put_names};
 use crate::params::raw;
 use crate::requests::purpose::Purpose;
@@ -17,14 +16,14 @@ use crate::timers::Timer;
 
 impl Hub {
     /// Asks the agent for what its step wants.
-    pub(crate) fn ask_step(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn ask_step(&mut self, key: SessionKey) {
         let Some(Progress { step, without_servers: bare, .. }) =
             self.sessions.restore_mut(key).map(|restore| restore.progress)
         else {
             return;
         };
         if matches!(step, Step::List | Step::ListAll) {
-            return self.ask_page(key, None, out);
+            return self.ask_page(key, None);
         }
         let (mut params, mut left_out) = self.params_again(key);
         let mut servers = Brought::default();
@@ -42,7 +41,7 @@ impl Hub {
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.left_out = left_out;
         }
-        self.restore_ask(key, step.method(), &params, &servers, out);
+        self.restore_ask(key, step.method(), &params, &servers);
     }
 
     /// Returns whether the session has MCP servers.
@@ -62,7 +61,7 @@ impl Hub {
     fn servers_again(&mut self, key: SessionKey) -> Brought {
         let chosen = self.chosen_again(key);
         if chosen.has_builtin && self.session(key).kin.number.is_none() {
-            let number = self.ids.issue();
+            let number = self.cx.ids.issue();
             let session = self.session_mut(key);
             let params = with_number(&session.row.params, number);
             session.row.edit().params = params;
@@ -78,25 +77,24 @@ impl Hub {
         name: &str,
         params: &[u8],
         servers: &Brought,
-        out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
         let Some(host) = self.processes[&slot].usable_host() else { return };
         let renews = name == "session/new";
-        let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
+        let ask = self.ask(host, Purpose::Restore { session: key, renews });
         let params = raw(params);
         let line = build::request(&Id::issued(ask), name, &params);
-        self.processes.write_named(slot, put_names(&line, servers), out);
+        self.processes.write_named(&mut self.cx, slot, put_names(&line, servers));
         let timeout = self.profile_of(slot).restore_timeout;
-        let cap = self.now.after(timeout.saturating_mul(REPLAY_TIMES));
+        let cap = self.cx.now.after(timeout.saturating_mul(REPLAY_TIMES));
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.cap = cap;
         }
-        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+        self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
     }
 
     /// Asks for a page of the agent's list, in the directory of the session or anywhere.
-    pub(crate) fn ask_page(&mut self, key: SessionKey, cursor: Option<String>, out: &mut Batch) {
+    pub(crate) fn ask_page(&mut self, key: SessionKey, cursor: Option<String>) {
         let Session { row, state, .. } = self.session(key);
         let mut params = json!({});
         if let Some(cursor) = cursor {
@@ -105,35 +103,29 @@ impl Hub {
         if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
             params["cwd"] = json!(row.cwd);
         }
-        self.restore_ask(
-            key,
-            "session/list",
-            params.to_string().as_bytes(),
-            &Brought::default(),
-            out,
-        );
+        self.restore_ask(key, "session/list", params.to_string().as_bytes(), &Brought::default());
     }
 
-    pub(crate) fn ask_for_new(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn ask_for_new(&mut self, key: SessionKey) {
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.progress.step = Step::New;
         }
-        self.ask_step(key, out);
+        self.ask_step(key);
     }
 
     /// Starts a lost session over for a queued prompt.
-    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String) {
         self.sessions.unroute(key);
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.progress.level = RestoreLevel::Reseeded;
             restore.reason = Some(reason);
         }
-        self.ask_for_new(key, out);
+        self.ask_for_new(key);
     }
 
     /// A long history takes its time, also that of a subagent; what counts is that it goes on.
     pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
-        let now = self.now;
+        let now = self.cx.now;
         let timeout = self.profile_of(self.session(key).slot).restore_timeout;
         let Some(restore) = self.sessions.restore_mut(key) else { return };
         let at = match restore.step() {
@@ -141,7 +133,7 @@ impl Hub {
             Step::Load => now.after(timeout).min(restore.cap),
             _ => return,
         };
-        self.timers.set(Timer::Restore(key), at);
+        self.cx.timers.set(Timer::Restore(key), at);
     }
 }
 

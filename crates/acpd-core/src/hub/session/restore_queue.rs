@@ -24,13 +24,12 @@
 //! nothing comes; if lines put that off for ever, a person ends it (`acpctl session reseed --discard`).
 
 use crate::hub::Hub;
-use crate::input::Batch;
 use crate::process::slot::Slot;
 use crate::session::State;
 
 impl Hub {
     /// Gives out the places that have become free.
-    pub(crate) fn restore_queued(&mut self, out: &mut Batch) {
+    pub(crate) fn restore_queued(&mut self) {
         for slot in self.sessions.places_freed() {
             if !self.processes.get(&slot).is_some_and(Slot::is_up) {
                 continue;
@@ -38,7 +37,7 @@ impl Hub {
             for key in self.sessions.sessions_by_urgency(slot, |key| self.clients.is_attended(key))
             {
                 if matches!(self.session(key).state, State::Dormant) {
-                    self.wake_session(key, out);
+                    self.wake_session(key);
                     if self.sessions.keeps_places(key) {
                         break;
                     }

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::mcp::Brought;
 use crate::record::EventKind;
 use crate::session::replay::Gap;
@@ -15,10 +14,10 @@ use crate::session::restore::{Event, Setting, option_map, values_of};
 use crate::session::{LateReplay, Session, State};
 
 impl Hub {
-    pub(crate) fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn next_setting(&mut self, key: SessionKey) {
         let Some(restore) = self.sessions.restore_mut(key) else { return };
         let Some(setting) = restore.settings.pop_front() else {
-            return self.session_usable(key, out);
+            return self.session_usable(key);
         };
         restore.setting = Some(setting.clone());
         let session_id = self.session(key).row.agent_id.clone();
@@ -26,16 +25,16 @@ impl Hub {
         match setting {
             Setting::Option { id, value } => {
                 let Ok(value) = RawValue::from_string(value) else {
-                    return self.next_setting(key, out);
+                    return self.next_setting(key);
                 };
                 let params = SetConfigOptionParams::new(&session_id, &id, &value);
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_config_option", &params, &none, out);
+                self.restore_ask(key, "session/set_config_option", &params, &none);
             }
             Setting::Mode(mode_id) => {
                 let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_mode", &params, &none, out);
+                self.restore_ask(key, "session/set_mode", &params, &none);
             }
         }
     }
@@ -46,13 +45,12 @@ impl Hub {
         &mut self,
         key: SessionKey,
         result: &RawValue,
-        out: &mut Batch,
     ) -> Event<'static> {
         let setting = self.sessions.restore_mut(key).and_then(|restore| restore.setting.clone());
         if let Some(Setting::Mode(mode)) = &setting {
-            self.tell_mode(key, mode, None, out);
+            self.tell_mode(key, mode, None);
         } else {
-            self.tell_options(key, result, None, out);
+            self.tell_options(key, result, None);
         }
         let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
             (setting, values_of(result))
@@ -76,13 +74,7 @@ impl Hub {
 
     /// A setting, or all that are left, could not be set again: the conversation says so, and from now on
     /// clients see what the agent has shown instead.
-    pub(crate) fn setting_failed(
-        &mut self,
-        key: SessionKey,
-        why: &str,
-        all: bool,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn setting_failed(&mut self, key: SessionKey, why: &str, all: bool) {
         let Some(restore) = self.sessions.restore_mut(key) else { return };
         let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
         if all {
@@ -91,14 +83,14 @@ impl Hub {
         let (mode, options) = (restore.shown_mode.clone(), restore.shown_options.clone());
         let names: Vec<String> = failed.iter().map(Setting::to_string).collect();
         let text = format!("{} could not be set again: {why}", names.join(", "));
-        self.notice(key, "warning", &text, out);
+        self.notice(key, "warning", &text);
         let shown = options.as_deref().map(option_map).unwrap_or_default();
         for setting in failed {
             match setting {
                 Setting::Mode(_) => {
                     if let Some(mode) = &mode {
                         self.session_mut(key).note_mode(mode.clone());
-                        self.tell_mode(key, mode, None, out);
+                        self.tell_mode(key, mode, None);
                     }
                 }
                 Setting::Option { id, .. } => {
@@ -108,13 +100,13 @@ impl Hub {
                         Some(value) => row.options.insert(id, value.clone()),
                         None => row.options.remove(&id),
                     };
-                    self.show_options(key, options, None, out);
+                    self.show_options(key, options, None);
                 }
             }
         }
     }
 
-    fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
+    fn session_usable(&mut self, key: SessionKey) {
         if let Some(gap) = self.restored_with_gap(key)
             && let Some(restore) = self.sessions.restore_mut(key)
         {
@@ -126,7 +118,7 @@ impl Hub {
         }
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
-        let now = self.now;
+        let now = self.cx.now;
         let session = self.session_mut(key);
         (session.loads_cut_off, session.held_since) = (0, now);
         let slot = self.session(key).slot;
@@ -134,14 +126,14 @@ impl Hub {
         if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
             if !news.is_empty() {
-                self.notice(key, "info", FROM_HISTORY, out);
+                self.notice(key, "info", FROM_HISTORY);
             }
             for line in news {
-                self.append(key, EventKind::Imported, line, None, out);
+                self.append(key, EventKind::Imported, line, None);
             }
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
-        self.tell_announced(key, restore.announced, out);
+        self.tell_announced(key, restore.announced);
         let row = self.session_mut(key).row.edit();
         row.restore = Some(restore.progress.level);
         let level = restore.progress.level;
@@ -149,20 +141,20 @@ impl Hub {
             self.session_mut(key).late_replay = LateReplay::Possible;
         }
         if level != RestoreLevel::Renewed {
-            self.tell_restored(key, level, restore.reason.clone(), out);
+            self.tell_restored(key, level, restore.reason.clone());
         }
         if restore.progress.without_servers {
             let text = "its MCP servers are left out: the agent did not load the session with them";
-            self.notice(key, "warning", text, out);
+            self.notice(key, "warning", text);
         } else {
             for text in restore.left_out {
-                self.notice(key, "warning", &text, out);
+                self.notice(key, "warning", &text);
             }
         }
-        self.set_live(key, out);
-        self.note_success(slot, "session/load", out);
-        self.wake_session(key, out);
-        self.check_idle(slot, out);
+        self.set_live(key);
+        self.note_success(slot, "session/load");
+        self.wake_session(key);
+        self.check_idle(slot);
     }
 
     /// Returns what the replay of a load lacks. A resume replays nothing, and what replays of a load that
@@ -181,18 +173,17 @@ impl Hub {
         key: SessionKey,
         level: RestoreLevel,
         reason: Option<String>,
-        out: &mut Batch,
     ) {
         let session_id = self.session(key).row.public_id.clone();
         let restored = Restored {
             session_id: session_id.into(),
             level,
-            at: self.now.0,
+            at: self.cx.now.0,
             reason: reason.map(Into::into),
             gets: (level == RestoreLevel::Reseeded).then(|| self.reseeds_with(key)),
         };
         let line = build::notification(method::RESTORED, &restored);
-        self.append(key, EventKind::Notice, line, None, out);
+        self.append(key, EventKind::Notice, line, None);
     }
 }
 

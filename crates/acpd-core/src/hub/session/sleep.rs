@@ -6,7 +6,6 @@
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::process::slot::StopWhy;
 use crate::record::Dormant;
 use crate::session::State;
@@ -18,7 +17,7 @@ const PAUSE: u64 = 60_000;
 const ASLEEP: &str = "not used for a while; the next prompt wakes it";
 
 impl Hub {
-    pub(crate) fn on_sleep_timer(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn on_sleep_timer(&mut self, key: SessionKey) {
         let session = self.session(key);
         let slot = session.slot;
         let timeout = self.profile_of(slot).session_idle_timeout;
@@ -27,18 +26,18 @@ impl Hub {
         }
         let used = session.row.updated.max(session.activity.last_line().unwrap_or_default());
         let due = used.after(timeout);
-        if due > self.now {
-            return self.timers.set(Timer::Sleep(key), due);
+        if due > self.cx.now {
+            return self.cx.timers.set(Timer::Sleep(key), due);
         }
         if self.has_work(key) || !self.can_sleep(key) {
-            return self.timers.set(Timer::Sleep(key), self.now.after(PAUSE));
+            return self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(PAUSE));
         }
         if self.processes[&slot].dedicated().is_some() {
-            return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()), out);
+            return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()));
         }
-        self.farewell(key, "session/close", out);
-        self.make_dormant(key, Dormant::Parked, Some(ASLEEP.to_owned()), out);
-        self.check_idle(slot, out);
+        self.farewell(key, "session/close");
+        self.make_dormant(key, Dormant::Parked, Some(ASLEEP.to_owned()));
+        self.check_idle(slot);
     }
 
     /// Returns whether something of a session is open, at the agent or at acpd.

@@ -5,26 +5,25 @@ use std::fmt::Write as _;
 
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
-use crate::input::Batch;
 use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn arm_stall(&mut self, key: SessionKey) {
         let notice = self.profile_of(self.session(key).slot).stall_notice;
         if notice > 0 {
-            self.timers.set(Timer::Stall(key), self.now.after(notice));
+            self.cx.timers.set(Timer::Stall(key), self.cx.now.after(notice));
         }
     }
 
     /// A turn may have been silent for long. Waiting for a person or for a tool is not silence.
-    pub(crate) fn on_stall_timer(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn on_stall_timer(&mut self, key: SessionKey) {
         let session = self.session(key);
         let notice = self.profile_of(session.slot).stall_notice;
         let Some(running) = &session.running else { return };
-        let silent = self.now.since(running.last_line);
+        let silent = self.cx.now.since(running.last_line);
         if self.questions.are_open(key) || !session.row.open_tools.is_empty() || silent < notice {
-            let from = if silent < notice { running.last_line } else { self.now };
-            return self.timers.set(Timer::Stall(key), from.after(notice));
+            let from = if silent < notice { running.last_line } else { self.cx.now };
+            return self.cx.timers.set(Timer::Stall(key), from.after(notice));
         }
         let time = duration(silent);
         let mut text = format!(
@@ -46,7 +45,7 @@ impl Hub {
                 session.row.agent
             );
         }
-        self.notice(key, "warning", &text, out);
-        self.timers.set(Timer::Stall(key), self.now.after(notice));
+        self.notice(key, "warning", &text);
+        self.cx.timers.set(Timer::Stall(key), self.cx.now.after(notice));
     }
 }

@@ -39,7 +39,6 @@ use crate::hash::hash;
 use crate::hub::Hub;
 use crate::hub::session::queue::ends_yes;
 use crate::ids::{HostId, NOBODY, Process, SessionKey, SlotId};
-use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
 use crate::prompt::without_once;
@@ -52,7 +51,7 @@ const MOST_BLOCKS: usize = 256;
 
 impl Hub {
     /// A client's `_session/steering` or `session/inject`.
-    pub(crate) fn steer(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) -> Served {
+    pub(crate) fn steer(&mut self, asked: Asked<'_>, key: SessionKey) -> Served {
         let Asked { to, method, params, .. } = asked;
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = without_own(&Bytes::copy_from_slice(params.get().as_bytes()));
@@ -63,14 +62,14 @@ impl Hub {
         let Some(way) = self.processes.known(agent).capabilities.steering else {
             return Err(self.sessions.cannot_steer(key));
         };
-        let message = format!("acpd-{}", self.ids.issue());
+        let message = format!("acpd-{}", self.cx.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
         match self.steerable(key)? {
             Some(process) => {
-                self.end_yes(process.host, key, &asked, out)?;
-                self.ask_to_steer(process, way, steer, &params, out);
+                self.end_yes(process.host, key, &asked)?;
+                self.ask_to_steer(process, way, steer, &params);
             }
-            None => self.steer_late(steer, out)?,
+            None => self.steer_late(steer)?,
         }
         Ok(())
     }
@@ -91,13 +90,7 @@ impl Hub {
     }
 
     /// The yes for the running turn ends when another client than its sender adds to it, also for the next daemon.
-    fn end_yes(
-        &mut self,
-        host: HostId,
-        key: SessionKey,
-        asked: &Asked<'_>,
-        out: &mut Batch,
-    ) -> Served {
+    fn end_yes(&mut self, host: HostId, key: SessionKey, asked: &Asked<'_>) -> Served {
         let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
         let has_yes = running.once == Some(Verdict::Allow);
         if !has_yes || !ends_yes(running.senders.first(), asked)? {
@@ -106,30 +99,23 @@ impl Hub {
         running.once = None;
         running.line = running.line.as_ref().map(without_once);
         let line = running.line.clone();
-        self.save_turn(key, host, line, out);
+        self.save_turn(key, host, line);
         let text = "`--yes` no longer holds for this turn: another client added to it";
-        self.notice(key, "warning", text, out);
+        self.notice(key, "warning", text);
         Ok(())
     }
 
-    fn ask_to_steer(
-        &mut self,
-        process: Process,
-        way: Steering,
-        steer: Steer,
-        params: &Bytes,
-        out: &mut Batch,
-    ) {
+    fn ask_to_steer(&mut self, process: Process, way: Steering, steer: Steer, params: &Bytes) {
         let key = steer.session;
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.added.push(steer.text());
         }
         let (method, params) = for_agent(way, params, &steer.blocks);
-        let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)), out);
+        let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)));
         let line = build::request(&Id::issued(ask), method, &raw(&params));
         let line = self.sessions.to_agent_id(key, line);
-        self.processes.write(process.slot, line, out);
-        out.durable = true;
+        self.processes.write(&mut self.cx, process.slot, line);
+        self.cx.out.durable = true;
     }
 
     pub(crate) fn steered(
@@ -138,24 +124,23 @@ impl Hub {
         mut steer: Steer,
         line: &Bytes,
         outcome: Outcome<'_>,
-        out: &mut Batch,
     ) {
         let key = steer.session;
         if !self.sessions.contains_key(&key) {
             let fault = Fault::new(Reason::SessionRemoved, "the session was deleted");
-            return self.refuse(&steer.to, &fault, out);
+            return self.refuse(&steer.to, &fault);
         }
         let result = match outcome {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if self.note_refusal(slot, steer.form.method(), &error, out) == Refusal::Renewed {
-                    return self.refuse(&steer.to, &renewed_fault(), out);
+                if self.note_refusal(slot, steer.form.method(), &error) == Refusal::Renewed {
+                    return self.refuse(&steer.to, &renewed_fault());
                 }
                 let line = self
                     .sessions
                     .to_public_id_in_error(key, self.for_client(slot, &steer.to, line));
-                return self.respond(&steer.to, Some(key), line, out);
+                return self.respond(&steer.to, Some(key), line);
             }
         };
         let id = str_at(result.get().as_bytes(), &["messageId"]);
@@ -166,23 +151,23 @@ impl Hub {
         match &outcome {
             Some(SteeringOutcome::PromptRequired) => {
                 let to = steer.to.clone();
-                if let Err(fault) = self.steer_late(steer, out) {
-                    self.refuse(&to, &fault, out);
+                if let Err(fault) = self.steer_late(steer) {
+                    self.refuse(&to, &fault);
                 }
                 return;
             }
             Some(SteeringOutcome::Other(outcome)) if steer.form == SteerForm::Inject => {
                 let fault = self.sessions.not_taken(key, outcome);
-                return self.refuse(&steer.to, &fault, out);
+                return self.refuse(&steer.to, &fault);
             }
             Some(SteeringOutcome::Other(_)) => {}
             // Of `session/inject` every success is one.
-            None | Some(SteeringOutcome::Injected) => self.journal_steer(&steer, out),
+            None | Some(SteeringOutcome::Injected) => self.journal_steer(&steer),
             Some(SteeringOutcome::StartedNewTurn) => {
-                self.journal_steer(&steer, out);
+                self.journal_steer(&steer);
                 let text = "the agent has begun a turn of its own with that: acpd cannot tell when \
                             it ends";
-                self.notice(key, "warning", text, out);
+                self.notice(key, "warning", text);
             }
         }
         let line = match steer.form {
@@ -193,12 +178,12 @@ impl Hub {
             _ if outcome.is_some() => set_id(line, &steer.to.id),
             _ => build::response(&steer.to.id, &json!({ "outcome": "injected" })),
         };
-        self.respond(&steer.to, Some(key), line, out);
+        self.respond(&steer.to, Some(key), line);
     }
 
     /// The message is part of the conversation now.
-    fn journal_steer(&mut self, steer: &Steer, out: &mut Batch) {
-        let (key, now) = (steer.session, self.now);
+    fn journal_steer(&mut self, steer: &Steer) {
+        let (key, now) = (steer.session, self.cx.now);
         let session_id = self.session(key).row.public_id.clone();
         let sender = Some(steer.to.client).filter(|client| *client != NOBODY);
         let blocks: Vec<&RawValue> = serde_json::from_slice(&steer.blocks).unwrap_or_default();
@@ -208,7 +193,7 @@ impl Hub {
             let update = SessionUpdate { session_id: &session_id, update };
             let line = build::notification("session/update", &update);
             let line = set_member(&line, &["params", "_meta", NAMESPACE, "steered"], b"true");
-            self.append(key, EventKind::Update, line, sender, out);
+            self.append(key, EventKind::Update, line, sender);
         }
         let session = self.session_mut(key);
         // A replay ends with it, if the agent replays it.
@@ -220,37 +205,37 @@ impl Hub {
     }
 
     /// A person ends what a session works on: no message that is on its way begins another turn.
-    pub(crate) fn take_back_steers(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn take_back_steers(&mut self, key: SessionKey) {
         for ask in self.requests.take_back_steers(key) {
-            self.save_asked(ask, out);
+            self.save_asked(ask);
         }
     }
 
     /// There is no turn that it could go into.
-    fn steer_late(&mut self, steer: Steer, out: &mut Batch) -> Result<(), Fault> {
+    fn steer_late(&mut self, steer: Steer) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;
         match form {
             SteerForm::Inject => return Err(self.sessions.no_turn(key)),
             SteerForm::PromptRequired => {
                 let result = json!({ "outcome": "promptRequired", "reason": "noRunningTurn" });
-                self.respond(&to, Some(key), build::response(&to.id, &result), out);
+                self.respond(&to, Some(key), build::response(&to.id, &result));
             }
             SteerForm::Extension => {
                 let session_id = &self.session(key).row.public_id;
                 let params = json!({ "sessionId": session_id, "prompt": raw(&blocks) });
                 let line = build::request(&Id::from(0), "session/prompt", &params);
                 // No client waits for the end of the turn: this is the answer.
-                self.put_in_line(key, None, line, out)?;
+                self.put_in_line(key, None, line)?;
                 let result = json!({ "outcome": "startedNewTurn" });
-                self.respond(&to, Some(key), build::response(&to.id, &result), out);
-                self.go_on_with(key, out);
+                self.respond(&to, Some(key), build::response(&to.id, &result));
+                self.go_on_with(key);
             }
         }
         Ok(())
     }
 
     /// The process that was asked is gone.
-    pub(crate) fn steer_lost(&mut self, steer: &Steer, fault: &Fault, out: &mut Batch) {
+    pub(crate) fn steer_lost(&mut self, steer: &Steer, fault: &Fault) {
         let text = format!("{}; it is not known whether the agent got the message", fault.message);
         let mut fault = Fault { message: text, ..fault.clone() };
         fault.data.reason = Reason::OutcomeUnknown;
@@ -258,7 +243,7 @@ impl Hub {
             fault = fault.session(&session.row.public_id);
         }
         let fault = fault.hint("say it with the next prompt, which brings the conversation back");
-        self.refuse(&steer.to, &fault, out);
+        self.refuse(&steer.to, &fault);
     }
 }
 

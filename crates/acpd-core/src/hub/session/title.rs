@@ -16,7 +16,6 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
-use crate::input::Batch;
 use crate::params::read;
 use crate::record::EventKind;
 use crate::requests::purpose::{Purpose, SET_TITLE};
@@ -25,42 +24,31 @@ use crate::session::title::one_line;
 
 impl Hub {
     /// `session/set_title`: no agent is started or woken for it.
-    pub(crate) fn set_title(
-        &mut self,
-        asked: Asked<'_>,
-        key: SessionKey,
-        out: &mut Batch,
-    ) -> Served {
+    pub(crate) fn set_title(&mut self, asked: Asked<'_>, key: SessionKey) -> Served {
         let Asked { to, params, .. } = asked;
         let title = params.and_then(|params| str_at(params.get().as_bytes(), &["title"]));
         let title = title.ok_or_else(|| Fault::invalid("`title` is missing, or is no text"))?;
         let title = one_line(&title)?;
-        self.give_title(key, Some(title.clone()), to.client, out);
-        self.answer(to, &json!({ "title": title }), out);
+        self.give_title(key, Some(title.clone()), to.client);
+        self.answer(to, &json!({ "title": title }));
         Ok(())
     }
 
     /// `_acpd/session/title`, which can take the title away, too.
-    pub(crate) fn session_title(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_title(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: TitleParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let title = params.title.as_deref().map(one_line).transpose()?;
-        self.give_title(key, title, to.client, out);
+        self.give_title(key, title, to.client);
         let info = self.session_info(key);
-        self.answer(to, &info, out);
+        self.answer(to, &info);
         Ok(())
     }
 
     /// Shows a person's title to everyone but who gave it, and hands it to the agent that holds the
     /// session, if it takes titles.
-    fn give_title(
-        &mut self,
-        key: SessionKey,
-        title: Option<String>,
-        by: ClientId,
-        out: &mut Batch,
-    ) {
+    fn give_title(&mut self, key: SessionKey, title: Option<String>, by: ClientId) {
         let row = &mut self.session_mut(key).row;
         if row.own_title == title {
             return;
@@ -71,11 +59,11 @@ impl Hub {
         let update = SessionUpdate { session_id: &row.public_id, update };
         let line = build::notification("session/update", &update);
         let line = self.sessions.merge_info(key, line);
-        self.append(key, EventKind::State(StateKey::Info), line, Some(by), out);
-        self.hand_title_over(key, out);
+        self.append(key, EventKind::State(StateKey::Info), line, Some(by));
+        self.hand_title_over(key);
     }
 
-    fn hand_title_over(&mut self, key: SessionKey, out: &mut Batch) {
+    fn hand_title_over(&mut self, key: SessionKey) {
         let session = self.session(key);
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
         let takes = known.capabilities.title && !self.processes.is_clogged(slot);
@@ -86,8 +74,12 @@ impl Hub {
         let Some(title) = session.row.own_title.clone() else { return };
         let session_id = session.row.agent_id.clone();
         // The answer does not matter: the title counts here in any case.
-        let ask = self.ask(host, Purpose::Title { session: key }, out);
+        let ask = self.ask(host, Purpose::Title { session: key });
         let params = SetTitleParams { session_id: &session_id, title: &title };
-        self.processes.write(slot, build::request(&Id::issued(ask), SET_TITLE, &params), out);
+        self.processes.write(
+            &mut self.cx,
+            slot,
+            build::request(&Id::issued(ask), SET_TITLE, &params),
+        );
     }
 }

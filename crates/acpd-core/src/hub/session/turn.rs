@@ -19,7 +19,6 @@ use bytes::Bytes;
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
-use crate::input::Batch;
 use crate::own::without_own;
 use crate::prompt::{
     blocks_text, continues, has_yes, idempotency_key, once, prompt_text, request_in, title,
@@ -47,31 +46,31 @@ impl Hub {
     }
 
     /// Gives the next prompt to the agent, if the session is free.
-    pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn dispatch_next(&mut self, key: SessionKey) {
         let Some(host) = self.free_host(key) else { return };
         if self.session(key).queue.is_empty()
-            || self.budget.hold(&self.config, self.now).is_some()
-            || self.lacks_summary(key, out)
+            || self.budget.hold(&self.cx.config, self.cx.now).is_some()
+            || self.lacks_summary(key)
             || self.waits_for_limit(key)
         {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let slot = self.session(key).slot;
-        let ask = self.ask(host, Purpose::Prompt { session: key }, out);
+        let ask = self.ask(host, Purpose::Prompt { session: key });
         let said = without_own(&prompt.line);
         let line = self.sessions.with_summary(key, set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
         let line = self.sessions.to_agent_id(key, line);
         let sender = prompt.senders.first().map(|sender| sender.client);
         let title = title(&prompt.line);
-        let number = self.journal_prompt(key, &said, title, sender, out);
-        let chunk = self.processes.write(slot, line, out);
+        let number = self.journal_prompt(key, &said, title, sender);
+        let chunk = self.processes.write(&mut self.cx, slot, line);
         let host_of = self.processes[&slot].host();
         let runs_out =
             host_of.is_some_and(|host| host.stale_from.is_some()) || self.may_log_in_again(slot);
-        out.durable = true;
-        let now = self.now;
+        self.cx.out.durable = true;
+        let now = self.cx.now;
         let session = self.session_mut(key);
         let row = session.row.edit();
         row.last_prompt = hash(&text);
@@ -101,9 +100,9 @@ impl Hub {
             waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
             tokens: Tokens::default(),
         });
-        self.save_turn(key, host, None, out);
+        self.save_turn(key, host, None);
         self.arm_stall(key);
-        self.lease(slot, out);
+        self.lease(slot);
     }
 
     /// Writes a prompt into the journal, as the conversation will show it to everyone else.
@@ -113,16 +112,15 @@ impl Hub {
         prompt: &Bytes,
         title: Option<String>,
         sender: Option<ClientId>,
-        out: &mut Batch,
     ) -> u64 {
-        let at = self.now.0;
+        let at = self.cx.now.0;
         let session = self.session_mut(key);
         session.row.edit().prompts += 1;
         let turn = session.row.prompts;
         let session_id = session.row.public_id.clone();
         let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
-        self.append(key, EventKind::Notice, line, None, out);
+        self.append(key, EventKind::Notice, line, None);
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
             && let Ok(params) = PromptParams::from_raw(params)
         {
@@ -139,7 +137,7 @@ impl Hub {
                 let update = Update::UserMessageChunk { content, message_id: None };
                 let update = SessionUpdate { session_id: &session_id, update };
                 let line = build::notification("session/update", &update);
-                self.append(key, EventKind::Update, line, sender, out);
+                self.append(key, EventKind::Update, line, sender);
             }
         }
         turn
@@ -153,7 +151,7 @@ impl Hub {
             Some(key) => vec![key],
             None => self.sessions.of_slot(slot),
         };
-        let now = self.now;
+        let now = self.cx.now;
         for key in meant {
             let running = self.session_mut(key).running.as_mut();
             let first = running.and_then(|running| running.touch(now));
@@ -162,7 +160,7 @@ impl Hub {
     }
 
     /// Drops the answers to a client's prompts.
-    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
+    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId) {
         let session = self.session_mut(key);
         let forget = |senders: &mut Vec<Requester>| {
             senders.extract_if(.., |sender| sender.client == client).count() > 0
@@ -170,11 +168,11 @@ impl Hub {
         let queue = session.queue.iter_mut();
         let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
         let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
-        for (prompt, _) in self.session(key).queue.iter().zip(changed).filter(|(_, was)| *was) {
-            self.save_queued(key, prompt, out);
+        for (place, _) in changed.into_iter().enumerate().filter(|(_, was)| *was) {
+            self.save_queued(key, place);
         }
         if let Some(host) = self.session(key).row.host.filter(|_| was) {
-            self.save_turn(key, host, None, out);
+            self.save_turn(key, host, None);
         }
     }
 }

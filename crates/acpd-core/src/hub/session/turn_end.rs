@@ -16,7 +16,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::cancel::{by_user, cancelled};
 use crate::ids::SessionKey;
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::process::slot::StopWhy;
 use crate::record::{Canceller, Dormant, EventKind, Record, Replayable, TurnStage};
 use crate::session::Session;
@@ -33,11 +33,10 @@ impl Hub {
         key: SessionKey,
         line: &Bytes,
         answer: WireOutcome<'_>,
-        out: &mut Batch,
     ) {
         // Open questions are answered as for a cancel, because no client will. Those of subagents,
         // which may outlive the turn, stay.
-        self.cancel_questions(self.own_questions(key), out);
+        self.cancel_questions(self.own_questions(key));
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
         let (waits, work) = (running.waits, running.work);
@@ -46,18 +45,18 @@ impl Hub {
         let own = running.key.take().map(|key| (key, running.number));
         let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;
-        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
-        self.end_turn(key, outcome.clone(), out);
+        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer);
+        self.end_turn(key, outcome.clone());
         // After the turn the process may be free for its restart.
         let refusal =
-            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
-        let is_limit = |error| over(error, self.session(key).limit, self.now).is_some();
+            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error));
+        let is_limit = |error| over(error, self.session(key).limit, self.cx.now).is_some();
         let is_refused =
             refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
-        self.note_refused(key, is_refused, out);
+        self.note_refused(key, is_refused);
         if refusal == Some(Refusal::Renewed) {
             match again {
-                Some(prompt) => return self.prompt_again(key, prompt, out),
+                Some(prompt) => return self.prompt_again(key, prompt),
                 None if !is_cancelled => fault = Some(renewed_fault()),
                 None => {}
             }
@@ -70,7 +69,7 @@ impl Hub {
         // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
         if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
-            self.keep_outcome(key, own, &outcome, fault.as_ref(), out);
+            self.keep_outcome(key, own, &outcome, fault.as_ref());
         }
         for sender in senders {
             let line = match &fault {
@@ -82,32 +81,27 @@ impl Hub {
                     self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
                 }
             };
-            self.respond(&sender, Some(key), line, out);
+            self.respond(&sender, Some(key), line);
         }
         match refused {
             Some(error) if says_forgotten(&error) => {
-                self.session_forgotten(key, error.message, out);
+                self.session_forgotten(key, error.message);
             }
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
-                self.hold_for_login(key, &error.message, out);
+                self.hold_for_login(key, &error.message);
             }
-            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits, out),
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits),
             _ => {}
         }
-        self.wake_session(key, out);
-        self.turn_ended_while_stopping(slot, out);
-        self.check_idle(slot, out);
+        self.wake_session(key);
+        self.turn_ended_while_stopping(slot);
+        self.check_idle(slot);
     }
 
     /// Reads the answer to the running prompt. The agent does not decide the outcome of a turn that
     /// was ended by others.
-    fn read_prompt_end(
-        &mut self,
-        key: SessionKey,
-        answer: WireOutcome<'_>,
-        out: &mut Batch,
-    ) -> PromptEnd {
-        let answered = self.read_prompt_answer(key, answer, out);
+    fn read_prompt_end(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
+        let answered = self.read_prompt_answer(key, answer);
         let slot = self.session(key).slot;
         let stops = self.processes[&slot].is_stopping();
         let running = self.session_mut(key).running.as_mut();
@@ -124,12 +118,7 @@ impl Hub {
         }
     }
 
-    fn read_prompt_answer(
-        &mut self,
-        key: SessionKey,
-        answer: WireOutcome<'_>,
-        out: &mut Batch,
-    ) -> PromptEnd {
+    fn read_prompt_answer(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
         let result = match answer {
             WireOutcome::Result(result) => result,
             WireOutcome::Error(error) => {
@@ -159,7 +148,7 @@ impl Hub {
         }
         let slot = self.session(key).slot;
         self.processes.on_prompt_succeeded(slot);
-        self.note_success(slot, "session/prompt", out);
+        self.note_success(slot, "session/prompt");
         let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
         PromptEnd { outcome, fault: None, refused: None }
     }
@@ -176,21 +165,21 @@ impl Hub {
 
     /// The process no longer knows a session that it held: the next prompt restores it. That may
     /// fail in the same process, so it is restarted unless it works for another session.
-    fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+    fn session_forgotten(&mut self, key: SessionKey, reason: String) {
         let slot = self.session(key).slot;
-        self.make_dormant(key, Dormant::Parked, Some(reason), out);
+        self.make_dormant(key, Dormant::Parked, Some(reason));
         if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
-            self.begin_stop(slot, StopWhy::Wedged, reason, out);
+            self.begin_stop(slot, StopWhy::Wedged, reason);
         }
     }
 
     /// Records and announces the end of the running turn. Does not answer the prompt: take `sender` out before
     /// and answer it after.
-    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
-        let now = self.now;
+    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) {
+        let now = self.cx.now;
         let Some(mut running) = self.session_mut(key).running.take() else { return };
-        let usage = self.book_turn(key, running.number, running.tokens, out);
+        let usage = self.book_turn(key, running.number, running.tokens);
         let session = self.session_mut(key);
         let row = session.row.edit();
         if let Some(last) = running.replayed_as.filter(|_| is_kept(&outcome)) {
@@ -218,23 +207,23 @@ impl Hub {
             files: files.into_iter().map(Into::into).collect(),
             usage,
         };
-        self.timers.clear(Timer::Cancel(key));
-        self.timers.clear(Timer::Stall(key));
-        self.close_questions(self.own_questions(key), out);
+        self.cx.timers.clear(Timer::Cancel(key));
+        self.cx.timers.clear(Timer::Stall(key));
+        self.close_questions(self.own_questions(key));
         let line = build::notification(method::TURN_ENDED, &ended);
-        self.append(key, EventKind::Notice, line, None, out);
-        let event = EngineEvent::TurnEnded { session: key, ended: Box::new(ended) };
-        self.route(vec![event], out);
+        self.append(key, EventKind::Notice, line, None);
+        self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
+        self.route();
         if self.keeps_history(key) {
-            out.effects.push(Effect::Index(key));
+            self.cx.out.effects.push(Effect::Index(key));
         }
-        self.lease(self.session(key).slot, out);
-        out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
+        self.lease(self.session(key).slot);
+        self.cx.out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
     }
 
     /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd
     /// abandons the turn.
-    pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+    pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let chunk = running.chunk;
         let senders = std::mem::take(&mut running.senders);
@@ -246,7 +235,7 @@ impl Hub {
         }
         let slot = self.session(key).slot;
         let wedged = self.processes[&slot].is_wedged();
-        self.log_failure(slot, Some(key), "turn interrupted", None, out);
+        self.log_failure(slot, Some(key), "turn interrupted", None);
         let undecided = self.processes.is_undecided(slot, chunk);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let is_cancelled = running.work.canceller() == Some(Canceller::Client);
@@ -262,18 +251,18 @@ impl Hub {
             TurnEnd::Cancelled => by_user(),
             TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
         };
-        self.end_turn(key, outcome, out);
+        self.end_turn(key, outcome);
         // A user who wanted it to end hears that it has ended.
         let fault = (!is_cancelled).then(|| self.sessions.interrupted_fault(key, fault));
         if let Some(own) = own {
-            self.keep_outcome(key, own, &by_user(), fault.as_ref(), out);
+            self.keep_outcome(key, own, &by_user(), fault.as_ref());
         }
         for to in senders {
             let line = match &fault {
                 Some(fault) => build::error(&to.id, &fault.object()),
                 None => cancelled(&to.id, b""),
             };
-            self.respond(&to, Some(key), line, out);
+            self.respond(&to, Some(key), line);
         }
     }
 }

@@ -6,80 +6,75 @@ use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
 use crate::clients::{Asked, Served};
 use crate::hub::Hub;
 use crate::ids::{SessionKey, Time};
-use crate::input::Batch;
 use crate::params::read;
 use crate::record::{Dormant, Record};
 use crate::session::table::Aside;
 
 impl Hub {
-    pub(crate) fn session_remove(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_remove(&mut self, asked: Asked<'_>) -> Served {
         let RemoveParams { session, now } = read(asked.params)?;
         let key = self.resolve(&session)?;
-        let until = self.delete_for_person(key, now, out);
-        self.answer(asked.to, &RemoveResult { until: until.map(|until| until.0) }, out);
+        let until = self.delete_for_person(key, now);
+        self.answer(asked.to, &RemoveResult { until: until.map(|until| until.0) });
         Ok(())
     }
 
     /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
     /// so.
-    pub(crate) fn delete_for_person(
-        &mut self,
-        key: SessionKey,
-        for_good: bool,
-        out: &mut Batch,
-    ) -> Option<Time> {
-        let is_kept = self.config.keep_deleted > 0 && self.keeps_history(key);
+    pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
+        let is_kept = self.cx.config.keep_deleted > 0 && self.keeps_history(key);
         if for_good || !is_kept || self.session(key).is_unused() {
-            self.delete_session(key, out);
+            self.delete_session(key);
             return None;
         }
-        self.set_aside(key, out);
-        Some(self.now.after(self.config.keep_deleted))
+        self.set_aside(key);
+        Some(self.cx.now.after(self.cx.config.keep_deleted))
     }
 
-    fn set_aside(&mut self, key: SessionKey, out: &mut Batch) {
+    fn set_aside(&mut self, key: SessionKey) {
         let slot = self.session(key).slot;
         let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
-        self.end_session(key, "session/close", Some(undo), out);
+        self.end_session(key, "session/close", Some(undo));
         if let Some(session) = self.sessions.remove(key) {
             let mut aside = Aside::from(session);
             let row = &mut aside.row;
-            row.removed = Some(self.now);
+            row.removed = Some(self.cx.now);
             row.host = None;
             if row.rest == Dormant::Parked {
                 row.reason = None;
             }
-            out.records.push(Record::Session(Box::new(row.clone())));
-            out.durable = true;
+            self.cx.out.records.push(Record::Session(Box::new(row.clone())));
+            self.cx.out.durable = true;
             self.sessions.keep_aside(aside);
         }
-        self.check_idle(slot, out);
+        self.check_idle(slot);
         self.remove_unused_slot(slot);
-        self.look_at(self.now.after(self.config.keep_deleted));
+        self.look_at(self.cx.now.after(self.cx.config.keep_deleted));
     }
 
-    pub(crate) fn session_undo(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_undo(&mut self, asked: Asked<'_>) -> Served {
         let wanted: UndoParams = read(asked.params)?;
         let key = self.sessions.find_aside(&wanted)?;
         let Some(aside) = self.sessions.take_from_aside(key) else { return Ok(()) };
         let agent = aside.row.agent.clone();
-        let mut session = aside.back(self.processes.slot_for(key, &agent, &self.config, self.now));
+        let mut session =
+            aside.back(self.processes.slot_for(key, &agent, &self.cx.config, self.cx.now));
         let row = session.row.edit();
         row.removed = None;
-        row.updated = self.now;
+        row.updated = self.cx.now;
         let (cwd, name) = (row.cwd.clone(), row.name.clone());
         let name = name.filter(|name| self.name_is_free(&agent, &cwd, name, None).is_err());
         if name.is_some() {
             row.name = None;
         }
-        out.durable = true;
+        self.cx.out.durable = true;
         self.sessions.insert(session);
         // The row is marked as changed; what is looked at is what was touched.
         self.session_mut(key);
         let kept = self.sessions.aside_of(&wanted).count() as u32;
         let (session, name_taken) = (self.session_info(key), name.map(Into::into));
         let result = UndoResult { session, name_taken, kept };
-        self.answer(asked.to, &result, out);
+        self.answer(asked.to, &result);
         Ok(())
     }
 }

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::ids::{Process, SessionKey};
-use crate::input::Batch;
 use crate::params::raw_at;
 use crate::read_line::ReadLine;
 use crate::record::EventKind;
@@ -25,23 +24,23 @@ impl Hub {
         process: Process,
         key: SessionKey,
         read: &ReadLine<'_>,
-        out: &mut Batch,
     ) {
         let kind = read.kind.as_deref();
         if read.is_update() && read.class() == UpdateClass::NotAsked {
             let kind = kind.unwrap_or_default();
-            return out.note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
+            return self
+                .cx
+                .out
+                .note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
         }
         let child = match kind.filter(|_| read.is_update()) {
-            Some("subagent_update") => {
-                match self.announce_child(process.slot, key, read.line, out) {
-                    Ok(child) => child,
-                    Err(reason) => {
-                        let text = format!("skipped a `subagent_update`: {reason}");
-                        return out.note(process.host, &text);
-                    }
+            Some("subagent_update") => match self.announce_child(process.slot, key, read.line) {
+                Ok(child) => child,
+                Err(reason) => {
+                    let text = format!("skipped a `subagent_update`: {reason}");
+                    return self.cx.out.note(process.host, &text);
                 }
-            }
+            },
             _ => None,
         };
         let line = self.sessions.update_to_public_id(key, read.line.clone(), kind);
@@ -50,20 +49,20 @@ impl Hub {
             for line in &lines {
                 if let Some(one) = ReadLine::new(read.method, line) {
                     let session = read.session.clone();
-                    self.session_notified(process, key, &ReadLine { session, ..one }, out);
+                    self.session_notified(process, key, &ReadLine { session, ..one });
                 }
             }
             return;
         }
         if self.session(key).row.children.contains_key(&*read.session) {
-            self.child_told(key, read.kind.as_ref().map(|_| read.class()), line, out);
+            self.child_told(key, read.kind.as_ref().map(|_| read.class()), line);
         } else if read.is_update() {
-            self.on_update(key, kind, read.class(), line, out);
+            self.on_update(key, kind, read.class(), line);
         } else {
-            self.append(key, EventKind::Extension, line, None, out);
+            self.append(key, EventKind::Extension, line, None);
         }
         if let Some(child) = child {
-            self.deliver_parked(process, &child, out);
+            self.deliver_parked(process, &child);
         }
     }
 
@@ -74,13 +73,12 @@ impl Hub {
         update: Option<&str>,
         class: UpdateClass,
         line: Bytes,
-        out: &mut Batch,
     ) {
         let is_user = update == Some("user_message_chunk");
         if matches!(self.session(key).state, State::Restoring(_)) {
-            return self.update_while_restoring(key, line, class, is_user, out);
+            return self.update_while_restoring(key, line, class, is_user);
         }
-        let now = self.now;
+        let now = self.cx.now;
         let session = self.session_mut(key);
         session.activity.heard(now);
         if let Some(running) = session.running.as_mut() {
@@ -102,17 +100,11 @@ impl Hub {
         } else if self.sessions.is_late_replay(key, class, is_user) {
             return;
         }
-        self.journal_update(key, line, class, out);
+        self.journal_update(key, line, class);
     }
 
     /// Appends an update of the agent and remembers what of it counts later.
-    pub(crate) fn journal_update(
-        &mut self,
-        key: SessionKey,
-        mut line: Bytes,
-        class: UpdateClass,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn journal_update(&mut self, key: SessionKey, mut line: Bytes, class: UpdateClass) {
         let kind = match class {
             UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
             UpdateClass::ToolCall => {
@@ -121,7 +113,7 @@ impl Hub {
             }
             UpdateClass::Live | UpdateClass::NotAsked => EventKind::Live,
             UpdateClass::State(state_key) => {
-                self.note_state(key, state_key, &line, out);
+                self.note_state(key, state_key, &line);
                 if state_key == StateKey::Info {
                     line = self.sessions.with_title_that_counts(key, line);
                     line = self.sessions.merge_info(key, line);
@@ -129,10 +121,10 @@ impl Hub {
                 EventKind::State(state_key)
             }
         };
-        self.append(key, kind, line.clone(), None, out);
+        self.append(key, kind, line.clone(), None);
         if class == UpdateClass::ToolCall {
-            self.mirror_terminals(key, &line, out);
-            self.on_call_updated(key, &line, out);
+            self.mirror_terminals(key, &line);
+            self.on_call_updated(key, &line);
         }
     }
 
@@ -143,7 +135,7 @@ impl Hub {
             Some("agent_thought_chunk") => DoingKind::Thinking,
             _ => return,
         };
-        let now = self.now;
+        let now = self.cx.now;
         self.session_mut(key).activity.says(kind, now, line);
     }
 
@@ -152,11 +144,11 @@ impl Hub {
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
         let is_told = self.sessions.note_call(key, id, update_in(line));
-        let now = self.now;
+        let now = self.cx.now;
         self.session_mut(key).follow_tool(id, &head, is_told, now);
     }
 
-    fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes, out: &mut Batch) {
+    fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes) {
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         match state_key {
             StateKey::Mode if !restoring => {
@@ -168,10 +160,10 @@ impl Hub {
             }
             StateKey::Options => {
                 let options = raw_at(line, &["params", "update", "configOptions"]);
-                self.sessions.take_values(key, None, options, !restoring, out);
+                self.sessions.take_values(&mut self.cx, key, None, options, !restoring);
             }
             StateKey::Info => self.sessions.note_title(key, line),
-            StateKey::Usage => self.on_usage_update(key, line, out),
+            StateKey::Usage => self.on_usage_update(key, line),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::{Batch, Effect};
+use crate::input::Effect;
 use crate::process::slot::Asker;
 use crate::session::restore::Restore;
 use crate::session::{Session, State};
@@ -10,7 +10,7 @@ use crate::timers::Timer;
 
 impl Hub {
     /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
-    pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
+    pub(crate) fn wake_session(&mut self, key: SessionKey) {
         if !self.sessions.contains_key(&key) {
             return;
         }
@@ -22,48 +22,48 @@ impl Hub {
                 }
                 // A mode that was set before a prompt counts for it.
                 for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-                    self.relay(key, relayed, out);
+                    self.relay(key, relayed);
                 }
-                self.dispatch_next(key, out);
+                self.dispatch_next(key);
             }
             State::Restoring(_) => {}
             State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
                 if free && self.sessions.wants_host(key) && self.sessions.may_restore(key) {
-                    self.begin_restore(key, out);
+                    self.begin_restore(key);
                 }
             }
         }
     }
 
-    fn begin_restore(&mut self, key: SessionKey, out: &mut Batch) {
-        let question = self.ids.issue();
+    fn begin_restore(&mut self, key: SessionKey) {
+        let question = self.cx.ids.issue();
         let session = self.session(key);
         let row = &session.row;
         let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
-        let restore = Restore::new(question, row, self.now);
+        let restore = Restore::new(question, row, self.cx.now);
         let timeout = self.profile_of(session.slot).restore_timeout;
         self.session_mut(key).state = State::Restoring(Box::new(restore));
         self.sessions.restore_begins(key);
-        self.tell_state(key, out);
-        self.timers.set(Timer::Restore(key), self.now.after(timeout));
-        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+        self.tell_state(key);
+        self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
+        self.cx.out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
     /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
     /// with a session takes it out of the archive.
-    pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
-        self.set_archived(key, false, out);
+    pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker) {
+        self.set_archived(key, false);
         let slot = self.session(key).slot;
         let needed = match self.session(key).state {
-            State::Dormant => self.need_agent(slot, asker, out),
+            State::Dormant => self.need_agent(slot, asker),
             State::Live | State::Restoring(_) => self.processes.may_start(slot),
         };
         if let Err(fault) = needed {
             self.session_mut(key).eager = false;
-            return self.fail_queue(key, &fault, out);
+            return self.fail_queue(key, &fault);
         }
-        self.wake_session(key, out);
+        self.wake_session(key);
     }
 }

@@ -15,7 +15,6 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Batch;
 use crate::params::read;
 use crate::record::Dormant;
 use crate::session::State;
@@ -28,7 +27,7 @@ const GIVEN_UP: &str = "a person gave it up";
 impl Hub {
     /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
     /// with the next prompt, behind a summary, as when the agent has lost it.
-    pub(crate) fn session_reseed(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+    pub(crate) fn session_reseed(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let ReseedParams { session, discard } = read(params)?;
         let key = self.resolve(&session)?;
@@ -45,15 +44,15 @@ impl Hub {
             return Err(self.sessions.still_has_it(key));
         }
         if !matches!(session.state, State::Dormant) {
-            self.close_session(key, out);
+            self.close_session(key);
         }
-        self.give_up_context(key, out);
+        self.give_up_context(key);
         let info = self.session_info(key);
-        self.answer(to, &info, out);
+        self.answer(to, &info);
         Ok(())
     }
 
-    fn give_up_context(&mut self, key: SessionKey, out: &mut Batch) {
+    fn give_up_context(&mut self, key: SessionKey) {
         let what = self.reseeds_with(key);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
@@ -72,12 +71,12 @@ impl Hub {
             row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}"), what));
         }
-        self.tell_state(key, out);
+        self.tell_state(key);
         let text = format!(
             "the previous session is given up: the next prompt continues in a new one, with {}",
             what.name()
         );
-        self.notice(key, "warning", &text, out);
+        self.notice(key, "warning", &text);
     }
 
     /// Refuses what must not happen while a prompt runs or waits.
