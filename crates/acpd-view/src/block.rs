@@ -77,7 +77,8 @@ pub enum Kind {
 }
 
 /// State of a block: it runs, or how it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Progress {
     Running,
     Done,
@@ -87,7 +88,8 @@ pub enum Progress {
 }
 
 /// How much of a block is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Folding {
     Open,
     /// The first lines, up to this number.
@@ -253,7 +255,8 @@ pub enum Topic {
 }
 
 /// How much a notice matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// For those who want to know.
     Info,
@@ -288,6 +291,13 @@ pub struct TurnEnd {
     pub tools: Option<u32>,
 }
 
+/// A path inside of a session's folder without that folder; another path as it is.
+pub(crate) fn short(path: &Untrusted, folder: &str) -> Untrusted {
+    let inside = path.raw().strip_prefix(folder.trim_end_matches('/'));
+    let inside = inside.and_then(|rest| rest.strip_prefix('/')).filter(|rest| !rest.is_empty());
+    inside.map_or_else(|| path.clone(), Untrusted::from)
+}
+
 impl Block {
     /// Returns whether only the summary is shown by rule.
     pub fn is_closed(&self) -> bool {
@@ -319,6 +329,26 @@ impl Block {
         match &self.kind {
             Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => Some(message),
             _ => None,
+        }
+    }
+}
+
+impl Kind {
+    /// Returns the kind as programs name it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Prompt(_) => "prompt",
+            Kind::Answer(_) => "answer",
+            Kind::Thought(_) => "thought",
+            Kind::Call(_) => "call",
+            Kind::Edit(_) => "edit",
+            Kind::Command(_) => "command",
+            Kind::Plan(_) => "plan",
+            Kind::Question(_) => "question",
+            Kind::Subagent(_) => "subagent",
+            Kind::Notice(_) => "notice",
+            Kind::Gap(_) => "gap",
+            Kind::Turn(_) => "turn",
         }
     }
 }
@@ -382,13 +412,9 @@ impl ToolCall {
         self.list("locations")
     }
 
-    /// A path as people read it in this session: what is in the session's folder without that.
+    /// A path as people read it in this session.
     pub fn short(&self, path: &Untrusted) -> Untrusted {
-        let inside = self.folder.as_ref().and_then(|folder| {
-            let rest = path.raw().strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
-            (!rest.is_empty()).then(|| rest.into())
-        });
-        inside.unwrap_or_else(|| path.clone())
+        self.folder.as_ref().map_or_else(|| path.clone(), |folder| short(path, folder))
     }
 
     /// A place as `path:line`.

@@ -9,7 +9,7 @@ use crate::block::{
     ToolContent,
 };
 use crate::copy::unfenced;
-use crate::diff::Change;
+use crate::diff::{Change, DiffLine};
 use crate::lenient::NOT_READ;
 use crate::markdown::Markdown;
 use crate::sheet::Sheet;
@@ -58,8 +58,8 @@ impl Block {
             Kind::Prompt(message) => prompt(message, width),
             Kind::Answer(message) => answer(message, width),
             Kind::Thought(message) => thought(message, width),
-            Kind::Call(call) | Kind::Edit(call) => call.body(width, false),
-            Kind::Command(call) => call.body(width, true),
+            Kind::Call(call) | Kind::Edit(call) => call.lines(width, false),
+            Kind::Command(call) => call.lines(width, true),
             Kind::Plan(plan) => plan.body(width),
             Kind::Question(question) => question.body(width),
             Kind::Subagent(subagent) => subagent.body(width),
@@ -109,22 +109,46 @@ fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Te
     lines.flat_map(|line| line.wrap(room)).collect()
 }
 
+/// Parts of a tool call below its summary.
+#[derive(Debug)]
+pub struct CallBody {
+    /// Lines of the commands that it runs, unless the summary has them.
+    pub commands: Vec<Text>,
+    /// Changed files, by the paths that people read.
+    pub files: Vec<(Text, Change)>,
+    /// Lines that it printed or said.
+    pub output: Vec<Text>,
+}
+
 impl ToolCall {
-    fn body(&self, width: usize, is_command: bool) -> Vec<Text> {
+    /// Returns what is shown of the call below its summary.
+    pub fn body(&self, is_command: bool) -> CallBody {
         // One line is in the summary.
         let title = self.title().filter(|_| !is_command);
         let commands = self.raw_input().map(|input| commands(input, title.as_ref()));
         let commands = commands.filter(|lines| !is_command || lines.len() > 1);
-        let mut lines: Vec<Text> =
-            commands.iter().flatten().map(|line| Text::of(Role::Code, line)).collect();
-        let files = self.diffs();
-        for file in &files {
-            let change = Change::of(&self.short(&file.path), file);
-            // The path of the only one is in the summary.
-            lines.extend((files.len() > 1).then_some(change.head));
-            lines.extend(change.lines);
+        let files = self.diffs().into_iter().map(|file| {
+            let path = self.short(&file.path);
+            let change = Change::of(&path, &file);
+            (path.into(), change)
+        });
+        CallBody {
+            commands: commands.unwrap_or_default(),
+            files: files.collect(),
+            output: self.output(),
         }
-        lines.extend(self.output());
+    }
+
+    fn lines(&self, width: usize, is_command: bool) -> Vec<Text> {
+        let CallBody { commands, files, output } = self.body(is_command);
+        let mut lines: Vec<Text> = commands.iter().map(|line| Text::of(Role::Code, line)).collect();
+        // The path of the only one is in the summary.
+        let has_heads = files.len() > 1;
+        for (_, change) in files {
+            lines.extend(has_heads.then_some(change.head));
+            lines.extend(change.lines.iter().map(DiffLine::line));
+        }
+        lines.extend(output);
         lines.into_iter().flat_map(|line| indented(&line, width)).collect()
     }
 

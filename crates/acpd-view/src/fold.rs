@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::block::{Block, Id};
+use crate::block::{Block, Id, short};
 use crate::header::{ConfigOption, Field, Header, Live, Usage};
 use crate::lenient;
 pub use notice::{cut_short, person};
@@ -78,6 +78,11 @@ impl State {
     /// Sets the folder of the session: paths in it are shown without it.
     pub fn set_folder(&mut self, folder: &Untrusted) {
         self.folder = Some(folder.raw().into());
+    }
+
+    /// Returns a path as people read it in this session.
+    pub fn short(&self, path: &Untrusted) -> Untrusted {
+        self.folder.as_ref().map_or_else(|| path.clone(), |folder| short(path, folder))
     }
 
     /// Leaves out plans from now on, if the daemon's answer to `initialize` asks for that (`show_plan`).

@@ -33,12 +33,13 @@ pub use block::{
     PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
     Topic, TurnEnd,
 };
-pub use diff::Change;
+pub use body::CallBody;
+pub use diff::{Change, DiffLine};
 pub use fold::{Started, State, Turn, cut_short, person};
 pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use markdown::{Markdown, fenced_in};
 pub use rows::{Group, Row, rows};
 pub use settings::{Modes, Settings};
-pub use sheet::Sheet;
+pub use sheet::{Sheet, asked_change};
 pub use summary::{describe, icon, plan};
 pub use text::{Role, Style, Text};

@@ -163,22 +163,27 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
         let line = text!("{}: {} bytes of changes, too many to show", diff.path, diff.left_out);
         return vec![(OWN, Text::of(Role::Warning, line))];
     }
+    let Change { head, lines, .. } = asked_change(diff);
+    let lines = lines.iter().map(|line| (BAR, line.line()));
+    std::iter::once((OWN, head)).chain(lines).collect()
+}
+
+/// A change of a file that a person decides on: its head says what is lost by it.
+pub fn asked_change(diff: &ShownDiff) -> Change {
     let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
     // If the content before is not known, the change must not look like a new file.
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
-    let file = FileDiff { path, old_text, new_text };
-    let Change { head, lines, .. } = Change::of(&file.path, &file);
+    let change = Change::of(&path, &FileDiff { path: path.clone(), old_text, new_text });
     let head = if replaces {
         let lines = if gone == 1 { "line" } else { "lines" };
-        Text::of(Role::Warning, "replaces ") + head + text!(" ({} {})", gone, lines)
+        Text::of(Role::Warning, "replaces ") + change.head + text!(" ({} {})", gone, lines)
     } else if unseen {
-        head.and(Role::Warning, " (what is there now is not known)")
+        change.head.and(Role::Warning, " (what is there now is not known)")
     } else {
-        head
+        change.head
     };
-    let lines = lines.into_iter().map(|line| (BAR, line));
-    std::iter::once((OWN, head)).chain(lines).collect()
+    Change { head, ..change }
 }
 
 fn raw(call: &RawCall) -> Vec<Marked> {

@@ -76,7 +76,7 @@ fn shown(block: &Block) -> Value {
     let mut value = json!({
         "id": id(block.id),
         "last": block.last,
-        "kind": kind(&block.kind),
+        "kind": block.kind.name(),
         "progress": format!("{:?}", block.progress).to_lowercase(),
         "folding": match block.folding {
             Folding::Open => json!("open"),
@@ -121,23 +121,6 @@ fn id(id: Id) -> Value {
         Id::Line(seq) => json!(seq),
         Id::Around(seq) => json!({"around": seq}),
         Id::Question(request) => json!({"question": request}),
-    }
-}
-
-fn kind(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Prompt(_) => "prompt",
-        Kind::Answer(_) => "answer",
-        Kind::Thought(_) => "thought",
-        Kind::Call(_) => "call",
-        Kind::Edit(_) => "edit",
-        Kind::Command(_) => "command",
-        Kind::Plan(_) => "plan",
-        Kind::Question(_) => "question",
-        Kind::Subagent(_) => "subagent",
-        Kind::Notice(_) => "notice",
-        Kind::Gap(_) => "gap",
-        Kind::Turn(_) => "turn",
     }
 }
 

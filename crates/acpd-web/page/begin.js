@@ -19,7 +19,7 @@ async function worktree(store, method, body) {
 
 /** Begins a session and sends its first prompt; in a worktree of its own, which goes again if that fails.
  * @param {Store} store
- * @param {{agent: string, cwd: string, name?: string, worktree: boolean, blocks: import('./fold/block.js').Json[], text: string}} is
+ * @param {{agent: string, cwd: string, name?: string, worktree: boolean, blocks: import('./lookup.js').Json[], text: string}} is
  * @returns {Promise<void>} */
 export async function begin(store, is) {
   if (!is.worktree) return beginIn(store, is);
@@ -33,7 +33,7 @@ export async function begin(store, is) {
 }
 
 /** @param {Store} store
- * @param {{agent: string, cwd: string, name?: string, blocks: import('./fold/block.js').Json[], text: string}} is
+ * @param {{agent: string, cwd: string, name?: string, blocks: import('./lookup.js').Json[], text: string}} is
  * @returns {Promise<void>} */
 async function beginIn(store, { agent, cwd, name, blocks, text }) {
   /** @type {(value: unknown) => void} */
@@ -55,9 +55,8 @@ async function beginIn(store, { agent, cwd, name, blocks, text }) {
     const why = blocks.map((block) => refusedWhy(block, takenBy(agentIs))).find(Boolean);
     if (why) throw new Refusal(why);
     const _meta = name ? { _meta: { _acpd: { name } } } : {};
-    const { sessionId, ...told } = await link.request('session/new', { cwd, mcpServers: [], ..._meta });
+    const { sessionId } = await link.request('session/new', { cwd, mcpServers: [], ..._meta });
     const session = await store.sessionOf(agent, sessionId, { cwd, seq: 0 });
-    session.knows(told);
     store.sessions.unshift(session);
     navigate({ view: 'session', agent, id: sessionId });
     if (blocks.length > 0) {

@@ -1,9 +1,9 @@
 // @ts-check
 // All sessions, agents and open questions, as `_acpd/watch` tells them, and the rows of the inbox.
 
-import { lookUp } from './fold/block.js';
+import { lookUp } from './lookup.js';
 
-/** @typedef {import('./fold/block.js').Json} Json */
+/** @typedef {import('./lookup.js').Json} Json */
 /** @typedef {'question' | 'form' | 'login' | 'interrupted' | 'blocked' | 'working' | 'silent' | 'resting'} What */
 /** @typedef {{key: string, section: 'needs' | 'working' | 'recent', what: What, session?: Json, question?: Json,
  *   agent?: Json, since: number}} Row */

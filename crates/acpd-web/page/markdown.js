@@ -2,13 +2,13 @@
 // Markdown as elements. There is no HTML on the way: marked's lexer makes tokens, a table says what each kind of token
 // is, and what is not in the table is shown as the text that was written.
 
-import { lookUp } from './fold/block.js';
-import { prose, verbatim } from './fold/escape.js';
+import { lookUp } from './lookup.js';
+import { prose, verbatim } from './text/escape.js';
 import { Lexer } from './lib/marked.js';
 import { html } from './ui/html.js';
 import { Code } from './ui/code.js';
 
-/** @typedef {import('./fold/block.js').Json} Token */
+/** @typedef {import('./lookup.js').Json} Token */
 
 /** Levels of quotes, lists and emphasis that are elements. */
 const DEEPEST = 24;

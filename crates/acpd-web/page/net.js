@@ -5,7 +5,7 @@
 //     ▲                   ▲                   │ lost               │ lost, or silent when checked
 //     └──stop, 4401───────┴──── waiting ◀─────┴────────────────────┘
 
-/** @typedef {import('./fold/block.js').Json} Json */
+/** @typedef {import('./lookup.js').Json} Json */
 /** @typedef {'connecting' | 'live' | 'waiting' | 'signed-out' | 'closed'} Phase */
 
 /** Pauses before another try. */
@@ -59,8 +59,6 @@ export class Link {
     /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Refusal) => void}>} */
     this.open = new Map();
     this.lastId = 0;
-    /** Characters that have come. */
-    this.received = 0;
     this.tries = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
@@ -120,7 +118,7 @@ export class Link {
   connect() {
     clearTimeout(this.timer);
     this.become('connecting');
-    const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/acp`;
+    const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/page`;
     const socket = new WebSocket(url, ['acp.v1', `bearer.${this.key()}`]);
     this.socket = socket;
     /** @param {() => void} act */
@@ -153,7 +151,6 @@ export class Link {
 
   /** @param {string} text */
   message(text) {
-    this.received += text.length;
     /** @type {Json} */
     let message;
     try {

@@ -1,23 +1,14 @@
 // @ts-check
-// The open session: its connection, what was read of its journal, and what a person does in it.
-//
-// The journal is read up to a cursor. acpd does not send a client its own prompts and choices, so where numbers are
-// missing, the page reads the lines between from the journal before it goes on: what it shows is the journal itself.
+// The open session: its connection, on which the server sends it as blocks, and what a person does in it.
 
-import { State } from './fold/fold.js';
-import { optionsOf } from './fold/header.js';
-import { fill, shed } from './fold/shed.js';
+import { Blocks } from './blocks.js';
 import { Link, Refusal, troubleOf } from './net.js';
 
-/** @typedef {import('./fold/block.js').Json} Json */
-/** @typedef {import('./fold/block.js').Id} Id */
+/** @typedef {import('./lookup.js').Json} Json */
+/** @typedef {import('./blocks.js').Id} Id */
 
-/** Lines that are read before the first picture, before older ones are asked for, and of an older page. */
-const FIRST = 300;
+/** Lines that are read before older ones are asked for. */
 const ENOUGH = 2000;
-const PAGE = 1000;
-/** After so many characters it is looked whether too much is kept. */
-const LOOK = 256 << 10;
 /** The longest line in bytes; of a longer one there is a gap. */
 const LONGEST = 1 << 20;
 
@@ -73,9 +64,7 @@ export class Session {
     this.told = told;
     /** Which journal it is. @type {string | undefined} */
     this.journal = undefined;
-    this.state = new State(id, this.cwd);
-    /** Lines up to this one are not asked for, as long as nothing was read. */
-    this.from = row ? Math.max(0, row.seq - FIRST) : -1;
+    this.state = new Blocks();
     /** @type {'loading' | 'live' | 'over'} */
     this.phase = 'loading';
     this.why = '';
@@ -84,10 +73,6 @@ export class Session {
     this.takes = takenBy(undefined);
     this.canSteer = false;
     this.isReadingOlder = false;
-    /** The journal was read from its beginning. */
-    this.hasAll = false;
-    /** @type {Json[] | undefined} */
-    this.behind = undefined;
     /** Prompts that acpd may not have: they are neither in the journal nor in the queue yet.
      * @type {{text: string, blocks: Json[], seq: number, socket: WebSocket | undefined}[]} */
     this.sent = [];
@@ -99,33 +84,18 @@ export class Session {
     this.returned = undefined;
     /** When a block was seen to run first. @type {Map<Id, number>} */
     this.began = new Map();
-    /** The line that its person looks at: bodies far from it are dropped. */
-    this.seen = Infinity;
-    this.lookedAt = 0;
-    /** Bodies that the journal does not give back. @type {Set<Id>} */
-    this.lost = new Set();
-    this.isRefilling = false;
-    /** Another number each time that bodies have come again. */
-    this.refills = 0;
+    this.isFilling = false;
+    /** Another number each time that bodies have come. */
+    this.fills = 0;
     /** Another number after each change of what is shown. */
     this.rev = 0;
     this.link = new Link({
-      key, greet: (link) => this.greet(link), took: (message) => this.took(message), told: () => this.linkChanged(),
+      key, greet: (link) => this.greet(link), took: (message) => this.took(message), told: () => this.changed(),
     });
   }
 
   get ref() {
     return { session: this.id, agent: this.agent };
-  }
-
-  /** The last line that was read. */
-  get cursor() {
-    return Math.max(this.state.at, this.from);
-  }
-
-  /** Whether there are older lines. */
-  get hasOlder() {
-    return !this.hasAll && (this.state.first ?? this.from + 1) > 1;
   }
 
   open() {
@@ -148,34 +118,20 @@ export class Session {
     this.told();
   }
 
-  linkChanged() {
-    if (this.link.phase === 'waiting') {
-      // What is still open is asked again.
-      this.state.closeAllQuestions();
-      this.behind = undefined;
-    }
-    this.changed();
-  }
-
   /** @param {Link} link */
   async greet(link) {
     const told = await link.request('initialize', hello(this.agent, this.place));
     this.takes = takenBy(told);
     this.canSteer = told._meta?.steering?.supported === true;
-    const role = this.isController ? 'controller' : 'observer';
     // A backup has taken the place of the journal, say, and its numbers mean other lines.
-    const { generation, showPlan } = told.agentCapabilities?._meta?._acpd ?? {};
+    const { generation } = told.agentCapabilities?._meta?._acpd ?? {};
     if (this.journal !== undefined && this.journal !== generation) this.forget();
     this.journal = generation;
-    this.state.hidesPlans = showPlan === false;
+    const { first, at } = this.state;
+    const known = first !== undefined && at >= first ? { first, after: at } : {};
     try {
-      if (this.from < 0) {
-        const row = await link.request('_acpd/session/show', this.ref);
-        this.from = Math.max(0, row.seq - FIRST);
-        this.cwd = row.cwd;
-        this.state.folder = row.cwd;
-      }
-      await link.request('_acpd/session/attach', { ref: this.ref, after: this.cursor, role });
+      const { cwd } = await link.request('_page/open', { agent: this.agent, session: this.id, controls: this.isController, ...known });
+      this.cwd = cwd;
     } catch (error) {
       if (!(error instanceof Refusal) || error.lost || error.reason !== 'session_not_found') throw error;
       this.over('acpd does not have this session any more');
@@ -184,11 +140,8 @@ export class Session {
 
   /** The journal is another one: nothing that was read of the last one counts. */
   forget() {
-    this.state = new State(this.id, this.cwd);
-    this.from = -1;
+    this.state = new Blocks();
     this.phase = 'loading';
-    this.hasAll = false;
-    this.lost.clear();
     this.began.clear();
     // Words that it has are not those that were just sent.
     for (const sent of this.sent) sent.seq = Infinity;
@@ -202,134 +155,45 @@ export class Session {
   }
 
   /** @param {Json} message */
-  took(message) {
-    const { method, params = {} } = message;
-    if (message.id !== undefined && !['session/request_permission', 'elicitation/create'].includes(method)) {
-      this.link.send({ jsonrpc: '2.0', id: message.id, error: { code: -32601, message: 'the page does not do this' } });
-      return;
-    }
-    if (method === '_acpd/caught_up') {
-      if (params.sessionId !== this.id) return;
-      if (this.phase === 'loading') this.phase = 'live';
-      if (params.seq > this.cursor) this.fill();
-      this.settleSent();
-      if (this.hasOlder && this.state.at - (this.state.first ?? 0) < ENOUGH) this.older();
-      this.changed();
-      return;
-    }
-    if (method === '_acpd/session_removed' && params.sessionId === this.id) {
-      this.over('this session was deleted');
-      return;
-    }
-    if (method === '_acpd/prompt_queued') this.readQueue();
-    if (this.behind) {
-      this.behind.push(message);
-      return;
-    }
-    const seq = params._meta?._acpd?.seq;
-    if (seq > this.cursor + 1) {
-      this.fill(message);
-      return;
-    }
-    this.fold(message);
-  }
-
-  /** @param {Json} message */
-  fold(message) {
-    const changed = this.state.fold(message);
-    this.look(changed);
-    if (message.method === '_acpd/turn_started' && this.sent.length > 0) this.fill();
-  }
-
-  /** @param {Set<Id>} changed */
-  look(changed) {
-    const now = Date.now();
-    for (const id of changed) {
+  took({ method, params = {} }) {
+    if (method.startsWith('_page/')) {
+      const block = this.state.take(method, params);
       // When something began that was there before is not known.
-      if (this.phase === 'live' && !this.began.has(id) && this.state.get(id)?.progress === 'running') this.began.set(id, now);
+      if (block?.progress === 'running' && this.phase === 'live' && !this.began.has(block.id)) this.began.set(block.id, Date.now());
     }
-    this.tidy();
+    if (method === '_page/live') {
+      if (this.phase === 'loading') this.phase = 'live';
+      this.settleSent();
+      if (this.state.hasOlder && this.state.at - (this.state.first ?? 0) < ENOUGH) this.older();
+    }
+    if (method === '_acpd/session_removed' && params.sessionId === this.id) this.over('this session was deleted');
+    if (method === '_acpd/prompt_queued') this.readQueue();
+    if (method === '_page/block' && params.kind === 'prompt' && this.sent.length > 0) this.forgetSaid();
     this.changed();
   }
 
-  /** Drops bodies that are far from what is looked at, if there are many. */
-  tidy() {
-    if (this.link.received - this.lookedAt < LOOK) return;
-    this.lookedAt = this.link.received;
-    shed(this.state, this.seen);
-  }
-
-  /** Reads the bodies of blocks again: of the first one, and of those behind it that lie in the same page.
-   * @param {import('./fold/block.js').Block[]} blocks */
-  async refill(blocks) {
-    const missing = blocks.filter((block) => block.shed && !this.lost.has(block.id));
-    const { state } = this;
-    if (missing.length === 0 || this.isRefilling || !this.link.isLive) return;
-    this.isRefilling = true;
+  /** Reads the bodies of blocks that are shown. @param {import('./blocks.js').Block[]} blocks */
+  async fill(blocks) {
+    if (blocks.length === 0 || this.isFilling || !this.link.isLive) return;
+    this.isFilling = true;
     try {
-      const [{ seq, last }] = missing;
-      const part = missing.filter((block) => block.last <= Math.max(last, seq + PAGE - 1));
-      fill(state, await this.read(seq - 1, Math.max(...part.map((block) => block.last))));
-      for (const block of part) if (block.shed) this.lost.add(block.id);
-      this.isRefilling = false;
-      this.refills++;
-      this.tidy();
-      this.changed();
+      await this.link.request('_page/bodies', { ids: blocks.map(({ id }) => id) });
+      this.fills++;
     } catch {
       // It is asked for again when it is shown again.
-      this.isRefilling = false;
-    }
-  }
-
-  /** Reads lines of the journal. @param {number} after @param {number} to */
-  async read(after, to) {
-    /** @type {{seq: number, line: unknown}[]} */
-    const entries = [];
-    while (after < to) {
-      const page = await this.link.request('_acpd/session/log', { ref: this.ref, after, limit: Math.min(PAGE, to - after) });
-      entries.push(...page.entries);
-      if (page.next === undefined || page.entries.length === 0) break;
-      after = page.next;
-    }
-    return entries;
-  }
-
-  /** Reads from the journal what is missing; what comes meanwhile waits. @param {Json[]} waiting */
-  async fill(...waiting) {
-    if (this.behind) return;
-    const behind = waiting;
-    this.behind = behind;
-    try {
-      for (let next = true; next;) {
-        const page = await this.link.request('_acpd/session/log', { ref: this.ref, after: this.cursor, limit: PAGE });
-        if (this.behind !== behind) return;
-        for (const entry of page.entries) this.look(this.state.foldEntry(entry));
-        next = page.next !== undefined && page.entries.length > 0;
-      }
-      this.settleSent();
-    } catch {
-      // The connection is lost, and the lines come again behind the cursor.
     } finally {
-      if (this.behind === behind) {
-        this.behind = undefined;
-        for (const message of behind) this.fold(message);
-        this.changed();
-      }
+      this.isFilling = false;
+      this.changed();
     }
   }
 
   /** Reads an older page. */
   async older() {
-    const { first } = this.state;
-    if (this.isReadingOlder || first === undefined || first <= 1 || !this.link.isLive && this.phase === 'loading') return;
+    if (this.isReadingOlder || !this.state.hasOlder || !this.link.isLive && this.phase === 'loading') return;
     this.isReadingOlder = true;
     try {
-      const start = Math.max(0, first - 1 - PAGE);
-      const entries = await this.read(start, first - 1);
-      if (this.state.first !== first) return;
-      this.state.earlier(entries);
-      this.hasAll = start === 0;
-      this.tidy();
+      const { state } = this;
+      state.know(await this.link.request('_page/older'));
     } catch {
       // It is asked for again when its place is looked at again.
     } finally {
@@ -340,7 +204,7 @@ export class Session {
 
   /** Reads older pages until a line is there. @param {number} seq */
   async reach(seq) {
-    for (let tries = 0; tries < 1000 && (this.state.first ?? Infinity) > seq && this.hasOlder; tries++) {
+    for (let tries = 0; tries < 1000 && (this.state.first ?? Infinity) > seq && this.state.hasOlder; tries++) {
       const { first } = this.state;
       await (this.isReadingOlder ? new Promise((resolve) => { setTimeout(resolve, 50); }) : this.older());
       if (!this.link.isLive || (!this.isReadingOlder && this.state.first === first)) break;
@@ -352,23 +216,11 @@ export class Session {
     if (this.isController) return;
     this.isController = true;
     try {
-      const told = await this.link.request('session/resume', { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
-      this.knows(told);
+      await this.link.request('session/resume', { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
     } catch (error) {
       this.isController = false;
       throw error;
     }
-  }
-
-  /** Takes what the agent says of its modes and options. @param {Json | undefined} told */
-  knows(told) {
-    const { header } = this.state;
-    if (Array.isArray(told?.modes?.availableModes)) {
-      header.modes = told.modes.availableModes;
-      header.mode ??= told.modes.currentModeId;
-    }
-    if (told?.configOptions) header.options = optionsOf(told.configOptions);
-    this.changed();
   }
 
   /** Runs what a person has asked for, and tells if it fails. @template T @param {() => Promise<T>} act
@@ -389,7 +241,7 @@ export class Session {
   /** Sends a prompt; it waits if a turn runs. @param {string} text @param {Json[]} blocks */
   async prompt(text, blocks) {
     /** @type {typeof this.sent[0]} */
-    const sent = { text, blocks, seq: this.cursor, socket: this.link.socket };
+    const sent = { text, blocks, seq: this.state.at, socket: this.link.socket };
     this.sent.push(sent);
     this.error = undefined;
     this.changed();
@@ -410,13 +262,15 @@ export class Session {
     this.changed();
   }
 
+  /** Forgets prompts that are in the journal. */
+  forgetSaid() {
+    const said = this.state.turns.flatMap((turn) => turn.blocks.filter(({ kind }) => kind === 'prompt'));
+    this.sent = this.sent.filter((sent) => !said.some((block) => block.seq > sent.seq && block.content?.includes(sent.text)));
+  }
+
   /** Forgets prompts that are in the journal or in the queue. */
   async settleSent() {
-    for (const sent of [...this.sent]) {
-      const isSaid = this.state.turns.some((turn) => turn.blocks.some((block) =>
-        block.kind === 'prompt' && block.seq > sent.seq && block.content?.some((part) => part === sent.text)));
-      if (isSaid) this.sent = this.sent.filter((it) => it !== sent);
-    }
+    this.forgetSaid();
     if (!await this.readQueue()) return;
     // What is left over from another connection never arrived.
     const { socket } = this.link;
@@ -466,7 +320,6 @@ export class Session {
         const { outcome } = await this.link.request('_session/steering', params);
         if (outcome === 'promptRequired') await this.prompt(text, blocks);
         else if (outcome !== 'injected' && outcome !== 'startedNewTurn') throw new Refusal('the agent did not take it');
-        this.fill();
       } catch (error) {
         this.returned = text;
         throw error;
@@ -491,7 +344,6 @@ export class Session {
       await this.promote();
       await this.link.request('session/set_mode', { sessionId: this.id, modeId: mode });
       this.state.header.mode = mode;
-      this.fill();
     });
   }
 
@@ -501,8 +353,7 @@ export class Session {
       await this.promote();
       const type = typeof value === 'boolean' ? { type: 'boolean' } : {};
       const params = { sessionId: this.id, configId: option, ...type, value };
-      this.knows(await this.link.request('session/set_config_option', params));
-      this.fill();
+      await this.link.request('session/set_config_option', params);
     });
   }
 }

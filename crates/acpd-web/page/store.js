@@ -7,7 +7,7 @@ import { Link } from './net.js';
 
 /** @typedef {import('./session.js').Session} Session */
 
-/** @typedef {import('./fold/block.js').Json} Json */
+/** @typedef {import('./lookup.js').Json} Json */
 /** Where a person is. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
  *   seq?: number}} Route */
 

@@ -27,6 +27,8 @@ use crate::refusal::Refusal;
 use crate::state::Server;
 use crate::store::{Credentials, Token};
 
+/// Path of the socket of the page, on which it gets blocks.
+pub(crate) const PAGE: &str = "/page";
 /// The subprotocol that carries a key begins so: a page can add no header to a socket.
 const BEARER: &str = "bearer.";
 
@@ -79,8 +81,8 @@ fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
             Err(wrong("another site asks this"))
         };
     }
-    let is_reading =
-        [Method::GET, Method::HEAD].contains(request.method()) && request.uri().path() != "/acp";
+    let is_socket = ["/acp", PAGE].contains(&request.uri().path());
+    let is_reading = [Method::GET, Method::HEAD].contains(request.method()) && !is_socket;
     if is_reading || headers.contains_key(AUTHORIZATION) {
         return Ok(Sender { is_page: false });
     }

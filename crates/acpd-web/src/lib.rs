@@ -6,12 +6,14 @@
 //!                                     │                   sign: codes for keys
 //!                                     │                   push: who is told of what, while the page is closed
 //!                                     └──WebSocket──▶ relay ──check (scope)──▶ daemon, a connection each
+//!                                                       └── blocks: lines of a conversation, folded for the page
 //!  acpctl web pair, token ──▶ store (one file, hashes alone) ◀── the server
 //! ```
 //!
 //! Architecture invariant: nothing is done for a request before its `Host`, its `Origin` and its key are looked at, and
 //! no line reaches the daemon that is not in the table of scopes.
 
+mod blocks;
 mod body;
 mod check;
 mod door;

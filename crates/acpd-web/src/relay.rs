@@ -1,4 +1,5 @@
-//! One socket of a client, and one connection to the daemon: each text frame is a line, as it is.
+//! One socket of a client, and one connection to the daemon: each text frame is a line, as it is. On the socket of the
+//! page, lines of a conversation become blocks on their way (see `blocks`).
 //!
 //! ```text
 //!  finding the daemon ──▶ open ──┬── the client leaves ─────────────────▶ over
@@ -24,6 +25,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
+use crate::blocks::{Outgoing, PageConversation};
 use crate::check::{Client, Verdict};
 use crate::failure::Failure;
 use crate::state::{Limits, Server};
@@ -44,12 +46,20 @@ enum End {
     Told(u16, String),
 }
 
+/// A message for the client that does not come from the daemon.
+enum Reply {
+    Line(Bytes),
+    /// A request of the page to its conversation, which answers it.
+    Request(Bytes),
+}
+
 /// Carries lines until one side ends.
 pub(crate) async fn relay(
     server: Arc<Server>,
     mut socket: WebSocket,
     token: Token,
     client: Client,
+    conversation: Option<PageConversation>,
 ) {
     // Before the token is looked at again, so that no change is missed.
     let mut changes = server.news.of_tokens();
@@ -63,10 +73,17 @@ pub(crate) async fn relay(
     };
     let (mut sink, source) = socket.split();
     let (replies, replied) = mpsc::channel(1);
+    // Each follows from a line, so there are never many.
+    let (requests, requested) = mpsc::unbounded_channel();
     let heard = Heard::default();
+    let is_page = conversation.is_some();
+    let mut from =
+        FromClient { source, daemon: writer, client: &client, is_page, replies, requested };
+    let lines = Lines::new(reader);
+    let mut to = ToClient { sink: &mut sink, lines, conversation, replied, requests };
     let end = tokio::select! {
-        end = to_daemon(source, writer, &client, replies, &heard, server.limits.message) => end,
-        end = to_client(&mut sink, reader, replied, &heard, &server.limits) => end,
+        end = from.carry(&heard, server.limits.message) => end,
+        end = to.carry(&heard, &server.limits) => end,
         () = heard.silence(&server.limits) => End::Gone,
         () = revoked(&server, &token, &mut changes) => End::Told(SIGNED_OUT, "signed out".to_owned()),
         _ = stop.wait_for(|stops| *stops) => End::Told(close_code::AWAY, "the server ends".to_owned()),
@@ -102,86 +119,146 @@ impl Heard {
 }
 
 /// Lines of the client.
-async fn to_daemon(
-    mut source: SplitStream<WebSocket>,
-    mut daemon: Writer,
-    client: &Client,
-    replies: mpsc::Sender<Bytes>,
-    heard: &Heard,
-    longest: usize,
-) -> End {
-    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
-    loop {
-        let line = match source.next().await {
-            None | Some(Ok(Message::Close(_))) => return End::Gone,
-            Some(Err(error)) if error.to_string().contains("too long") => {
-                return too_long();
-            }
-            Some(Err(_)) => return End::Gone,
-            Some(Ok(Message::Binary(_))) => {
-                return End::Told(close_code::UNSUPPORTED, "a message is text".to_owned());
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                heard.now();
+struct FromClient<'a> {
+    source: SplitStream<WebSocket>,
+    daemon: Writer,
+    client: &'a Client,
+    /// The client is the page, which has a conversation.
+    is_page: bool,
+    replies: mpsc::Sender<Reply>,
+    /// Requests of the conversation to the daemon.
+    requested: mpsc::UnboundedReceiver<Bytes>,
+}
+
+impl FromClient<'_> {
+    async fn carry(&mut self, heard: &Heard, longest: usize) -> End {
+        loop {
+            let frame = tokio::select! {
+                frame = self.source.next() => frame,
+                Some(request) = self.requested.recv() => {
+                    self.write(request).await;
+                    continue;
+                }
+            };
+            let line = match line_of(frame, longest) {
+                Ok(line) => line,
+                Err(end) => return end,
+            };
+            heard.now();
+            let Some(line) = line else { continue };
+            if self.is_page && PageConversation::takes(&line) {
+                drop(self.replies.send(Reply::Request(line)).await);
                 continue;
             }
-            Some(Ok(Message::Text(text))) => Bytes::from(text),
-        };
-        heard.now();
-        if line.len() > longest {
-            return too_long();
-        }
-        if line.contains(&b'\n') {
-            let why = "a message is one line, without a line feed";
-            return End::Told(close_code::INVALID, why.to_owned());
-        }
-        match client.check(&line) {
-            Verdict::Drop => {}
-            Verdict::Answer(answer) => drop(replies.send(answer).await),
-            Verdict::Pass(line) => {
-                let mut line = line.chain(&b"\n"[..]);
-                if daemon.write_all_buf(&mut line).await.is_err() {
-                    // The task that reads from it gets its last lines, and its end.
-                    std::future::pending::<()>().await;
-                }
+            match self.client.check(&line) {
+                Verdict::Drop => {}
+                Verdict::Answer(answer) => drop(self.replies.send(Reply::Line(answer)).await),
+                Verdict::Pass(line) => self.write(line).await,
             }
+        }
+    }
+
+    async fn write(&mut self, line: Bytes) {
+        let mut line = line.chain(&b"\n"[..]);
+        if self.daemon.write_all_buf(&mut line).await.is_err() {
+            // The task that reads from it gets its last lines, and its end.
+            std::future::pending::<()>().await;
         }
     }
 }
 
-/// Lines of the daemon, our own answers, and now and then the question whether the client is there.
-async fn to_client(
-    sink: &mut SplitSink<WebSocket, Message>,
-    daemon: Reader,
-    mut replies: mpsc::Receiver<Bytes>,
-    heard: &Heard,
-    limits: &Limits,
-) -> End {
-    let mut lines = Lines::new(daemon);
-    let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let line = tokio::select! {
-            line = lines.next() => match line {
-                Some(line) => line,
-                None => return End::Told(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
-            },
-            Some(reply) = replies.recv() => reply,
-            _ = pings.tick() => {
-                if sink.send(Message::Ping(Bytes::new())).await.is_err() {
+/// The line in a frame; none in one that only says that the client is there.
+fn line_of(
+    frame: Option<Result<Message, axum::Error>>,
+    longest: usize,
+) -> Result<Option<Bytes>, End> {
+    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
+    let line = match frame {
+        Some(Err(error)) if error.to_string().contains("too long") => return Err(too_long()),
+        None | Some(Ok(Message::Close(_)) | Err(_)) => return Err(End::Gone),
+        Some(Ok(Message::Binary(_))) => {
+            return Err(End::Told(close_code::UNSUPPORTED, "a message is text".to_owned()));
+        }
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(None),
+        Some(Ok(Message::Text(text))) => Bytes::from(text),
+    };
+    if line.len() > longest {
+        return Err(too_long());
+    }
+    if line.contains(&b'\n') {
+        let why = "a message is one line, without a line feed";
+        return Err(End::Told(close_code::INVALID, why.to_owned()));
+    }
+    Ok(Some(line))
+}
+
+/// Lines of the daemon and replies, with pings that find a client that is gone.
+struct ToClient<'a> {
+    sink: &'a mut SplitSink<WebSocket, Message>,
+    lines: Lines,
+    conversation: Option<PageConversation>,
+    replied: mpsc::Receiver<Reply>,
+    requests: mpsc::UnboundedSender<Bytes>,
+}
+
+impl ToClient<'_> {
+    async fn carry(&mut self, heard: &Heard, limits: &Limits) -> End {
+        let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let lines = tokio::select! {
+                line = self.lines.next() => match line {
+                    Some(line) => self.on_daemon(line),
+                    None => return End::Told(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
+                },
+                Some(reply) = self.replied.recv() => self.on_reply(reply),
+                _ = pings.tick() => {
+                    if self.sink.send(Message::Ping(Bytes::new())).await.is_err() {
+                        return End::Gone;
+                    }
+                    continue;
+                }
+            };
+            for line in lines {
+                let Ok(text) = Utf8Bytes::try_from(line) else {
+                    // The daemon reads only text, so it says nothing else.
+                    return End::Told(
+                        close_code::ERROR,
+                        "acpd has said what is no text".to_owned(),
+                    );
+                };
+                if self.sink.send(Message::Text(text)).await.is_err() {
                     return End::Gone;
                 }
-                continue;
+                heard.now();
             }
-        };
-        let Ok(text) = Utf8Bytes::try_from(line) else {
-            // The daemon reads only text, so it says nothing else.
-            return End::Told(close_code::ERROR, "acpd has said what is no text".to_owned());
-        };
-        if sink.send(Message::Text(text)).await.is_err() {
-            return End::Gone;
         }
-        heard.now();
+    }
+
+    fn on_daemon(&mut self, line: Bytes) -> Vec<Bytes> {
+        let Some(conversation) = &mut self.conversation else { return vec![line] };
+        let outgoing = conversation.on_daemon(line);
+        self.pass(outgoing)
+    }
+
+    fn on_reply(&mut self, reply: Reply) -> Vec<Bytes> {
+        match (reply, &mut self.conversation) {
+            (Reply::Line(line), _) => vec![line],
+            (Reply::Request(line), Some(conversation)) => {
+                let outgoing = conversation.on_page(&line);
+                self.pass(outgoing)
+            }
+            (Reply::Request(_), None) => Vec::new(),
+        }
+    }
+
+    /// Passes requests on, and returns the lines for the page.
+    fn pass(&self, outgoing: Outgoing) -> Vec<Bytes> {
+        for line in outgoing.to_daemon {
+            // Without the receiver the socket is closed.
+            let _ = self.requests.send(line);
+        }
+        outgoing.to_page
     }
 }
 

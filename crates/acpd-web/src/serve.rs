@@ -257,6 +257,7 @@ fn router(server: &Arc<Server>) -> Router {
         .route("/push", get(push::key).post(push::subscribe).delete(push::unsubscribe))
         .route("/worktree", post(worktree::make).delete(worktree::remove))
         .route("/acp", get(socket::acp).fallback(socket::no_stream))
+        .route(door::PAGE, get(socket::acp).fallback(socket::no_stream))
         .fallback_service(get(page).with_state(Arc::new(Page::new())));
     let door = middleware::from_fn_with_state(Arc::clone(server), door::door);
     service.layer(door).with_state(Arc::clone(server))

@@ -1,17 +1,18 @@
-//! `GET /acp`: the door of a socket. The transport for remote agents lets a server offer WebSockets alone, and so does
-//! this one: what is no upgrade is answered with how to come in.
+//! `GET /acp`, and `GET /page` for the page: the door of a socket. The transport for remote agents lets a server offer
+//! WebSockets alone, and so does this one: other requests are answered with how to connect.
 
 use std::sync::Arc;
 
 use axum::Extension;
+use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{RawQuery, State};
 use axum::http::header::{ALLOW, UPGRADE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 
+use crate::blocks::PageConversation;
 use crate::check::Client;
-use crate::door::{self, Sender};
+use crate::door::{self, PAGE, Sender};
 use crate::refusal::Refusal;
 use crate::relay::relay;
 use crate::secret::Secret;
@@ -26,24 +27,25 @@ const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
 pub(crate) async fn acp(
     State(server): State<Arc<Server>>,
     Extension(sender): Extension<Sender>,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
+    let conversation = (uri.path() == PAGE).then(PageConversation::default);
     let token = door::token(&server, &headers, sender)?;
     let Ok(socket) = socket else { return Ok(only_sockets(StatusCode::UPGRADE_REQUIRED)) };
     let place = Arc::clone(&server.sockets).try_acquire_owned().map_err(|_| {
         let hint = "close pages that you do not need";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many sockets are open", hint)
     })?;
-    let mut query = form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
+    let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let agent = query.find(|(name, _)| name == "agent").map(|(_, agent)| agent.into_owned());
     let client = Client { scopes: token.scopes, agent, place: token.name.clone() };
     // Of all frames of a message together.
     let longest = server.limits.message;
     let socket = socket.protocols([PROTOCOL]).max_message_size(longest).max_frame_size(longest);
     let mut response = socket.on_upgrade(async move |socket| {
-        relay(server, socket, token, client).await;
+        relay(server, socket, token, client, conversation).await;
         drop(place);
     });
     // Each socket is a connection of its own, and nothing else refers to it.

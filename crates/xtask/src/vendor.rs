@@ -36,7 +36,7 @@ const fn plain(from: &'static str, to: &'static str) -> File {
     File { from, to, imports: &[] }
 }
 
-const LIBRARIES: [Library; 5] = [
+const LIBRARIES: [Library; 4] = [
     Library {
         name: "preact",
         version: "11.2.0",
@@ -80,24 +80,6 @@ const LIBRARIES: [Library; 5] = [
             plain("es/languages/rust.min.js", "highlight-rust.js"),
             plain("es/languages/typescript.min.js", "highlight-typescript.js"),
             plain("es/languages/yaml.min.js", "highlight-yaml.js"),
-        ],
-    },
-    Library {
-        name: "diff",
-        version: "9.0.0",
-        hash: "sha512-svtcdpS8CgJyqAjEQIXdb3OjhFVVYjzGAPO8WGCmRbrml64SPw/jJD4GoE98aR7r25A0XcgrK3F02yw9R/vhQw==",
-        licence: "BSD-3-Clause",
-        files: &[
-            File {
-                from: "libesm/diff/line.js",
-                to: "diff.js",
-                imports: &[
-                    ("'./base.js'", "'./diff-base.js'"),
-                    ("'../util/params.js'", "'./diff-params.js'"),
-                ],
-            },
-            plain("libesm/diff/base.js", "diff-base.js"),
-            plain("libesm/util/params.js", "diff-params.js"),
         ],
     },
 ];

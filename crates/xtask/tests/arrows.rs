@@ -61,7 +61,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
         &["acp-wire", "acpd-api", "acpd-client", "acpd-services", "acpd-sys", "acpd-view"],
     ),
     ("acpd-tui", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys", "acpd-view"]),
-    ("acpd-web", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys"]),
+    ("acpd-web", &["acp-wire", "acpd-api", "acpd-client", "acpd-sys", "acpd-view"]),
     (
         "acpctl",
         &[

@@ -85,7 +85,7 @@ fn command(lines: &[Text]) -> Text {
 fn diff(change: &Change) -> Text {
     let mut text = text!("    {}\n", change.head);
     for line in change.lines.iter().take(DIFF_LINES) {
-        text += line.clone() + "\n";
+        text += line.line() + "\n";
     }
     if change.lines.len() > DIFF_LINES {
         let more = text!("      … {} more lines\n", change.lines.len() - DIFF_LINES);

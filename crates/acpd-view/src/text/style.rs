@@ -1,6 +1,7 @@
 //! Styles: what a part of a text means, and how that looks.
 
 use anstyle::{AnsiColor, Effects, Style as Look};
+use serde::Serialize;
 
 /// Meaning of a part of a text, and emphasis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub struct Style {
 }
 
 /// Meaning of a part of a text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     #[default]
     Plain,

@@ -783,10 +783,10 @@ scene('only_installed_agents_are_offered_and_last_lines_of_a_dead_one_shown', as
 
 scene('a_block_that_cannot_be_shown_says_so_and_the_rest_is_shown', async () => {
   const { page, context, wrong } = await enter(browser, home, { serviceWorkers: 'block' });
-  await page.route('**/fold/summary.js', async (route) => {
+  await page.route('**/ui/block.js', async (route) => {
     const answer = await route.fetch();
     const text = await answer.text();
-    const broken = text.replace('export function title(call) {', "export function title(call) {\n  if (call.title === 'boom') throw new Error('boom');");
+    const broken = text.replace('const { tool, kind, progress } = block;', "const { tool, kind, progress } = block;\n  if (block.line[0][1].startsWith('boom')) throw new Error('boom');");
     assert.notEqual(broken, text);
     await route.fulfill({ response: answer, body: broken });
   });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { prose } from '../../page/fold/escape.js';
+import { prose } from '../../page/text/escape.js';
 import { Growing, address, markdown } from '../../page/markdown.js';
 import { DEEP, HOSTILE, PIECES } from './hostile.js';
 import { random } from './random.js';

@@ -1,20 +1,18 @@
 // @ts-check
 // A session over connections that are lost at any moment: what is shown is the journal, with nothing lost or twice, and
-// no prompt is sent twice or forgotten. The other end is a daemon of a few lines.
+// no prompt is sent twice or forgotten. The other end is a server of a few lines, whose blocks are lines of its journal.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { textOf } from '../../page/fold/block.js';
-import { State } from '../../page/fold/fold.js';
-import { shed } from '../../page/fold/shed.js';
+import { isMissing, plain } from '../../page/blocks.js';
 import { Refusal } from '../../page/net.js';
 import { Session } from '../../page/session.js';
 import { random } from './random.js';
 
-/** @typedef {import('../../page/fold/block.js').Json} Json */
+/** @typedef {import('../../page/lookup.js').Json} Json */
 
-/** The daemon: one session with its journal, and who follows it. */
+/** The server: one session with its journal, and who follows it. */
 class Daemon {
   constructor() {
     /** @type {Json[]} */ this.journal = [];
@@ -28,49 +26,55 @@ class Daemon {
     this.loses = false;
   }
 
-  /** Writes a line and sends it to all but one. @param {string} method @param {Json} params @param {Socket} [but] */
-  write(method, params, but) {
+  /** Writes a block and sends it. @param {number} turn @param {string} kind @param {string} [text] */
+  write(turn, kind, text) {
     const seq = this.journal.length + 1;
-    const line = { jsonrpc: '2.0', method, params: { sessionId: 's', ...params } };
-    this.journal.push({ seq, line });
-    for (const socket of this.followers) if (socket !== but) socket.take({ ...line, params: { ...line.params, _meta: { _acpd: { seq } } } });
+    const block = { id: seq, seq, last: seq, turn, kind, progress: 'done', folding: 'open', line: [['plain', text ?? kind]], has: 'whole', ...(text && { content: [text] }) };
+    this.journal.push(block);
+    for (const socket of this.followers) socket.take({ method: '_page/block', params: block });
   }
 
-  /** @param {string} text @param {Socket} [by] */
-  turn(text, by) {
+  /** @param {string} text */
+  turn(text) {
     this.prompts.push(text);
-    this.write('_acpd/turn_started', { turn: this.prompts.length, at: 1 });
-    this.write('session/update', { update: { sessionUpdate: 'user_message_chunk', content: { type: 'text', text } } }, by);
-    this.write('session/update', { update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `re ${text}` } } });
-    this.write('_acpd/turn_ended', { turn: this.prompts.length, at: 2, outcome: { kind: 'stopped', stopReason: 'end_turn' } });
+    const first = this.journal.length + 1;
+    this.write(first, 'prompt', text);
+    this.write(first, 'answer', `re ${text}`);
+    this.write(first, 'turn');
   }
+
+  /** @param {number} first */
+  range = (first) => ({ first, hasOlder: first > 1 });
 
   /** @param {Socket} socket @param {Json} request */
   answer(socket, { id, method, params }) {
     const answer = (/** @type {unknown} */ result) => socket.take({ id, result });
-    const session = { sessionId: 's', seq: this.journal.length, cwd: '/w' };
+    const send = (/** @type {Json[]} */ blocks) => blocks.forEach((block) => socket.take({ method: '_page/block', params: block }));
     switch (method) {
       case 'initialize': return answer({ agentCapabilities: { _meta: { _acpd: { generation: this.generation } } }, _meta: { steering: { supported: true } } });
-      case '_acpd/session/attach': {
-        answer({ session });
-        for (const { seq, line } of this.journal.slice(params.after)) {
-          socket.take({ ...line, params: { ...line.params, _meta: { _acpd: { seq } } } });
-        }
+      case '_page/open': {
+        const { first = Math.max(1, this.journal.length - 20), after = first - 1 } = params;
+        socket.first = first;
+        answer({ cwd: '/w' });
+        send(this.journal.slice(after).map((block) => ({ ...block, ...(block.seq % 7 === 0 && { has: 'line', content: undefined }) })));
         this.followers.add(socket);
-        return socket.take({ method: '_acpd/caught_up', params: { sessionId: 's', seq: this.journal.length } });
+        return socket.take({ method: '_page/live', params: { seq: this.journal.length, ...this.range(first) } });
       }
-      case '_acpd/session/log': {
-        const all = this.journal.slice(params.after);
-        const entries = all.slice(0, Math.min(params.limit, 3));
-        return answer({ entries, ...(entries.length < all.length && { next: entries.at(-1)?.seq }) });
+      case '_page/older': {
+        const first = Math.max(1, socket.first - 10);
+        send(this.journal.slice(first - 1, socket.first - 1));
+        socket.first = first;
+        return answer(this.range(first));
       }
+      case '_page/bodies':
+        send(this.journal.filter(({ id }) => params.ids.includes(id)));
+        return answer({});
       case 'session/prompt': {
         if (this.loses) return undefined;
-        this.turn(params.prompt[0].text, socket);
+        this.turn(params.prompt[0].text);
         return answer({ stopReason: 'end_turn' });
       }
       case '_acpd/session/queue': return answer({ sessionId: 's', prompts: this.queue });
-      case '_acpd/session/show': return answer(session);
       default: return answer({});
     }
   }
@@ -85,6 +89,7 @@ class Socket {
     /** @type {any} */ this.onopen = null;
     /** @type {any} */ this.onmessage = null;
     /** @type {any} */ this.onclose = null;
+    this.first = 1;
     this.daemon = daemon;
     daemon.sockets.add(this);
     setImmediate(() => {
@@ -149,15 +154,17 @@ const open = (row) => {
   return session;
 };
 
-/** The texts of all messages. @param {State} state */
-const told = (state) => state.turns.map((turn) => turn.blocks.filter((block) => block.content).map((block) => `${block.kind} ${textOf(block)}`));
+/** Whether all was read; what is older is asked for. @param {Session} session */
+function hasAll(session) {
+  session.older();
+  return !session.state.hasOlder && !session.isReadingOlder;
+}
+
+/** What a page shows of all blocks. @param {Session} session */
+const told = ({ state }) => state.turns.flatMap((turn) => turn.blocks.map(({ seq, kind, line }) => [seq, kind, plain(line)]));
 
 /** What the journal says. */
-function truth() {
-  const state = new State('s');
-  for (const entry of daemon.journal) state.foldEntry(/** @type {any} */ (entry));
-  return told(state);
-}
+const truth = () => daemon.journal.map(({ seq, kind, line }) => [seq, kind, plain(line)]);
 
 test('what is shown is the journal, also the own prompts, however often the connection is lost', async () => {
   for (let seed = 1; seed <= 60; seed++) {
@@ -173,39 +180,28 @@ test('what is shown is the journal, also the own prompts, however often the conn
         default: for (let wait = next(6); wait > 0; wait--) await new Promise((resolve) => { setImmediate(resolve); });
       }
     }
-    await until('the session to be read', () => session.link.isLive && !session.behind && session.cursor === daemon.journal.length
-      && !session.hasOlder && session.sent.length === 0);
-    assert.deepEqual(told(session.state), truth(), `seed ${seed}`);
+    await until('the session to be read', () => hasAll(session) && session.link.isLive && session.state.at === daemon.journal.length
+      && session.sent.length === 0);
+    assert.deepEqual(told(session), truth(), `seed ${seed}`);
     assert.equal(new Set(daemon.prompts).size, daemon.prompts.length, 'no prompt is sent twice');
     session.close();
   }
 });
 
-test('a body that was dropped is read again, also over a lost connection, and one that is gone is not asked for for ever', async () => {
+test('a body is read when it is shown, also over a lost connection', async () => {
   daemon = new Daemon();
-  for (let at = 0; at < 300; at++) daemon.turn(`turn ${at}`);
+  for (let at = 0; at < 30; at++) daemon.turn(`turn ${at}`);
   const session = open({ cwd: '/w', seq: daemon.journal.length });
-  await until('the session', () => session.phase === 'live' && !session.hasOlder && !session.isReadingOlder);
-  const wanted = told(session.state);
-  shed(session.state, Infinity, 1);
-  const gone = () => session.state.turns.flatMap((turn) => turn.blocks).filter((block) => block.shed);
-  const some = gone();
-  assert.ok(some.length > 0);
-  session.refill(some);
+  await until('the session', () => session.phase === 'live' && hasAll(session));
+  const missing = () => [...session.state.all.values()].filter((block) => isMissing(block, 'open'));
+  assert.ok(missing().length > 1);
+  session.fill(missing());
   for (const socket of [...daemon.sockets]) socket.lose();
-  await until('another connection', () => session.link.isLive && !session.isRefilling);
-  assert.ok(some[0].shed, 'nothing was read');
-  // The journal has other lines there now.
-  daemon.journal[some[1].seq - 1].line = { method: 'other', params: { sessionId: 's' } };
+  await until('another connection', () => session.link.isLive && !session.isFilling);
   await until('the bodies', () => {
-    session.refill(gone());
-    return gone().length === 1;
+    session.fill(missing());
+    return missing().length === 0;
   });
-  assert.deepEqual([...session.lost], [some[1].id]);
-  session.refill(gone());
-  assert.equal(session.isRefilling, false);
-  wanted[Math.floor(some[1].seq / 4)].splice(1, 1, 'answer ');
-  assert.deepEqual(told(session.state), wanted);
   session.close();
 });
 
@@ -252,8 +248,8 @@ test('of another journal nothing that was known counts, also when its numbers ha
     Object.assign(daemon, { journal: [], prompts: [], generation: `g${more + 1}`, loses: false });
     for (let at = 0; at < more; at++) daemon.turn(`new ${at}`);
     for (const socket of [...daemon.sockets]) socket.lose();
-    await until('the new journal', () => session.phase === 'live' && session.cursor === daemon.journal.length && !session.hasOlder);
-    assert.deepEqual(told(session.state), truth());
+    await until('the new journal', () => hasAll(session) && session.phase === 'live' && session.state.at === daemon.journal.length);
+    assert.deepEqual(told(session), truth());
     await until('what was sent to come back', () => session.returned === 'new 0');
     assert.equal(daemon.prompts.length, more, 'it is not sent again');
     session.close();

@@ -2,8 +2,8 @@
 // The whole page: who is signed in, the inbox, and beside it what is open.
 
 import { keyOf } from '../fleet.js';
-import { oneLine } from '../fold/escape.js';
-import { age } from '../fold/human.js';
+import { oneLine } from '../text/escape.js';
+import { age } from '../text/human.js';
 import { useEffect, useMemo, useRef, useState } from '../lib/hooks.js';
 import { html } from './html.js';
 import { Inbox, nameOf } from './inbox.js';

@@ -1,29 +1,25 @@
 // @ts-check
 // A row of the stream: a block, or a group of folded ones.
 
-import { diffsOf, lookUp, textOf } from '../fold/block.js';
-import { commandsOf, linesOf } from '../fold/commands.js';
-import { changeOf } from '../fold/diff.js';
-import { oneLine, prose, verbatim } from '../fold/escape.js';
-import { age, money } from '../fold/human.js';
-import { outputOf } from '../fold/output.js';
-import { groupSummary, rows } from '../fold/rows.js';
-import { describe, exitCode, short, summary } from '../fold/summary.js';
+import { textOf } from '../blocks.js';
 import { useMemo, useState } from '../lib/hooks.js';
+import { lookUp } from '../lookup.js';
 import { Growing, markdown } from '../markdown.js';
+import { groupSummary, rows } from '../rows.js';
+import { prose } from '../text/escape.js';
+import { age, money } from '../text/human.js';
 import { html } from './html.js';
 import { Copy, Guard, Spans } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Block} Block */
-/** @typedef {import('../fold/block.js').Folding} Folding */
+/** @typedef {import('../blocks.js').Block} Block */
+/** @typedef {import('../blocks.js').Folding} Folding */
 /** What a person has folded and unfolded, and when blocks began.
- * @typedef {{folder?: string, foldingOf: (block: Block) => Folding, isGroupOpen: (id: string) => boolean,
+ * @typedef {{foldingOf: (block: Block) => Folding, isGroupOpen: (id: string) => boolean,
  *   toggle: (key: string | number, isOpen: boolean) => void, beganAt: (block: Block) => number | undefined,
  *   now: number}} View */
 
-/** Pictures that are shown. */
+/** Pictures that are shown; the server sends no others. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
-const MOST_PICTURE = 8 << 20;
 /** Subagents in subagents that are shown. */
 const DEEPEST = 16;
 /** Lines of output that are in the document at once. */
@@ -42,7 +38,7 @@ const Head = ({ isOpen, onToggle, icon, children, aside, ...props }) =>
     <span class="aside">${aside}</span><span class="chevron" aria-hidden="true">${isOpen ? '▾' : '▸'}</span>
   </button>`;
 
-/** @param {{row: import('../fold/rows.js').Row, view: View, depth?: number}} props */
+/** @param {{row: import('../rows.js').Row, view: View, depth?: number}} props */
 export const RowView = ({ row, view, depth = 0 }) => (Array.isArray(row)
   ? html`<${Guard} what="This group" of=${row}><${Group} blocks=${row} view=${view} /><//>` : html`<${Guarded} block=${row} view=${view} depth=${depth} />`);
 
@@ -65,7 +61,7 @@ function BlockView({ block, view, depth }) {
   const folding = view.foldingOf(block);
   const isOpen = folding !== 'closed';
   const toggle = () => view.toggle(block.id, !isOpen);
-  const line = html`<${Spans} line=${summary(block, view.folder)} />`;
+  const line = html`<${Spans} line=${block.line} />`;
   switch (block.kind) {
     case 'prompt': return html`<${Prompt} block=${block} view=${view} folding=${folding} />`;
     case 'answer': return html`<${Answer} block=${block} />`;
@@ -87,8 +83,8 @@ function BlockView({ block, view, depth }) {
     case 'turn': return html`<${TurnEnd} block=${block} line=${line} view=${view} isOpen=${isOpen} toggle=${toggle} />`;
     case 'question':
       // One that is open has its own card.
-      return block.question?.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">✓</span><span>${line}</span></div>` : null;
-    default: return html`<div class=${`notice is-${block.notice?.severity ?? 'warning'}`}>${line}</div>`;
+      return block.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">✓</span><span>${line}</span></div>` : null;
+    default: return html`<div class=${`notice is-${block.severity ?? 'warning'}`}>${line}</div>`;
   }
 }
 
@@ -123,7 +119,6 @@ function Prompt({ block, view, folding }) {
 /** @param {{block: Block}} props */
 function Answer({ block }) {
   const [growing] = useState(() => new Map());
-  if (block.shed) return html`<div class="answer is-dim"><${Spans} line=${block.shed} /></div>`;
   return html`<div class="answer">${(block.content ?? []).map((part, at) => {
     if (typeof part !== 'string') return html`<${Other} part=${part} />`;
     const known = growing.get(at) ?? new Growing();
@@ -134,11 +129,8 @@ function Answer({ block }) {
 
 /** Content that is no text. @param {{part: any}} props */
 function Other({ part }) {
-  const isPicture = part.type === 'image' && PICTURES.includes(part.mimeType) && typeof part.data === 'string'
-    && part.data.length * 0.75 <= MOST_PICTURE;
-  const url = useMemo(() => (isPicture ? pictureOf(part) : undefined), [part]);
-  const words = describe(part);
-  return url ? html`<img class="picture" src=${url} alt=${words} />` : html`<div class="is-dim">${words}</div>`;
+  const url = useMemo(() => (PICTURES.includes(part.mimeType) ? pictureOf(part) : undefined), [part]);
+  return url ? html`<img class="picture" src=${url} alt=${part.words} />` : html`<div class="is-dim">${part.words}</div>`;
 }
 
 /** @param {any} part */
@@ -153,82 +145,73 @@ function pictureOf({ data, mimeType }) {
 
 /** @param {{block: Block, view: View, folding: Folding, toggle: () => void, line: any}} props */
 function Call({ block, view, folding, toggle, line }) {
-  const { call = {}, kind, progress } = block;
+  const { tool, kind, progress } = block;
   const isOpen = folding !== 'closed';
-  const icon = kind === 'command' ? undefined : lookUp(ICONS, kind === 'edit' ? 'edit' : call.kind) ?? '•';
+  const icon = kind === 'command' ? undefined : lookUp(ICONS, kind === 'edit' ? 'edit' : tool) ?? '•';
   return html`<div class=${`call is-${kind} is-${progress}`}>
     <${Head} isOpen=${isOpen} onToggle=${toggle} icon=${icon} aside=${time(block, view)}>${line}<//>
-    ${isOpen && html`<${CallBody} block=${block} folding=${folding} view=${view} />`}
+    ${isOpen && block.output && html`<${CallBody} block=${block} folding=${folding} view=${view} />`}
   </div>`;
 }
 
 /** @param {{block: Block, folding: Folding, view: View}} props */
 function CallBody({ block, folding, view }) {
-  const { call = {}, kind } = block;
-  const commands = linesOf(commandsOf(call.rawInput));
-  const files = diffsOf(call);
-  const said = useMemo(() => outputOf(call), [call]);
-  const shown = last(said, folding);
-  const hidden = said.length - shown.length;
-  const code = exitCode(call);
-  const places = (Array.isArray(call.locations) ? call.locations : []).filter((it) => typeof it?.path === 'string');
+  const { commands = [], files = [], places = [], output = [], hidden = 0, exit } = block;
+  const shown = last(output, folding);
+  const above = output.length - shown.length + hidden;
   const [whole, setWhole] = useState(false);
   const some = whole ? shown : shown.slice(-MOST_LINES);
   return html`<div class="body">
-    ${(kind === 'command' ? commands.length > 1 : commands.length > 0) &&
-      html`<pre class="command" tabindex="0">${commands.map(verbatim).join('\n')}</pre>`}
-    ${files.map((file) => html`<${Diff} file=${file} path=${files.length > 1 ? short(file.path, view.folder) : undefined} />`)}
-    ${files.length === 0 && kind === 'call' && places.length > 0 && html`<div class="places">${places.slice(0, 20).map((it) =>
-      html`<span class="is-name">${oneLine(short(it.path, view.folder))}${it.line ? `:${it.line}` : ''}</span> `)}</div>`}
-    ${said.length > 0 && html`<div class="output">
-      ${hidden > 0 && html`<button type="button" class="quiet more" onClick=${() => view.toggle(block.id, true)}>… ${hidden} lines above</button>`}
+    ${commands.length > 0 && html`<pre class="command" tabindex="0">${commands.join('\n')}</pre>`}
+    ${files.map((file) => html`<${Diff} ...${file} />`)}
+    ${places.length > 0 && html`<div class="places">${places.map((place) => html`<span class="is-name">${place}</span> `)}</div>`}
+    ${output.length > 0 && html`<div class="output">
+      ${above > 0 && html`<button type="button" class="quiet more" onClick=${() => view.toggle(block.id, true)}>… ${above} lines above</button>`}
       ${some.length < shown.length && html`<button type="button" class="quiet more" onClick=${() => setWhole(true)}>… ${shown.length - some.length} lines above</button>`}
-      <pre tabindex="0">${some.map(verbatim).join('\n')}</pre></div>`}
-    ${code !== undefined && html`<div class=${code ? 'is-bad' : 'is-dim'}>exit ${code}</div>`}
-    ${said.length > 0 && hidden === 0 && html`<${Copy} text=${said.join('\n')} label="Copy output" />`}
+      <pre tabindex="0">${some.join('\n')}</pre></div>`}
+    ${typeof exit === 'number' && html`<div class=${exit ? 'is-bad' : 'is-dim'}>exit ${exit}</div>`}
+    ${output.length > 0 && above === 0 && html`<${Copy} text=${output.join('\n')} label="Copy output" />`}
   </div>`;
 }
 
-/** @param {{file: import('../fold/block.js').FileDiff, path?: string}} props */
-export function Diff({ file, path }) {
-  const change = useMemo(() => changeOf(file), [file.oldText, file.newText]);
+/** @type {Record<string, string>} */
+const SIGNS = { '+': 'added', '-': 'removed', '⋮': 'cut' };
+
+/** A changed file. @param {import('../blocks.js').File} props */
+export function Diff({ path, head, lines }) {
   const [whole, setWhole] = useState(false);
-  const shown = whole ? change.lines : change.lines.slice(0, MOST_LINES);
+  const shown = whole ? lines : lines.slice(0, MOST_LINES);
   return html`<figure class="diff">
-    ${path !== undefined && html`<figcaption><span class="is-name">${oneLine(path)}</span> <span class="is-added">+${change.added}</span>
-      <span class="is-removed"> -${change.removed}</span>${file.replaces ? ' replaces the file' : file.unseen ? ' what is there now is not known' : file.oldText === undefined && ' new file'}</figcaption>`}
-    <div class="scroll" tabindex="0" role="region" aria-label=${`changes of ${oneLine(file.path)}`}><table>${shown.map((line) =>
-      line.sign === '⋮' ? html`<tr class="cut"><td colspan="3">⋮</td></tr>`
-      : html`<tr class=${line.sign === '+' ? 'added' : line.sign === '-' ? 'removed' : ''}>
-        <td class="number">${line.at}</td><td class="sign">${line.sign}</td><td class="text">${verbatim(line.text.replace(/\r$/, ''))}</td></tr>`)}</table></div>
-    ${shown.length < change.lines.length && html`<button type="button" class="quiet more" onClick=${() => setWhole(true)}>
-      Show all ${change.lines.length} lines</button>`}
+    ${head && html`<figcaption><${Spans} line=${head} /></figcaption>`}
+    <div class="scroll" tabindex="0" role="region" aria-label=${`changes of ${path}`}><table>${shown.map(([at, sign, text]) =>
+      sign === '⋮' ? html`<tr class="cut"><td colspan="3">⋮</td></tr>`
+      : html`<tr class=${lookUp(SIGNS, sign) ?? ''}><td class="number">${at}</td><td class="sign">${sign}</td><td class="text">${text}</td></tr>`)}</table></div>
+    ${shown.length < lines.length && html`<button type="button" class="quiet more" onClick=${() => setWhole(true)}>
+      Show all ${lines.length} lines</button>`}
   </figure>`;
 }
 
 /** @type {Record<string, [string, string, string]>} */
 const STEPS = { completed: ['✓', 'done', 'is-completed'], in_progress: ['▸', 'now', 'is-in_progress'] };
 
-/** The steps of a plan. @param {{entries: import('../fold/block.js').Json[], text?: string}} props */
+/** The steps of a plan. @param {{entries: import('../lookup.js').Json[], text?: string}} props */
 export const Steps = ({ entries, text }) => html`<ol class="steps">${entries.map(({ content, status, priority }) => {
   const [sign, word, role] = lookUp(STEPS, status) ?? ['○', 'to do', 'is-pending'];
   return html`<li class=${role}><span class="sign" aria-hidden="true">${sign}</span>
-    <span class="unseen">${word}: </span><span>${oneLine(content)}${
-    priority && priority !== 'medium' ? html` <span class="is-dim">(${oneLine(priority)})</span>` : null}</span></li>`;
-})}</ol>${text !== undefined && html`<div class="answer">${markdown(text)}</div>`}`;
+    <span class="unseen">${word}: </span><span>${content}${
+    priority && priority !== 'medium' ? html` <span class="is-dim">(${priority})</span>` : null}</span></li>`;
+})}</ol>${text && html`<div class="answer">${markdown(text)}</div>`}`;
 
 /** @param {{block: Block, line: any, view: View, isOpen: boolean, toggle: () => void}} props */
 function TurnEnd({ block, line, view, isOpen, toggle }) {
-  const { end = {}, progress } = block;
-  const cost = money(end.usage?.cost);
-  const files = end.files ?? [];
+  const { changed: files = [], progress } = block;
+  const cost = money(block.cost);
   const isGood = progress === 'done';
   return html`<div class=${`turn is-${progress}`}>
     <div class="rule">${files.length > 0
       ? html`<button type="button" class="quiet" aria-expanded=${isOpen} onClick=${toggle}><span>${line}${cost && ` · ${cost}`}</span></button>`
       : html`<span class=${isGood ? 'is-dim' : ''}>${line}${cost && ` · ${cost}`}</span>`}</div>
-    ${files.length > 0 && isOpen && html`<ul class="files">${files.map((/** @type {string} */ file) =>
-      html`<li class="is-name">${oneLine(short(file, view.folder))}</li>`)}</ul>`}
+    ${files.length > 0 && isOpen && html`<ul class="files">${files.map((file) => html`<li class="is-name">${file}</li>`)}</ul>`}
   </div>`;
 }
 

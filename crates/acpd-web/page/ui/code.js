@@ -2,8 +2,8 @@
 // Code with colours, which come when they are there.
 
 import { useEffect, useState } from '../lib/hooks.js';
-import { lookUp } from '../fold/block.js';
-import { verbatim } from '../fold/escape.js';
+import { lookUp } from '../lookup.js';
+import { verbatim } from '../text/escape.js';
 import { h } from '../lib/preact.js';
 import { html } from './html.js';
 import { Copy } from './parts.js';

@@ -1,11 +1,10 @@
 // @ts-check
 // The open session: its head, its stream, the question that waits, and the field to write in.
 
+import { plain, textOf } from '../blocks.js';
 import { keyOf } from '../fleet.js';
-import { oneLine } from '../fold/escape.js';
-import { plain, summary } from '../fold/summary.js';
-import { count, money } from '../fold/human.js';
-import { choices, valueName } from '../fold/header.js';
+import { oneLine } from '../text/escape.js';
+import { count, money } from '../text/human.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { html } from './html.js';
 import { askedLine, folderOf, nameOf } from './inbox.js';
@@ -14,7 +13,7 @@ import { Prompt } from './prompt.js';
 import { Question } from './question.js';
 import { Stream } from './stream.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../store.js').Store} Store */
 /** @typedef {import('../session.js').Session} Session */
 
@@ -62,14 +61,14 @@ function useAnnouncements(session) {
   };
   useEffect(() => {
     if (before.current && !working) {
-      const end = session.state.turns.at(-1)?.blocks.findLast((block) => block.kind === 'turn');
-      say(end ? plain(summary(end)) : 'the turn is over');
+      const end = session.state.lastOf(({ kind }) => kind === 'turn');
+      say(end ? plain(end.line) : 'the turn is over');
     }
     before.current = working;
     if (!working) return undefined;
     const timer = setInterval(() => {
-      const now = session.state.turns.at(-1)?.blocks.findLast((block) => block.progress === 'running');
-      if (now) say(plain(summary(now, session.cwd)).slice(0, 200));
+      const now = session.state.lastOf(({ progress }) => progress === 'running');
+      if (now) say((now.line ? plain(now.line) : textOf(now)).slice(0, 200));
     }, 10_000);
     return () => clearInterval(timer);
   }, [working, session]);
@@ -100,8 +99,8 @@ function Head({ store, session, row, where }) {
     usage?.cost && money(usage.cost),
     row && row.clients > 1 && `${row.clients} here`,
   ].filter(Boolean);
-  const model = header.option('model');
-  const mode = header.mode && !header.option('mode') ? header.modeName(header.mode) : header.option('mode') && valueName(header.option('mode') ?? {});
+  const model = session.state.option('model')?.valueName;
+  const mode = session.state.option('mode')?.valueName ?? header.modeName;
   return html`<header class="session-head">
     <a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
     <div class="names"><h1>${nameOf(row) || oneLine(session.id)}</h1>
@@ -110,7 +109,7 @@ function Head({ store, session, row, where }) {
     <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('answer')}
       title=${store.may('answer') ? 'Mode, model, options' : 'This browser may set no modes: its key has no `answer` scope'}
       onClick=${() => { setOpen(!isOpen); if (!isOpen) session.try(() => session.promote()); }}>
-      ${[mode, model && valueName(model)].filter(Boolean).map((it) => oneLine(String(it))).join(' · ') || 'Options'} <span aria-hidden="true">▾</span></button>
+      ${[mode, model].filter(Boolean).join(' · ') || 'Options'} <span aria-hidden="true">▾</span></button>
     ${isOpen && html`<${Options} session=${session} store=${store} onClose=${() => setOpen(false)} />`}
   </header>`;
 }
@@ -133,14 +132,14 @@ function Options({ session, store, onClose }) {
     };
   }, []);
   // Some agents tell their modes as an option, too.
-  const others = options.filter((option) => modes.length === 0 || option.category !== 'mode');
+  const others = options.filter((/** @type {Json} */ option) => modes.length === 0 || option.category !== 'mode');
   return html`<div class="menu" ref=${box}>
     ${modes.length > 0 && html`<label>Mode<select value=${mode} onChange=${(/** @type {any} */ e) => session.setMode(e.target.value)}>
-      ${modes.map((it) => html`<option value=${it.id}>${oneLine(it.name ?? it.id)}</option>`)}</select></label>`}
-    ${others.map((option) => typeof option.currentValue === 'boolean'
-      ? html`<label class="check"><input type="checkbox" checked=${option.currentValue} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.checked)} /> ${oneLine(option.name ?? option.id)}</label>`
-      : html`<label>${oneLine(option.name ?? option.id)}<select value=${option.currentValue} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.value)}>
-        ${choices(option).map((it) => html`<option value=${it.value}>${oneLine(it.name ?? it.value)}</option>`)}</select></label>`)}
+      ${modes.map((/** @type {Json} */ it) => html`<option value=${it.id}>${it.name}</option>`)}</select></label>`}
+    ${others.map((/** @type {Json} */ option) => typeof option.value === 'boolean'
+      ? html`<label class="check"><input type="checkbox" checked=${option.value} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.checked)} /> ${option.name}</label>`
+      : html`<label>${option.name}<select value=${option.value} onChange=${(/** @type {any} */ e) => session.setOption(option.id, e.target.value)}>
+        ${option.choices.map((/** @type {Json} */ it) => html`<option value=${it.value}>${it.name}</option>`)}</select></label>`)}
     ${modes.length === 0 && others.length === 0 && html`<p class="is-dim">${session.isController ? 'This agent offers no options.' : 'Reading…'}</p>`}
     <p class="is-dim id">${oneLine(session.id)}</p>
   </div>`;
@@ -198,8 +197,8 @@ function Questions({ store, session, asked, isOpen, onOpen }) {
 /** How a question ended. @param {Session} session @param {string} id */
 function endOf(session, id) {
   for (const turn of session.state.turns.slice(-3)) {
-    const block = turn.blocks.findLast((it) => it.question?.id === id && it.question.answer);
-    if (block?.question?.answer) return `${block.question.answer.verdict} by ${block.question.answer.by}`;
+    const block = turn.blocks.findLast(({ asked }) => asked === id);
+    if (block?.answer) return block.answer;
   }
   return 'this question is over';
 }

@@ -1,13 +1,13 @@
 // @ts-check
 // Files that go with a prompt: pictures and sounds as such, text in a code block, others as what they are.
 
-import { oneLine } from '../fold/escape.js';
+import { oneLine } from '../text/escape.js';
 import { useState } from '../lib/hooks.js';
 import { refusedWhy } from '../session.js';
 import { html } from './html.js';
 import { Trouble } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../session.js').Takes} Takes */
 /** @typedef {{all: {name: string, block: Json}[], trouble: string, add: (files: Iterable<File>) => Promise<void>,
  *   remove: (block: Json) => void, clear: () => void, forgive: () => void}} Files */

@@ -1,7 +1,7 @@
 // @ts-check
 // Help with the settings of this browser.
 
-import { oneLine } from '../fold/escape.js';
+import { oneLine } from '../text/escape.js';
 import { useEffect, useState } from '../lib/hooks.js';
 import { kept } from '../store.js';
 import { html } from './html.js';

@@ -1,15 +1,15 @@
 // @ts-check
 // All sessions: what needs its person, what works, and the rest.
 
-import { lookUp } from '../fold/block.js';
-import { oneLine, page, verbatim } from '../fold/escape.js';
-import { age, duration, money } from '../fold/human.js';
+import { lookUp } from '../lookup.js';
+import { oneLine, page, verbatim } from '../text/escape.js';
+import { age, duration, money } from '../text/human.js';
 import { useMemo, useState } from '../lib/hooks.js';
 import { hashOf } from '../store.js';
 import { html } from './html.js';
 import { Guard, Mark } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../fleet.js').Row} Row */
 
 /** Rows of what rests that are shown at once. */

@@ -2,7 +2,7 @@
 // A new session.
 
 import { begin as beginSession } from '../begin.js';
-import { oneLine } from '../fold/escape.js';
+import { oneLine } from '../text/escape.js';
 import { troubleOf } from '../net.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { EVERYTHING } from '../session.js';
@@ -10,7 +10,7 @@ import { Attach, Attached, blocksOf, useFiles } from './files.js';
 import { html } from './html.js';
 import { Top, Trouble } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../store.js').Store} Store */
 
 /** The agents that are installed, those in use first. @param {Store} store @param {Set<string>} installed

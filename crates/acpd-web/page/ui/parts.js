@@ -1,14 +1,14 @@
 // @ts-check
 // Small parts that others are made of.
 
-import { lookUp } from '../fold/block.js';
-import { verbatim } from '../fold/escape.js';
+import { lookUp } from '../lookup.js';
+import { verbatim } from '../text/escape.js';
 import { useState } from '../lib/hooks.js';
 import { Component } from '../lib/preact.js';
 import { html } from './html.js';
 
-/** A line of a summary. @param {{line: import('../fold/rows.js').Line}} props */
-export const Spans = ({ line }) =>
+/** A line of a summary. @param {{line?: import('../blocks.js').Line}} props */
+export const Spans = ({ line = [] }) =>
   line.map(([role, text]) => (role === 'plain' ? text : html`<span class=${`is-${role}`}>${text}</span>`));
 
 /** Copies a text. @param {{text: string, label?: string}} props */

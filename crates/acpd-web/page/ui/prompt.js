@@ -1,8 +1,7 @@
 // @ts-check
 // The field in which a person writes, and what waits behind the running turn.
 
-import { oneLine } from '../fold/escape.js';
-import { planWords } from '../fold/summary.js';
+import { oneLine } from '../text/escape.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { textIn } from '../session.js';
 import { kept } from '../store.js';
@@ -11,7 +10,7 @@ import { html } from './html.js';
 import { Guard, Trouble } from './parts.js';
 import { Steps } from './block.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../session.js').Session} Session */
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
@@ -116,10 +115,10 @@ function Pinned({ session, mayPrompt, isWorking }) {
   const { plan } = session.state.header;
   const [isOpen, setOpen] = useState(false);
   return html`
-    ${isWorking && plan.length > 0 && html`<div class="pinned"><button type="button" class="head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-      <span class="icon" aria-hidden="true">☰</span><span class="line">${planWords(plan)}</span>
+    ${isWorking && plan && html`<div class="pinned"><button type="button" class="head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+      <span class="icon" aria-hidden="true">☰</span><span class="line">${plan.line}</span>
       <span class="chevron" aria-hidden="true">${isOpen ? '▾' : '▸'}</span></button>
-      ${isOpen && html`<${Steps} entries=${plan} />`}</div>`}
+      ${isOpen && html`<${Steps} entries=${plan.entries} />`}</div>`}
     ${session.queue.length > 0 && html`<ul class="queue" aria-label="prompts that wait">${session.queue.map((prompt, at) =>
       html`<${Queued} key=${prompt.ticket} session=${session} prompt=${prompt} isFirst=${at === 0} mayPrompt=${mayPrompt} />`)}</ul>`}`;
 }

@@ -7,17 +7,16 @@
 //
 // Keyboards and screen readers confirm twice. On touch, Confirm is held for what allows.
 
-import { lookUp } from '../fold/block.js';
-import { oneLine, prose, verbatim } from '../fold/escape.js';
-import { age, bytes } from '../fold/human.js';
-import { optionWords, saysTheOpposite } from '../fold/option.js';
+import { lookUp } from '../lookup.js';
+import { oneLine, prose, verbatim } from '../text/escape.js';
+import { age, bytes } from '../text/human.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { address } from '../markdown.js';
 import { Diff } from './block.js';
 import { html } from './html.js';
 import { Copy } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 
 /** The card takes an answer when it has not moved for so long. */
 const ARMING = 600;
@@ -180,7 +179,7 @@ function Sheet({ shown, title, subject }) {
     ${[...paths.filter((/** @type {string} */ it) => !isNamed(it)), ...urls].map((it) => html`<p class="is-name fact">${verbatim(it)}</p>`)}
     ${diffs.map((/** @type {Json} */ diff) => diff.leftOut > 0
       ? html`<p class="is-warning">${oneLine(diff.path)}: ${bytes(diff.leftOut)} of changes, too many to show</p>`
-      : html`<${Diff} file=${diff} path=${diff.path} />`)}
+      : html`<${Diff} ...${diff} />`)}
     ${unclear.map((/** @type {Json} */ it) => html`<p class="is-warning fact">not understood: ${it.member ? `\`${oneLine(it.member)}\`` : 'it'} ${oneLine(it.why)}</p>`)}
     ${raw && html`<pre class="command">${raw.text.split('\n').map(verbatim).join('\n')}</pre>`}
     ${raw?.leftOut > 0 && html`<p class="is-warning">and ${bytes(raw.leftOut)} more, which are not shown</p>`}`;
@@ -196,11 +195,10 @@ function optionsOf(question) {
       { id: 'decline', name: 'decline', allows: false, answer: { kind: 'decline' } },
     ];
   }
-  return question.options.map((/** @type {Json} */ { optionId, name, kind }) => {
-    const isOpposite = saysTheOpposite(String(kind), String(name));
+  return question.options.map((/** @type {Json} */ { optionId, words, isOpposite, kind }) => {
     const always = kind === 'allow_always' && question.shown?.always;
     return {
-      id: optionId, name: optionWords(String(kind), String(name)), isOpposite, allows: !String(kind).startsWith('reject'),
+      id: optionId, name: words, isOpposite, allows: !String(kind).startsWith('reject'),
       more: isOpposite ? "the agent's name for it says the opposite"
         : always ? `acpd remembers exactly this: ${oneLine(always)}` : undefined,
       answer: { kind: 'option', option: optionId },

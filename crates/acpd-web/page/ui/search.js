@@ -1,16 +1,16 @@
 // @ts-check
 // The search in everything that was said.
 
-import { lookUp } from '../fold/block.js';
-import { oneLine } from '../fold/escape.js';
-import { age } from '../fold/human.js';
+import { lookUp } from '../lookup.js';
+import { oneLine } from '../text/escape.js';
+import { age } from '../text/human.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { hashOf } from '../store.js';
 import { html } from './html.js';
 import { folderOf, nameOf } from './inbox.js';
 import { Top, Trouble } from './parts.js';
 
-/** @typedef {import('../fold/block.js').Json} Json */
+/** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../store.js').Store} Store */
 
 /** @type {Record<string, string>} */

@@ -4,15 +4,16 @@
 // Whoever is at its end stays there while it grows. Only what a person does (wheel, touch, keys, the scroll bar)
 // leaves the end or comes back to it; everything else keeps the row on the screen where it is.
 
-import { lookUp } from '../fold/block.js';
-import { rows as rowsOf } from '../fold/rows.js';
+import { isMissing } from '../blocks.js';
 import { Component } from '../lib/preact.js';
 import { Heights, visible } from '../list.js';
+import { lookUp } from '../lookup.js';
+import { rows as rowsOf } from '../rows.js';
 import { RowView } from './block.js';
 import { html } from './html.js';
 
-/** @typedef {import('../fold/block.js').Block} Block */
-/** @typedef {import('../fold/rows.js').Row} Row */
+/** @typedef {import('../blocks.js').Block} Block */
+/** @typedef {import('../rows.js').Row} Row */
 /** @typedef {{key: string, seq: number, rev: number, row: Row, kind: string, isRunning: boolean}} Item */
 
 /** How near to its end it counts as the end. */
@@ -64,7 +65,7 @@ export class Stream extends Component {
     this.leavesAt = -Infinity;
     this.isPressed = false;
     this.isPushed = false;
-    this.refills = 0;
+    this.fills = 0;
     /** Where we have scrolled ourselves. */
     this.own = -1;
     /** @type {HTMLElement | null} */ this.box = null;
@@ -124,7 +125,7 @@ export class Stream extends Component {
     this.settle();
   }
 
-  /** @param {Block} block @returns {import('../fold/block.js').Folding} */
+  /** @param {Block} block @returns {import('../blocks.js').Folding} */
   foldingOf = (block) => {
     const choice = this.choices.get(block.id);
     if (choice === undefined) return block.folding;
@@ -146,14 +147,14 @@ export class Stream extends Component {
   get view() {
     const { session, now } = this.props;
     return {
-      folder: session.cwd, now, foldingOf: this.foldingOf, toggle: this.toggle,
+      now, foldingOf: this.foldingOf, toggle: this.toggle,
       isGroupOpen: (key) => this.choices.get(key) === true, beganAt: (block) => session.began.get(block.id),
     };
   }
 
   /** All rows, from top to bottom. */
   readItems() {
-    const { state, refills } = this.props.session;
+    const { state, fills } = this.props.session;
     /** @type {Item[]} */
     const items = [];
     for (const turn of state.turns) {
@@ -165,9 +166,9 @@ export class Stream extends Component {
       items.push(...known.items);
     }
     const isSame = items.length === this.items.length && items.every((item, at) => item.key === this.items[at].key);
-    // Rows that come above what is read push it down, also while somebody scrolls, and so do bodies that come again.
-    if (refills !== this.refills) this.isPushed = true;
-    this.refills = refills;
+    // Rows that come above what is read push it down, also while somebody scrolls, and so do bodies that come.
+    if (fills !== this.fills) this.isPushed = true;
+    this.fills = fills;
     if (items.length > 0 && this.items.length > 0 && items[0].key !== this.items[0].key) this.isPushed = true;
     this.items = items;
     if (!isSame) this.heights = new Heights(items.map((item) => this.measured.get(item.key) ?? guess(item)));
@@ -222,7 +223,7 @@ export class Stream extends Component {
     } else if (this.isPushed || !this.isGesture) this.restore();
     this.isPushed = false;
     this.askOlder();
-    this.props.session.refill(this.shed());
+    this.props.session.fill(this.missing());
     const wanted = this.wanted();
     if (wanted[0] < this.range[0] || wanted[1] > this.range[1]) this.forceUpdate();
   }
@@ -278,17 +279,19 @@ export class Stream extends Component {
     else this.askOlder();
   };
 
-  /** The blocks in the document whose bodies were dropped, and of which a person sees more than the summary. */
-  shed() {
+  /** The blocks in the document of which a person sees more than is here. */
+  missing() {
+    /** @param {Block} block @returns {Block[]} */
+    const all = (block) => [block, ...(this.foldingOf(block) === 'closed' ? [] : (block.blocks ?? []).flatMap(all))];
     const shown = this.items.slice(...this.range).flatMap(({ row, key }) =>
       !Array.isArray(row) ? [row] : this.choices.get(key) ? row : []);
-    return shown.filter((block) => block.shed && this.foldingOf(block) !== 'closed');
+    return shown.flatMap(all).filter((block) => isMissing(block, this.foldingOf(block)));
   }
 
   askOlder() {
     const { session } = this.props;
     const isNear = this.box && this.box.scrollTop < 2 * this.box.clientHeight;
-    if (isNear && session.hasOlder && session.phase === 'live') session.older();
+    if (isNear && session.state.hasOlder && session.phase === 'live') session.older();
   }
 
   /** Goes to the end, and stays there. */
@@ -358,7 +361,6 @@ export class Stream extends Component {
     const [from, to] = this.range;
     const last = this.items[this.items.length - 1]?.seq ?? 0;
     if (this.isAtEnd) this.seen = session.state.at;
-    session.seen = this.isAtEnd ? Infinity : this.items[Math.floor((from + to) / 2)]?.seq ?? Infinity;
     const news = this.isAtEnd ? 0 : this.items.filter((item) => item.seq > this.seen).length;
     const second = Math.floor(now / 1000);
     const view = this.view;
@@ -369,9 +371,7 @@ export class Stream extends Component {
       const tick = item.isRunning ? second : 0;
       const isSame = known && known.item.rev === item.rev && known.item.row === item.row && known.tick === tick
         && known.choice === this.choice && known.isChosen === isChosen && known.at === from + at;
-      // What is read again has the room that it had.
-      const style = !Array.isArray(item.row) && item.row.shed ? { minHeight: `${this.heights.heights[from + at]}px` } : undefined;
-      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} style=${style} tabindex="-1"
+      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} tabindex="-1"
         aria-posinset=${from + at + 1} aria-setsize="-1"
         aria-busy=${item.isRunning}><${RowView} row=${item.row} view=${view} /></article>`;
       vnodes.set(item.key, { item, tick, at: from + at, choice: this.choice, isChosen, vnode });
@@ -382,7 +382,7 @@ export class Stream extends Component {
       <div class="scroller" tabindex="0" role="region" aria-label="conversation" ref=${(/** @type {HTMLElement} */ it) => { this.box = it; }} onScroll=${this.onScroll}
         onWheel=${this.onGesture} onTouchMove=${this.onGesture} onKeyDown=${this.onGesture}
         onPointerDown=${() => { this.isPressed = true; }}>
-        ${session.hasOlder && session.phase === 'live' && from === 0 && html`<div class="older is-dim">reading what is older…</div>`}
+        ${session.state.hasOlder && session.phase === 'live' && from === 0 && html`<div class="older is-dim">reading what is older…</div>`}
         ${this.items.length === 0 && html`<div class="empty">${session.phase !== 'loading' ? 'Nothing was said yet.'
           : session.link.tries > 0 ? 'No connection: what was said is read when acpd is back.' : 'Reading…'}</div>`}
         <div class="rows" role="feed" aria-busy=${session.phase === 'loading'} ref=${(/** @type {HTMLElement} */ it) => { this.rows = it; }}>${shown}</div>

@@ -1,12 +1,12 @@
 // @ts-check
-// Rows: blocks one under the other, and groups of folded neighbours, as `acpd-view/src/rows.rs` makes them.
+// Rows: blocks one under the other, and groups of folded neighbours. What is folded is the person's choice, so they are
+// made here, in the way of `acpd-view/src/rows.rs`.
 
-import { isCall } from './block.js';
+import { isCall } from './blocks.js';
 
-/** @typedef {import('./block.js').Block} Block */
-/** @typedef {import('./block.js').Folding} Folding */
+/** @typedef {import('./blocks.js').Block} Block */
+/** @typedef {import('./blocks.js').Folding} Folding */
 /** A block, or folded calls that follow each other. @typedef {Block | Block[]} Row */
-/** Spans of a line: what they mean, and their text. @typedef {[string, string][]} Line */
 
 /** The rows of blocks, with a person's choices of folding. @param {Block[]} blocks
  * @param {(block: Block) => Folding} [folding] @returns {Row[]} */
@@ -44,13 +44,13 @@ const WORDS = [
   ['other', 'used', 'tool', 'tools'],
 ];
 
-/** What was done in a group, in one line: facts alone, failures always. @param {Block[]} group @returns {Line} */
+/** What was done in a group, in one line: facts alone, failures always. @param {Block[]} group @returns {import('./blocks.js').Line} */
 export function groupSummary(group) {
   const calls = group.filter(isCall);
   /** @type {Map<string[], number>} */
   const facts = new Map();
-  for (const { kind, call } of calls) {
-    const wanted = kind === 'edit' ? 'edit' : kind === 'command' ? 'execute' : call?.kind;
+  for (const { kind, tool } of calls) {
+    const wanted = kind === 'edit' ? 'edit' : kind === 'command' ? 'execute' : tool;
     const words = WORDS.find(([known]) => known === wanted) ?? WORDS[WORDS.length - 1];
     facts.set(words, (facts.get(words) ?? 0) + 1);
   }
@@ -61,9 +61,9 @@ export function groupSummary(group) {
   const bad = [
     [ended('failed'), 'bad', 'failed'],
     [ended('interrupted'), 'warning', 'not finished'],
-    [group.filter((block) => block.question?.answer?.refused).length, 'warning', 'denied'],
+    [group.filter((block) => block.refused).length, 'warning', 'denied'],
   ];
-  /** @type {Line} */
+  /** @type {import('./blocks.js').Line} */
   const line = [['plain', told.join(', ')]];
   for (const [count, role, word] of bad) if (count > 0) line.push(['plain', ', '], [role, `${count} ${word}`]);
   return line;

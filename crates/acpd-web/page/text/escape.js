@@ -56,20 +56,6 @@ export const verbatim = (text) => escaped(text, false);
 export const oneLine = (text) =>
   text.split(/[ \t\n\r]+/).filter(Boolean).map((word) => escaped(word, false)).join(' ');
 
-/** As Rust trims. @param {string} text */
-export const trim = (text) => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
-
-/** Lines without their ends, as Rust's `lines`. @param {string} text @returns {string[]} */
-export function lines(text) {
-  const parts = text.split('\n');
-  if (parts.at(-1) === '') parts.pop();
-  return parts.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
-}
-
-/** Without the colours and other codes of a terminal. @param {string} text */
-export const withoutCodes = (text) =>
-  text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/g, '');
-
 /** A page that an agent wants opened, in one line. Its host comes first: what stands before an `@` in an address looks like
  * one. @param {{message?: string, url?: string}} asked */
 export function page({ message = '', url = '' }) {

@@ -1,1 +1,0 @@
-export { diffLines } from 'diff';

@@ -1,0 +1,532 @@
+//! Conversation of one session as blocks, which the page shows. No I/O.
+//!
+//! ```text
+//!  daemon ──lines──▶ acpd_view::State ──ids of changed blocks──▶ encoding ──▶ page
+//!    ▲                                                                         │
+//!    └──── _acpd/session/log ◀──── missing and older lines ◀─── open, older ───┘
+//! ```
+//!
+//! A block on the page:
+//!
+//! ```text
+//!         block           block, delta            block, done
+//!  absent ─────▶ open ◀───────────────▶ changed ─────────────▶ done
+//!                  ▲                                             │ its turn ends: sent as its line
+//!                  └──────── block, with all of its body ◀───────┘ the user unfolds it: bodies
+//!  any ──gone──▶ absent: a plan that was removed, or a block that became a part of another one
+//! ```
+//!
+//! | sent to the page | params |
+//! | --- | --- |
+//! | `_page/block` | a block (see `encoding`): new, or instead of the one with its `id` |
+//! | `_page/delta` | `id`, `last`, `text`: more of the last text of a message |
+//! | `_page/done` | `id`, `last`, `progress`, `folding`, and `line` of a thought: a message has ended, its content stays |
+//! | `_page/gone` | `id` |
+//! | `_page/head` | members of the header that changed |
+//! | `_page/live` | `seq`, `first`, `hasOlder`: all lines up to `seq` were sent, `first` is the first one that was read |
+//!
+//! | request of the page | params | result |
+//! | --- | --- | --- |
+//! | `_page/open` | `agent`, `session`, `controls`, and of a page that reconnects its `first` line and its last one (`after`) | `cwd` |
+//! | `_page/older` | | `first`, `hasOlder`, after the blocks |
+//! | `_page/bodies` | `ids` | `{}`, after the blocks |
+//!
+//! Blocks are flat: `of` names the subagent that a block is in, `turn` the first line of its turn, and `id`s grow from top
+//! to bottom. Other messages pass between page and daemon unchanged, except open questions (`_acpd/watch`): they are sent
+//! with their changes compared and their answers explained.
+//!
+//! acpd sends no client its own prompts and choices. If a number is missing, lines wait until those before them were read
+//! from the journal.
+//!
+//! Architecture invariant: the page has what [`State`] has, whatever was lost, paged or dropped meanwhile.
+
+mod changes;
+mod encoding;
+
+use std::collections::{BTreeSet, HashMap};
+
+use acp_wire::{
+    ErrorObject, Id as RequestId, Message, Outcome, build, code, locate, parse, set_member, str_at,
+};
+use acpd_api::{
+    AttachParams, AttachResult, CaughtUp, LogEntry, LogParams, LogResult, NAMESPACE, Role,
+    SessionInfo, SessionRef, Untrusted, method,
+};
+use acpd_view::{Header, Id, Settings, State};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use changes::ids;
+
+/// Lines that are read before the page shows something.
+const FIRST: u64 = 300;
+/// Lines of a page of the journal.
+const PAGE: u64 = 1000;
+/// Turns that are kept; the page asks for dropped ones again.
+const KEPT: usize = 100;
+/// Turns after which older ones are dropped.
+const MOST: usize = 500;
+
+/// Messages that a message leads to.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) to_page: Vec<Bytes>,
+    pub(crate) to_daemon: Vec<Bytes>,
+}
+
+/// The conversation of one page.
+#[derive(Debug)]
+pub(crate) struct PageConversation {
+    session: SessionRef,
+    state: State,
+    /// Lines up to this one are read only if they are asked for.
+    from: u64,
+    is_attached: bool,
+    /// Answer of the daemon to `initialize`.
+    hello: Option<Box<RawValue>>,
+    last_request: u64,
+    /// Requests of the server that wait for their answers.
+    requests: HashMap<RequestId, OwnRequest>,
+    /// Lines that wait for those before them.
+    held: Option<Vec<Bytes>>,
+    /// Sent size of messages that have not ended: parts, and bytes of the last one.
+    sent: HashMap<Id, (usize, usize)>,
+    /// Blocks that the user has unfolded.
+    open: BTreeSet<Id>,
+    /// Subagents whose blocks were sent.
+    shown: BTreeSet<Id>,
+    /// The header as it was sent.
+    header: Header,
+    head: Map<String, Value>,
+}
+
+#[derive(Debug)]
+enum OwnRequest {
+    Show(OpenRequest),
+    Attach(OpenRequest),
+    Log { reading: LogReading, to: u64 },
+}
+
+/// A request of the page to open a session.
+#[derive(Debug)]
+struct OpenRequest {
+    reply: RequestId,
+    params: OpenParams,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenParams {
+    agent: String,
+    session: String,
+    #[serde(default)]
+    controls: bool,
+    first: Option<u64>,
+    after: Option<u64>,
+}
+
+/// Purpose of lines that are read from the journal.
+#[derive(Debug)]
+enum LogReading {
+    /// The page had them before its connection was lost.
+    Again(OpenRequest),
+    /// They were not sent to this connection.
+    Missing,
+    Older {
+        reply: RequestId,
+        entries: Vec<LogEntry>,
+        /// Blocks in dropped turns that the user has unfolded.
+        bodies: Vec<Id>,
+    },
+}
+
+impl Default for PageConversation {
+    fn default() -> PageConversation {
+        PageConversation {
+            session: SessionRef::default(),
+            state: State::new(&Untrusted::default()),
+            from: 0,
+            is_attached: false,
+            hello: None,
+            last_request: 0,
+            requests: HashMap::new(),
+            held: None,
+            sent: HashMap::new(),
+            open: BTreeSet::new(),
+            shown: BTreeSet::new(),
+            header: Header::default(),
+            head: Map::new(),
+        }
+    }
+}
+
+impl PageConversation {
+    /// Returns whether a line of the page is a request to the conversation, not to the daemon.
+    pub(crate) fn takes(line: &[u8]) -> bool {
+        str_at(line, &["method"]).is_some_and(|method| method.starts_with("_page/"))
+    }
+
+    /// Takes a request of the page.
+    pub(crate) fn on_page(&mut self, line: &Bytes) -> Outgoing {
+        let mut out = Outgoing::default();
+        let Ok(Message::Request { id, method, params }) = parse(line) else { return out };
+        match &*method {
+            "_page/open" => match read::<OpenParams>(params) {
+                Some(params) => self.open(OpenRequest { reply: id, params }, &mut out),
+                None => out.refuse(&id),
+            },
+            "_page/older" => self.older(id, Vec::new(), &mut out),
+            "_page/bodies" => self.bodies(id, params, &mut out),
+            _ => out.refuse(&id),
+        }
+        out
+    }
+
+    /// Takes a line of the daemon.
+    pub(crate) fn on_daemon(&mut self, line: Bytes) -> Outgoing {
+        let mut out = Outgoing::default();
+        match parse(&line) {
+            Ok(Message::Response { id, outcome }) => {
+                if let Some(request) = self.requests.remove(&id) {
+                    self.on_answer(request, outcome, &mut out);
+                } else {
+                    if let Outcome::Result(result) = outcome {
+                        self.on_result(result, &mut out);
+                    }
+                    out.to_page.push(with_questions(&line, "result"));
+                    // A request of the page may have written lines, which are sent to the others alone.
+                    self.read_missing(Vec::new(), &mut out);
+                }
+            }
+            Ok(Message::Notification { method, .. }) => match &*method {
+                method::SESSION_REMOVED | method::PROMPT_QUEUED => out.to_page.push(line),
+                method::CHANGED => out.to_page.push(with_questions(&line, "params")),
+                _ => self.on_line(line, &mut out),
+            },
+            Ok(Message::Request { id, method, .. }) => match &*method {
+                // They are answered on another connection.
+                "session/request_permission" | "elicitation/create" => self.on_line(line, &mut out),
+                _ => {
+                    let error =
+                        ErrorObject::new(code::METHOD_NOT_FOUND, "the page does not do this");
+                    out.to_daemon.push(build::error(&id, &error));
+                }
+            },
+            Err(_) => {}
+        }
+        out
+    }
+
+    fn open(&mut self, request: OpenRequest, out: &mut Outgoing) {
+        let OpenParams { agent, session, .. } = &request.params;
+        let session = SessionRef::to(agent, session);
+        *self = PageConversation {
+            session: session.clone(),
+            hello: self.hello.take(),
+            last_request: self.last_request,
+            ..PageConversation::default()
+        };
+        self.ask(method::SESSION_SHOW, &session, OwnRequest::Show(request), out);
+    }
+
+    fn ask(
+        &mut self,
+        method: &str,
+        params: &impl serde::Serialize,
+        request: OwnRequest,
+        out: &mut Outgoing,
+    ) {
+        self.last_request += 1;
+        // The ids of the page are numbers.
+        let id = Value::from(format!("page-{}", self.last_request));
+        let Some(id) = RequestId::from_value(&id) else { return };
+        out.to_daemon.push(build::request(&id, method, params));
+        self.requests.insert(id, request);
+    }
+
+    fn read(&mut self, after: u64, to: u64, reading: LogReading, out: &mut Outgoing) {
+        let limit = to.saturating_sub(after).min(PAGE) as u32;
+        let params = LogParams { session: self.session.clone(), after, limit: Some(limit) };
+        self.ask(method::SESSION_LOG, &params, OwnRequest::Log { reading, to }, out);
+    }
+
+    /// Reads lines that come before `held`.
+    fn read_missing(&mut self, held: Vec<Bytes>, out: &mut Outgoing) {
+        if self.held.is_some() || !self.is_attached {
+            return;
+        }
+        self.held = Some(held);
+        self.read(self.cursor(), u64::MAX, LogReading::Missing, out);
+    }
+
+    /// The last line that was read.
+    fn cursor(&self) -> u64 {
+        self.state.last().max(self.from)
+    }
+
+    /// The first line that was read.
+    fn first(&self) -> u64 {
+        self.state.first().unwrap_or(self.from + 1)
+    }
+
+    fn range(&self) -> Value {
+        json!({"first": self.first(), "hasOlder": self.from > 0 && self.first() > 1})
+    }
+
+    /// Takes the answer to a request of the server.
+    fn on_answer(&mut self, request: OwnRequest, outcome: Outcome<'_>, out: &mut Outgoing) {
+        match (request, outcome) {
+            (OwnRequest::Show(request), Outcome::Result(result)) => {
+                match serde_json::from_str(result.get()) {
+                    Ok(info) => self.on_shown(request, &info, out),
+                    Err(_) => out.refuse(&request.reply),
+                }
+            }
+            (OwnRequest::Attach(request), Outcome::Result(result)) => {
+                self.is_attached = true;
+                let attached: Result<AttachResult, _> = serde_json::from_str(result.get());
+                let cwd = attached.map(|attached| attached.session.cwd).unwrap_or_default();
+                out.answer(&request.reply, &json!({"cwd": cwd}));
+            }
+            (OwnRequest::Log { reading, to }, Outcome::Result(result)) => {
+                match serde_json::from_str(result.get()) {
+                    Ok(page) => self.on_log(reading, to, page, out),
+                    Err(_) => self.on_no_log(reading, None, out),
+                }
+            }
+            (OwnRequest::Show(request) | OwnRequest::Attach(request), Outcome::Error(error)) => {
+                out.to_page.push(build::error(&request.reply, &ErrorObject::from_raw(error)));
+            }
+            (OwnRequest::Log { reading, .. }, Outcome::Error(error)) => {
+                self.on_no_log(reading, Some(error), out);
+            }
+        }
+    }
+
+    /// Takes what an answer to the page says about the daemon or the session.
+    fn on_result(&mut self, result: &RawValue, out: &mut Outgoing) {
+        let has = |name| locate(result.get().as_bytes(), &[name]).is_some();
+        if has("protocolVersion") {
+            self.hello = Some(result.to_owned());
+        }
+        if self.is_attached && (has("modes") || has("configOptions")) {
+            let Settings { modes, options } = Settings::from_raw(result);
+            let header = self.state.header_mut();
+            if let Some(modes) = modes {
+                header.mode.get_or_insert(modes.current_mode_id);
+                header.modes = modes.available_modes;
+            }
+            if !options.is_empty() {
+                header.options = options;
+            }
+            self.send_header(out);
+        }
+    }
+
+    fn on_shown(&mut self, request: OpenRequest, info: &SessionInfo, out: &mut Outgoing) {
+        self.state = State::new(&info.session_id).within(&info.cwd);
+        if let Some(hello) = &self.hello {
+            self.state.heed(hello);
+        }
+        match (request.params.first, request.params.after) {
+            (Some(first), Some(after)) if first <= after => {
+                self.from = first.saturating_sub(1);
+                self.read(self.from, after, LogReading::Again(request), out);
+            }
+            _ => {
+                self.from = info.seq.saturating_sub(FIRST);
+                self.attach(request, out);
+            }
+        }
+    }
+
+    fn attach(&mut self, request: OpenRequest, out: &mut Outgoing) {
+        let role = if request.params.controls { Role::Controller } else { Role::Observer };
+        let params =
+            AttachParams { session: self.session.clone(), after: Some(self.cursor()), role };
+        self.ask(method::SESSION_ATTACH, &params, OwnRequest::Attach(request), out);
+    }
+
+    fn on_log(&mut self, mut reading: LogReading, to: u64, page: LogResult, out: &mut Outgoing) {
+        let last = page.entries.last().map_or(to, |entry| entry.seq);
+        for entry in page.entries {
+            match &mut reading {
+                LogReading::Again(_) => drop(self.state.fold_entry(entry.seq, entry.line.get())),
+                LogReading::Missing => {
+                    let changed = self.state.fold_entry(entry.seq, entry.line.get());
+                    self.send(changed, out);
+                }
+                LogReading::Older { entries, .. } => entries.push(entry),
+            }
+        }
+        match page.next {
+            Some(next) if last < to => self.read(next, to, reading, out),
+            _ => self.on_read(reading, out),
+        }
+    }
+
+    /// Takes that all lines were read that were asked for.
+    fn on_read(&mut self, reading: LogReading, out: &mut Outgoing) {
+        match reading {
+            LogReading::Again(request) => {
+                // Questions may have changed how blocks of this turn are folded.
+                let turn = self.state.turns().last();
+                let ids = turn.map(|turn| ids(&turn.blocks)).unwrap_or_default();
+                self.send(ids, out);
+                self.attach(request, out);
+            }
+            LogReading::Missing => self.release(out),
+            LogReading::Older { reply, entries, bodies } => {
+                // The first turn is folded again with its beginning.
+                let cut = self.state.turns().first().filter(|turn| turn.started.is_none());
+                let mut changed = cut.map(|turn| ids(&turn.blocks)).unwrap_or_default();
+                changed.extend(self.state.earlier(&entries));
+                changed.sort_unstable();
+                changed.dedup();
+                self.from = entries.first().map_or(0, |entry| entry.seq - 1).min(self.from);
+                self.send(changed, out);
+                if bodies.is_empty() {
+                    out.answer(&reply, &self.range());
+                } else {
+                    self.send_bodies(reply, bodies, out);
+                }
+            }
+        }
+    }
+
+    /// Takes that lines could not be read.
+    fn on_no_log(&mut self, reading: LogReading, error: Option<&RawValue>, out: &mut Outgoing) {
+        match (reading, error) {
+            (LogReading::Missing, _) => self.release(out),
+            (
+                LogReading::Again(OpenRequest { reply, .. }) | LogReading::Older { reply, .. },
+                Some(error),
+            ) => out.to_page.push(build::error(&reply, &ErrorObject::from_raw(error))),
+            (
+                LogReading::Again(OpenRequest { reply, .. }) | LogReading::Older { reply, .. },
+                None,
+            ) => out.refuse(&reply),
+        }
+    }
+
+    /// Takes lines that have waited.
+    fn release(&mut self, out: &mut Outgoing) {
+        let mut begins_turn = false;
+        for line in self.held.take().unwrap_or_default() {
+            begins_turn |= self.fold(&line, out);
+        }
+        if begins_turn {
+            self.read_missing(Vec::new(), out);
+        }
+    }
+
+    /// Takes a notification or a question of the daemon.
+    fn on_line(&mut self, line: Bytes, out: &mut Outgoing) {
+        if let Some(held) = &mut self.held {
+            held.push(line);
+            return;
+        }
+        let seq = seq(&line).or_else(|| caught_up(&line).map(|seq| seq + 1));
+        if seq.is_some_and(|seq| seq > self.cursor() + 1) {
+            self.read_missing(vec![line], out);
+        } else if self.fold(&line, out) {
+            self.read_missing(Vec::new(), out);
+        }
+    }
+
+    /// Folds a line. Returns whether a turn begins, whose prompt may be of the page and was not sent then.
+    fn fold(&mut self, line: &Bytes, out: &mut Outgoing) -> bool {
+        if let Some(seq) = caught_up(line) {
+            let mut range = self.range();
+            range["seq"] = seq.max(self.cursor()).into();
+            out.notify("_page/live", &range);
+            return false;
+        }
+        let changed = self.state.fold(line);
+        self.send(changed, out);
+        let begins_turn = str_at(line, &["method"]).is_some_and(|it| it == method::TURN_STARTED);
+        let last = Id::Line(self.state.last());
+        if begins_turn && self.state.drop_turns_above(last, MOST, KEPT) {
+            self.from = self.first() - 1;
+        }
+        begins_turn
+    }
+
+    /// Reads a page of the journal before the first line.
+    fn older(&mut self, reply: RequestId, bodies: Vec<Id>, out: &mut Outgoing) {
+        let first = self.first();
+        if first <= 1 {
+            self.from = 0;
+            return out.answer(&reply, &self.range());
+        }
+        let (after, entries) = ((first - 1).saturating_sub(PAGE), Vec::new());
+        self.read(after, first - 1, LogReading::Older { reply, entries, bodies }, out);
+    }
+
+    fn bodies(&mut self, reply: RequestId, params: Option<&RawValue>, out: &mut Outgoing) {
+        #[derive(Deserialize)]
+        struct Params {
+            ids: Vec<Value>,
+        }
+        let Some(Params { ids }) = read(params) else { return out.refuse(&reply) };
+        let ids: Vec<Id> = ids.iter().filter_map(encoding::read_id).collect();
+        self.send_bodies(reply, ids, out);
+    }
+
+    /// Sends blocks with their bodies; their turns are read again if they were dropped.
+    fn send_bodies(&mut self, reply: RequestId, ids: Vec<Id>, out: &mut Outgoing) {
+        if self.from > 0 && ids.iter().any(|id| id.seq() < self.first()) {
+            return self.older(reply, ids, out);
+        }
+        for id in ids {
+            self.send_body(id, out);
+        }
+        out.answer(&reply, &json!({}));
+    }
+}
+
+impl Outgoing {
+    fn notify(&mut self, method: &str, params: &impl serde::Serialize) {
+        self.to_page.push(build::notification(method, params));
+    }
+
+    fn answer(&mut self, id: &RequestId, result: &Value) {
+        self.to_page.push(build::response(id, result));
+    }
+
+    fn refuse(&mut self, id: &RequestId) {
+        let error = ErrorObject::new(code::INVALID_PARAMS, "the page and its server differ");
+        self.to_page.push(build::error(id, &error));
+    }
+}
+
+/// Rows of everything, with open questions as the page shows them.
+fn with_questions(line: &Bytes, member: &str) -> Bytes {
+    let Some(at) = locate(line, &[member, "interactions"]) else { return line.clone() };
+    let Ok(mut questions) = serde_json::from_slice(&line[at]) else { return line.clone() };
+    encoding::questions(&mut questions);
+    set_member(line, &[member, "interactions"], questions.to_string().as_bytes())
+}
+
+fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Option<T> {
+    serde_json::from_str(params?.get()).ok()
+}
+
+/// The number of a line, if the journal has it.
+fn seq(line: &[u8]) -> Option<u64> {
+    let at = locate(line, &["params", "_meta", NAMESPACE, "seq"])?;
+    str::from_utf8(&line[at]).ok()?.parse().ok()
+}
+
+/// The last line that was sent, if this says that all were sent.
+fn caught_up(line: &[u8]) -> Option<u64> {
+    let name = str_at(line, &["method"])?;
+    let params = locate(line, &["params"]).filter(|_| name == method::CAUGHT_UP)?;
+    serde_json::from_slice::<CaughtUp>(&line[params]).ok().map(|told| told.seq)
+}
+
+#[cfg(test)]
+mod tests;
