@@ -119,7 +119,7 @@ scene('a question is answered in one browser and gone in the other', async () =>
   await a.page.waitForSelector('.question .confirm[aria-disabled="false"]');
   await confirm.click();
   await b.page.waitForSelector('.question', { state: 'detached' });
-  await b.page.waitForSelector('.question-bar.is-over:has-text("by")');
+  await b.page.waitForSelector('.question-over:has-text("by")');
   for (const { page } of [a, b]) await page.waitForSelector('.said-line:has-text("by")');
   // It is one sentence, however many colours are in it.
   assert.equal(await a.page.locator('.said-line').evaluate((it) => it.childNodes.length), 2);
@@ -152,17 +152,26 @@ scene('on a phone an answer that allows is held, and nothing is wider than the s
   });
   await home.prompt('phone', '[ask]');
   await openSession(page, 'phone');
-  await page.click('.question-bar button');
+  // Where the space is, without a step.
+  const card = await page.locator('.question').boundingBox();
+  assert.ok(card && card.height > 200 && card.width > 300, JSON.stringify(card));
+  // The button in the head says the beginning of its words, and that there are more.
+  const label = page.locator('.options-button .label');
+  assert.equal(await label.evaluate((it) => getComputedStyle(it).textOverflow), 'ellipsis');
+  const [button, words] = [await page.locator('.options-button').boundingBox(), await label.boundingBox()];
+  assert.ok(button && words && words.x >= button.x + 4 && words.x + words.width <= button.x + button.width, JSON.stringify([button, words]));
   await page.tap('.question .allows >> nth=0');
   await page.waitForSelector('.question .confirm[aria-disabled="false"]');
   const confirm = page.locator('.question .confirm');
+  assert.match(await confirm.innerText(), /^Hold to /);
   await confirm.tap();
   assert.equal(await page.locator('.question').count(), 1, 'a tap is not enough');
   const box = await confirm.boundingBox();
   assert.ok(box && box.height >= 44);
   const touch = { pointerType: 'touch', isPrimary: true, bubbles: true };
   await confirm.dispatchEvent('pointerdown', touch);
-  await page.waitForSelector('.question-card', { state: 'hidden' });
+  await page.waitForSelector('.confirm.is-held');
+  await page.waitForSelector('.question', { state: 'detached' });
   for (const view of ['', '#/new', '#/search', '#/help']) {
     await page.goto(`${home.url}/${view}`);
     await page.waitForSelector(view ? '.dialog' : '.inbox');

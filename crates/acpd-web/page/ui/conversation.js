@@ -7,7 +7,7 @@ import { oneLine } from '../text/escape.js';
 import { count, money } from '../text/human.js';
 import { useEffect, useRef, useState } from '../lib/hooks.js';
 import { html } from './html.js';
-import { askedLine, folderOf, nameOf } from './inbox.js';
+import { folderOf, nameOf } from './inbox.js';
 import { Guard, Trouble } from './parts.js';
 import { Prompt } from './prompt.js';
 import { Question } from './question.js';
@@ -27,7 +27,6 @@ export function Conversation({ store, session, stream }) {
   const row = fleet.sessions.get(key);
   const asked = fleet.questionsOf(key);
   const isWorking = session.state.header.working || (row && row.turn.state !== 'idle');
-  const [isAnswering, setAnswering] = useState(false);
   useAnnouncements(session);
   // A line that was found is shown as soon as it is there.
   useEffect(() => {
@@ -45,7 +44,7 @@ export function Conversation({ store, session, stream }) {
     ${row?.reason && ['blocked', 'lost'].includes(row.state) && html`<${Trouble} text=${oneLine(row.reason)} hint=${row.hint && oneLine(row.hint)} />`}
     <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev} />
     <${Away} session=${session} now=${now} />
-    <${Guard} what="A question" hint="answer it in a terminal: acpctl pending" of=${asked[0]}><${Questions} store=${store} session=${session} asked=${asked} isOpen=${isAnswering} onOpen=${setAnswering} /><//>
+    <${Guard} what="A question" hint="answer it in a terminal: acpctl pending" of=${asked[0]}><${Questions} store=${store} session=${session} asked=${asked} /><//>
     <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} onSent=${() => stream.current?.toEnd()} />
   </section>`;
 }
@@ -109,7 +108,7 @@ function Head({ store, session, row, where }) {
     <button type="button" class="button options-button" aria-expanded=${isOpen} aria-haspopup="true" disabled=${!store.may('answer')}
       title=${store.may('answer') ? 'Mode, model, options' : 'This browser may set no modes: its key has no `answer` scope'}
       onClick=${() => { setOpen(!isOpen); if (!isOpen) session.try(() => session.promote()); }}>
-      ${[mode, model].filter(Boolean).join(' · ') || 'Options'} <span aria-hidden="true">▾</span></button>
+      <span class="label">${[mode, model].filter(Boolean).join(' · ') || 'Options'}</span> <span aria-hidden="true">▾</span></button>
     ${isOpen && html`<${Options} session=${session} store=${store} onClose=${() => setOpen(false)} />`}
   </header>`;
 }
@@ -146,8 +145,8 @@ function Options({ session, store, onClose }) {
 }
 
 /** The question that waits: one at a time, and what became of the last one.
- * @param {{store: Store, session: Session, asked: Json[], isOpen: boolean, onOpen: (isOpen: boolean) => void}} props */
-function Questions({ store, session, asked, isOpen, onOpen }) {
+ * @param {{store: Store, session: Session, asked: Json[]}} props */
+function Questions({ store, session, asked }) {
   const [current, setCurrent] = useState(/** @type {Json | undefined} */ (asked[0]));
   const [over, setOver] = useState(/** @type {string | undefined} */ (undefined));
   const live = current && asked.find((it) => it.id === current.id);
@@ -174,23 +173,15 @@ function Questions({ store, session, asked, isOpen, onOpen }) {
   }, [asked.map((it) => it.id).join(' '), live, current?.id]);
   useEffect(() => {
     if (!over || asked.length > 0) return undefined;
-    const timer = setTimeout(() => {
-      setOver(undefined);
-      onOpen(false);
-    }, 4000);
+    const timer = setTimeout(() => setOver(undefined), 4000);
     return () => clearTimeout(timer);
   }, [over, asked.length]);
   if (!live && !over) return null;
-  if (!live) return html`<div class="question-bar is-over" role="status">${over}</div>`;
+  if (!live) return html`<div class="question-over" role="status">${over}</div>`;
   const number = asked.indexOf(live) + 1;
-  return html`<div class=${`question-place ${isOpen ? 'is-open' : ''}`}>
-    <div class="question-bar"><span class="mark is-question" aria-hidden="true">?</span>
-      <span class="words">${askedLine(live).join(' ')}</span>
-      <button type="button" class="primary" onClick=${() => onOpen(true)}>${asked.length > 1 ? `Open (${asked.length})` : 'Open'}</button></div>
-    <div class="question-card">
-      <button type="button" class="button quiet back" onClick=${() => onOpen(false)}><span aria-hidden="true">‹</span> ${nameOf(store.fleet.sessions.get(keyOf(session.agent, session.id)))}</button>
-      <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
-        folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} /></div>
+  return html`<div class="question-place">
+    <${Question} key=${live.id} asked=${live} number=${number} of=${asked.length} now=${store.now} mayAnswer=${store.may('answer')}
+      folder=${session.cwd} answer=${(/** @type {Json} */ answer) => store.answer(live.id, answer)} />
   </div>`;
 }
 

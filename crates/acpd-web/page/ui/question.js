@@ -148,7 +148,9 @@ function Confirm({ why, isArmed, isSending, allows, label, send }) {
     if (!isKey && held.current.isTouch && allows) return;
     send();
   };
-  const words = isSending ? 'Sending…' : why ?? (isAsked ? `${label}? Once more` : held.current.isTouch && allows ? `${label} (hold)` : label);
+  // A finger may say so beforehand; a mouse on the same machine clicks.
+  const isHeldDown = allows && matchMedia('(pointer: coarse)').matches;
+  const words = isSending ? 'Sending…' : why ?? (isAsked ? `${label}? Once more` : isHeldDown ? label.replace(/^Confirm:/, 'Hold to confirm:') : label);
   return html`<button type="button" class=${`confirm primary ${isHeld ? 'is-held' : ''} ${allows ? 'allows' : ''}`} aria-disabled=${!isReady}
     onPointerDown=${press} onPointerUp=${release} onPointerLeave=${release} onPointerCancel=${release} onClick=${click}
     onContextMenu=${(/** @type {Event} */ event) => held.current.isTouch && event.preventDefault()}><span aria-live="polite">${words}</span></button>`;
