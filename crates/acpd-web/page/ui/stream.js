@@ -260,7 +260,8 @@ export class Stream extends Component {
     const isFree = !this.isPushed && (this.isGesture || !this.anchor.key);
     const top = this.isAtEnd ? Math.max(0, end - height) : isFree
       ? this.box?.scrollTop ?? 0 : this.heights.top(this.anchorAt()) - this.anchor.offset;
-    return visible(this.heights, top, height);
+    // Where an open question leaves little room, as much is near as on a whole screen.
+    return visible(this.heights, top, Math.max(height, innerHeight));
   }
 
   onScroll = () => {
