@@ -131,6 +131,26 @@ fn source() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+/// Lines of a text that comes in pieces, with a frame after each.
+fn in_pieces(source: &str, cuts: &[usize], width: usize) -> Vec<Text> {
+    let mut markdown = Markdown::new(width);
+    let mut start = 0;
+    for end in cuts.iter().copied().chain([source.len()]) {
+        markdown.push(&source[start..end].into());
+        start = end;
+        markdown.lines();
+    }
+    markdown.lines().to_vec()
+}
+
+#[test]
+fn head_of_a_table_waits_for_its_whole_second_line() {
+    let source = "text\n| a\n|---|---|\n\n# b\n";
+    for cut in 0..source.len() {
+        assert_eq!(text(&in_pieces(source, &[cut], 20)), whole(source, 20), "cut at {cut}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -145,15 +165,8 @@ proptest! {
             .map(|cut| source.floor_char_boundary(cut.index(source.len() + 1)))
             .collect();
         cuts.sort_unstable();
-        let mut markdown = Markdown::new(width);
-        let mut start = 0;
-        for end in cuts.into_iter().chain([source.len()]) {
-            markdown.push(&source[start..end].into());
-            start = end;
-            // A frame.
-            markdown.lines();
-        }
-        prop_assert_eq!(markdown.lines(), Markdown::whole(&source.as_str().into(), width));
+        let lines = in_pieces(&source, &cuts, width);
+        prop_assert_eq!(lines, Markdown::whole(&source.as_str().into(), width));
     }
 
     #[test]

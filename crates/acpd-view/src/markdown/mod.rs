@@ -211,8 +211,10 @@ fn last_block(text: &str) -> (usize, bool) {
     let defines = parser.reference_definitions().iter().next().is_some();
     let (mut depth, mut last) = (0_usize, 0);
     for (event, range) in parser.into_offset_iter() {
-        // Until its first line is whole, it may become a part of the block before it: `#` of `#1`.
-        if depth == 0 && text[range.start..].contains('\n') {
+        // Until its first line is whole, it may become a part of the block before it: `#` of `#1`. A table may until its
+        // second line is whole, which has more columns than its head then.
+        let lines = if matches!(event, Event::Start(Tag::Table(_))) { 2 } else { 1 };
+        if depth == 0 && text[range.start..].matches('\n').nth(lines - 1).is_some() {
             last = range.start;
         }
         match event {
