@@ -11,6 +11,9 @@ use crate::lenient;
 use crate::text;
 use crate::text::Text;
 
+/// Members of a raw output that have the exit code of a command.
+pub(crate) const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
+
 /// A part of a conversation that is shown as one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
@@ -434,7 +437,7 @@ impl ToolCall {
     /// Returns the exit code of the command, if the agent reports one.
     pub fn exit_code(&self) -> Option<i64> {
         let output = self.members.get("rawOutput")?;
-        ["exitCode", "exit_code"].iter().find_map(|name| output.get(name)?.as_i64())
+        EXIT_CODES.iter().find_map(|name| output.get(name)?.as_i64())
     }
 
     /// All members, as the agent wrote them: data, not for a terminal.

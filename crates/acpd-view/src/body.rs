@@ -1,12 +1,13 @@
 //! A block as lines of a width.
 
-use acpd_api::{Question as Asked, Untrusted, escape};
+use acpd_api::{Question as Asked, Untrusted, escape, json};
 use anstream::adapter::strip_str;
+use serde_json::Value;
 
 use crate::about::{commands, host_of};
 use crate::block::{
-    Block, Content, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent, ToolCall,
-    ToolContent,
+    Block, Content, EXIT_CODES, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent,
+    ToolCall, ToolContent,
 };
 use crate::copy::unfenced;
 use crate::diff::{Change, DiffLine};
@@ -17,6 +18,20 @@ use crate::summary::describe;
 use crate::text;
 use crate::text::{BOLD, Role, Style, Text};
 
+/// Members of a raw output that have its text, the best first.
+const RAW_TEXTS: [&str; 9] = [
+    "formatted_output",
+    "aggregated_output",
+    "output",
+    "stdout",
+    "content",
+    "text",
+    "result",
+    "message",
+    "error",
+];
+/// Bytes at the end of a raw output that are shown.
+const LONGEST_RAW: usize = 64 << 10;
 /// Columns before what belongs to a call.
 const INDENT: &str = "    ";
 
@@ -152,7 +167,7 @@ impl ToolCall {
         lines.into_iter().flat_map(|line| indented(&line, width)).collect()
     }
 
-    /// Returns the lines of the text that the tool returned, without blank ones.
+    /// Returns the lines of the text that the tool returned, without blank ones; without content, those of `rawOutput`.
     pub fn output(&self) -> Vec<Text> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
@@ -162,6 +177,8 @@ impl ToolCall {
             ToolContent::Content { content: None } => Some(NOT_READ),
             _ => None,
         });
+        let raw = self.members.get("rawOutput").filter(|_| content.is_empty()).and_then(raw_text);
+        let texts = texts.chain(raw.as_deref());
         let is_text = |line: &&str| !line.trim().is_empty();
         let lines = texts.map(unfenced).flat_map(str::lines).filter(is_text).map(|line| {
             // The colours of a command are none that we show.
@@ -170,6 +187,31 @@ impl ToolCall {
         });
         lines.collect()
     }
+}
+
+/// Text of a raw output: of the member that has it, else all of it as JSON.
+fn raw_text(output: &Value) -> Option<String> {
+    let text = match output {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let texts: Vec<&str> = items.iter().filter_map(|item| item["text"].as_str()).collect();
+            if texts.len() == items.len() { texts.join("\n") } else { json::pretty(output).ok()? }
+        }
+        Value::Object(members) => {
+            let texts = RAW_TEXTS.iter().filter_map(|name| members.get(*name));
+            match texts.into_iter().find_map(raw_text) {
+                Some(text) => text,
+                None if members.keys().all(|name| EXIT_CODES.contains(&name.as_str())) => {
+                    return None;
+                }
+                None => json::pretty(output).ok()?,
+            }
+        }
+        other => other.to_string(),
+    };
+    let start = text.ceil_char_boundary(text.len().saturating_sub(LONGEST_RAW));
+    (!text.trim().is_empty()).then(|| text[start..].to_owned())
 }
 
 /// A line of code below a call. It is broken where the screen ends, because white space matters.

@@ -518,3 +518,25 @@ fn plans_are_left_out_where_the_daemon_says_so() {
         }
     }
 }
+
+#[test]
+fn m11_result_that_is_only_raw_is_shown() {
+    let output = |raw: Value| {
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "completed",
+            "rawOutput": raw});
+        let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": call}});
+        let mut state = State::new(&"s".into());
+        state.fold_entry(1, &line.to_string());
+        let block = state.blocks().next().unwrap();
+        let lines = block.tool_call().unwrap().output();
+        lines.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(output(json!("one\ntwo")), ["one", "two"]);
+    assert_eq!(output(json!({"output": "one", "metadata": {"x": 1}})), ["one"]);
+    assert_eq!(output(json!({"content": [{"type": "text", "text": "one"}]})), ["one"]);
+    assert_eq!(output(json!({"rows": [1]})), ["{", "  \"rows\": [", "    1", "  ]", "}"]);
+    assert_eq!(output(json!({"exitCode": 0})), [""; 0]);
+    let long = output(json!("x\n".repeat(100_000) + "end"));
+    assert!((10_000..50_000).contains(&long.len()), "{}", long.len());
+    assert_eq!(long.last().unwrap(), "end");
+}
