@@ -49,6 +49,23 @@ function itemOf(row) {
   return { key, seq: first.seq, rev, row, kind: Array.isArray(row) ? 'group' : row.kind, isRunning };
 }
 
+/** A row of the list, which is made again only when something of it has changed.
+ * @extends {Component<{item: Item, at: number, tick: number, choice: number, isChosen: boolean, view: import('./block.js').View}>} */
+class ListRow extends Component {
+  /** @param {ListRow['props']} next */
+  shouldComponentUpdate({ item, at, tick, choice, isChosen }) {
+    const now = this.props;
+    return item.rev !== now.item.rev || item.row !== now.item.row || at !== now.at || tick !== now.tick
+      || choice !== now.choice || isChosen !== now.isChosen;
+  }
+
+  render() {
+    const { item, at, isChosen, view } = this.props;
+    return html`<article class=${`row ${isChosen ? 'is-chosen' : ''}`} tabindex="-1" aria-posinset=${at + 1} aria-setsize="-1"
+      aria-busy=${item.isRunning}><${RowView} row=${item.row} view=${view} /></article>`;
+  }
+}
+
 /** @typedef {{session: import('../session.js').Session, now: number, version: number,
  *   handle: {current: Stream | null}}} Props */
 
@@ -81,8 +98,6 @@ export class Stream extends Component {
     this.choice = 0;
     /** @type {string | undefined} */ this.chosen = undefined;
     this.width = 0;
-    /** @type {Map<string, {item: Item, tick: number, at: number, choice: number, isChosen: boolean, vnode: any}>} */
-    this.vnodes = new Map();
     this.observer = new ResizeObserver(() => this.settle());
     /** @type {(event?: Event) => void} */
     this.onGesture = (event) => {
@@ -365,20 +380,8 @@ export class Stream extends Component {
     const news = this.isAtEnd ? 0 : this.items.filter((item) => item.seq > this.seen).length;
     const second = Math.floor(now / 1000);
     const view = this.view;
-    const vnodes = new Map();
-    const shown = this.items.slice(from, to).map((item, at) => {
-      const isChosen = item.key === this.chosen;
-      const known = this.vnodes.get(item.key);
-      const tick = item.isRunning ? second : 0;
-      const isSame = known && known.item.rev === item.rev && known.item.row === item.row && known.tick === tick
-        && known.choice === this.choice && known.isChosen === isChosen && known.at === from + at;
-      const vnode = isSame ? known.vnode : html`<article key=${item.key} class=${`row ${isChosen ? 'is-chosen' : ''}`} tabindex="-1"
-        aria-posinset=${from + at + 1} aria-setsize="-1"
-        aria-busy=${item.isRunning}><${RowView} row=${item.row} view=${view} /></article>`;
-      vnodes.set(item.key, { item, tick, at: from + at, choice: this.choice, isChosen, vnode });
-      return vnode;
-    });
-    this.vnodes = vnodes;
+    const shown = this.items.slice(from, to).map((item, at) => html`<${ListRow} key=${item.key} item=${item} at=${from + at}
+      isChosen=${item.key === this.chosen} tick=${item.isRunning ? second : 0} choice=${this.choice} view=${view} />`);
     return html`<div class="stream">
       <div class="scroller" tabindex="0" role="region" aria-label="conversation" ref=${(/** @type {HTMLElement} */ it) => { this.box = it; }} onScroll=${this.onScroll}
         onWheel=${this.onGesture} onTouchMove=${this.onGesture} onKeyDown=${this.onGesture}
