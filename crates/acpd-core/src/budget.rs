@@ -47,7 +47,7 @@ impl Budget {
             cost,
         };
         self.book(&used, cx.config.budget.as_ref());
-        cx.out.records.push(Record::Usage(used));
+        cx.record(Record::Usage(used));
         let Some(info) = self.info(&cx.config, cx.now).filter(|info| info.is_over) else { return };
         if !std::mem::replace(&mut self.told, true) {
             let text = format!("the budget is used up: {}", sentence(&info));

@@ -2,11 +2,17 @@
 
 use std::mem::take;
 
+use acp_wire::clipped;
+
 use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
+use crate::record::Record;
 use crate::timers::Timers;
+
+/// Characters of a note in a log.
+const NOTE: usize = 500;
 
 /// The clock, the configuration, and what a step adds to.
 #[derive(Debug)]
@@ -51,9 +57,36 @@ impl Cx {
         self.events.is_empty()
     }
 
+    pub(crate) fn record(&mut self, record: Record) {
+        self.out.records.push(record);
+    }
+
+    pub(crate) fn record_all(&mut self, records: impl IntoIterator<Item = Record>) {
+        self.out.records.extend(records);
+    }
+
     /// Adds an effect, after the reactions to all events so far.
     pub(crate) fn send(&mut self, effect: Effect) {
-        self.report(EngineEvent::Sent(effect));
+        if self.events.is_empty() {
+            self.out.effects.push(effect);
+        } else {
+            self.report(EngineEvent::Sent(effect));
+        }
+    }
+
+    pub(crate) fn send_all(&mut self, effects: impl IntoIterator<Item = Effect>) {
+        effects.into_iter().for_each(|effect| self.send(effect));
+    }
+
+    /// Logs an event of a process. Quotations are of a peer; each event is one line of the log.
+    pub(crate) fn note(&mut self, host: HostId, text: &str) {
+        let text = clipped(text, NOTE);
+        let shown = text.chars().flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = escaped.is_none().then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        });
+        self.order(host, ToHost::Note(shown.collect()));
     }
 
     /// Adds an order to a process, as [`Cx::send`] does.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::{Body, Frame, Id, clipped};
+use acp_wire::{Body, Frame, Id};
 use acpd_api::{Environment, HookEvent, Metrics, Reseed, SessionInfo, Status, UsageParams};
 use bytes::Bytes;
 
@@ -579,9 +579,6 @@ pub struct Batch {
     pub accepted: Vec<Accepted>,
 }
 
-/// Characters of a note in a log.
-const NOTE: usize = 500;
-
 impl Batch {
     pub(crate) fn append(&mut self, mut later: Batch) {
         self.records.append(&mut later.records);
@@ -589,17 +586,6 @@ impl Batch {
         self.effects.append(&mut later.effects);
         self.urgent.append(&mut later.urgent);
         self.accepted.append(&mut later.accepted);
-    }
-
-    /// Logs an event of a process. Quotations are of a peer; each event is one line of the log.
-    pub(crate) fn note(&mut self, host: HostId, text: &str) {
-        let text = clipped(text, NOTE);
-        let shown = text.chars().flat_map(|c| {
-            let escaped = c.is_control().then(|| c.escape_default());
-            let plain = escaped.is_none().then_some(c);
-            escaped.into_iter().flatten().chain(plain)
-        });
-        self.effects.push(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
     /// Returns whether there are neither records nor effects.

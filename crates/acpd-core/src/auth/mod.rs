@@ -51,7 +51,7 @@ impl Logins {
         let method = old.and_then(|row| row.method.clone());
         let row = AuthRow { agent: profile.to_owned(), state, since, source, method };
         self.by_profile.insert(profile.to_owned(), row.clone());
-        cx.out.records.push(Record::Auth(row));
+        cx.record(Record::Auth(row));
         true
     }
 
@@ -61,7 +61,7 @@ impl Logins {
             && row.method != method
         {
             row.method = method;
-            cx.out.records.push(Record::Auth(row.clone()));
+            cx.record(Record::Auth(row.clone()));
         }
     }
 
@@ -116,5 +116,5 @@ pub(crate) fn changes_login(method: &str) -> bool {
 
 /// The next process of an agent gets no value of a credential that was looked up for another login.
 pub(crate) fn forget_credentials(cx: &mut Cx, profile: &str) {
-    cx.out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
+    cx.send(Effect::ForgetCredentials { agent: profile.to_owned() });
 }

@@ -185,7 +185,7 @@ impl Clients {
                 }
             };
             if let Some(line) = line {
-                cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                cx.send(Effect::Client(client, ToClient::Line(line)));
             }
         }
     }
@@ -195,7 +195,7 @@ impl Clients {
         for (client, attachment) in self.attachments(key) {
             let lagged = self.connected.get(&client).is_some_and(|client| client.lagged);
             if attachment.view.notices && !lagged {
-                cx.out.effects.push(Effect::Client(client, ToClient::Line(line.clone())));
+                cx.send(Effect::Client(client, ToClient::Line(line.clone())));
             }
         }
     }
@@ -214,7 +214,7 @@ impl Clients {
         {
             attachment.deferred.push_back((head, effect));
         } else {
-            cx.out.effects.push(effect);
+            cx.send(effect);
         }
     }
 
@@ -257,7 +257,7 @@ impl Clients {
         // Answers that wait for lines continue to wait, if there are any to come.
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
-            cx.out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
+            cx.send_all(deferred.drain(..).map(|(_, effect)| effect));
         }
         let attachment = Attachment { role, since, view, cursor, told: false, deferred };
         self.attached.entry(key).or_default().insert(client, attachment);
@@ -274,7 +274,7 @@ impl Clients {
     /// Ends an attachment. Answers that waited for its lines wait no longer. Returns whether there was one.
     pub(crate) fn detach(&mut self, cx: &mut Cx, client: ClientId, key: SessionKey) -> bool {
         let Some(gone) = self.take_attachment(client, key) else { return false };
-        cx.out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
+        cx.send_all(gone.deferred.into_iter().map(|(_, effect)| effect));
         true
     }
 
@@ -315,7 +315,7 @@ impl Clients {
         }
         let (session, public_id) = (journal.session, journal.public_id.to_owned());
         let read = Read { session, public_id, after, upto, style, view, origin };
-        cx.out.effects.push(Effect::Client(client, ToClient::Read(read)));
+        cx.send(Effect::Client(client, ToClient::Read(read)));
     }
 
     /// A piece of journal was sent: more of it, or live from here on. There is no journal if the session is gone.
@@ -341,7 +341,7 @@ impl Clients {
         let Cursor::Reading { history } = attachment.cursor else { return };
         while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
             if let Some((_, effect)) = attachment.deferred.pop_front() {
-                cx.out.effects.push(effect);
+                cx.send(effect);
             }
         }
         let is_at_head = upto >= journal.head;
@@ -393,7 +393,7 @@ impl Clients {
         let comes_back = self.connected.get(&client).is_some_and(|here| here.token.is_some());
         if comes_back {
             let line = caught_up_line(journal);
-            cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+            cx.send(Effect::Client(client, ToClient::Line(line)));
         }
         comes_back
     }
@@ -434,7 +434,7 @@ impl Clients {
         // Nothing to read, and nothing new to say about it: that could make it lag again.
         attachment.cursor = Cursor::Live;
         let waiting = std::mem::take(&mut attachment.deferred);
-        cx.out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
+        cx.send_all(waiting.into_iter().map(|(_, effect)| effect));
         if attachment.told {
             cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
         } else {

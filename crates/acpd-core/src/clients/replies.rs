@@ -119,7 +119,7 @@ impl Clients {
     pub(crate) fn send_error(&self, cx: &mut Cx, to: &Requester, fault: &Fault) {
         if self.connected.contains_key(&to.client) {
             let line = build::error(&to.id, &fault.object());
-            cx.out.effects.push(Effect::Client(to.client, ToClient::Line(line)));
+            cx.send(Effect::Client(to.client, ToClient::Line(line)));
         }
     }
 
@@ -147,7 +147,7 @@ impl Clients {
 
     fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
         for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
-            cx.out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
+            cx.send(Effect::Client(*id, ToClient::Line(line.clone())));
         }
     }
 }

@@ -327,7 +327,7 @@ impl Clients {
         let Some((token, known)) = self.known_mut(to.client) else { return };
         known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
         let (id, line) = (to.id.clone(), line.clone());
-        cx.out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
+        cx.record(Record::Reply(ReplyRow { token, id, line, session }));
     }
 
     /// A client says which answers it has.
@@ -395,9 +395,9 @@ impl Clients {
             if known.away.is_none() {
                 let lines = Received { lines: received };
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
-                cx.out.effects.push(Effect::Client(known.client, ToClient::Line(line)));
+                cx.send(Effect::Client(known.client, ToClient::Line(line)));
             }
-            cx.out.records.push(Record::Client { token, received });
+            cx.record(Record::Client { token, received });
         }
     }
 
@@ -416,7 +416,7 @@ impl Resumable {
     /// The client has an answer.
     fn confirm(&mut self, cx: &mut Cx, token: &str, id: &Id) {
         if self.replies.remove(id).is_some() {
-            cx.out.records.push(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
+            cx.record(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
         }
     }
 }

@@ -80,7 +80,7 @@ impl Hub {
             return;
         }
         let title = key.map_or("acpd", |key| self.sessions[&key].row.handle());
-        self.cx.out.effects.push(Effect::Notify {
+        self.cx.send(Effect::Notify {
             title: escape::one_line(&clipped(title, NAME)).to_string(),
             body: escape::one_line(&format!("{} {what}", clipped(agent, NAME))).to_string(),
         });
@@ -115,7 +115,7 @@ impl Hub {
         }
         if let Some(info) = about(self) {
             let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
-            self.cx.out.effects.push(Effect::Hook { event: info.event(), about });
+            self.cx.send(Effect::Hook { event: info.event(), about });
         }
     }
 }

@@ -195,7 +195,7 @@ impl Hub {
     fn complete(&mut self) {
         self.note_touched();
         let changed = self.sessions.take_changed();
-        self.cx.out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
+        self.cx.record_all(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
         // While the store fails, a batch that changes nothing confirms no lines to clients: a confirmation is

@@ -55,7 +55,7 @@ impl Hub {
     pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         let mut hub = Hub::empty(&mut snapshot, config, now, boot);
-        hub.cx.out.records.push(Record::Boot { boot });
+        hub.cx.record(Record::Boot { boot });
         hub.cx.out.durable = true;
         let known: Vec<String> = hub.processes.all_known().map(|(name, _)| name.clone()).collect();
         for profile in &known {

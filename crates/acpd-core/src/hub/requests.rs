@@ -17,7 +17,7 @@ impl Hub {
     pub(crate) fn ask(&mut self, host: HostId, why: Purpose) -> u64 {
         let id = self.cx.ids.issue();
         let what = self.as_record(&why);
-        self.cx.out.records.push(Record::Asked(AskedRow { id, host, what }));
+        self.cx.record(Record::Asked(AskedRow { id, host, what }));
         self.watch_answer(id, host, &why);
         self.requests.ask(id, host, why, self.cx.now);
         id
@@ -28,11 +28,11 @@ impl Hub {
         let (issued, why) = self.requests.answer(host, id)?;
         let meant = Id::issued(issued);
         if *id != meant && id.as_u64().is_none() {
-            self.cx.out.note(host, &format!("answered request {meant} under the id {id}"));
+            self.cx.note(host, &format!("answered request {meant} under the id {id}"));
         }
         let id = issued;
         self.cx.timers.clear(Timer::Asked(id));
-        self.cx.out.records.push(Record::Answered { id });
+        self.cx.record(Record::Answered { id });
         Some(why)
     }
 
@@ -41,7 +41,7 @@ impl Hub {
         let gone = self.requests.drop_host(host);
         for (id, _) in &gone {
             self.cx.timers.clear(Timer::Asked(*id));
-            self.cx.out.records.push(Record::Answered { id: *id });
+            self.cx.record(Record::Answered { id: *id });
         }
         gone.into_iter().map(|(_, why)| why).collect()
     }
@@ -90,7 +90,7 @@ impl Hub {
     pub(crate) fn save_asked(&mut self, id: u64) {
         if let Some(Asked { host, purpose, .. }) = self.requests.get(id) {
             let what = self.as_record(purpose);
-            self.cx.out.records.push(Record::Asked(AskedRow { id, host: *host, what }));
+            self.cx.record(Record::Asked(AskedRow { id, host: *host, what }));
         }
     }
 

@@ -70,7 +70,7 @@ impl Hub {
             self.chosen(&params, &Sizes::new()).0.iter().map(|goes| goes.key).collect()
         };
         let question = self.looks.ask(Look::Asked(to.clone(), params));
-        self.cx.out.effects.push(Effect::Measure { question, sessions });
+        self.cx.send(Effect::Measure { question, sessions });
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Hub {
         } else if self.rules().need_sizes() {
             let question = self.looks.ask(Look::Time);
             let sessions = self.sessions.keys().copied().collect();
-            self.cx.out.effects.push(Effect::Measure { question, sessions });
+            self.cx.send(Effect::Measure { question, sessions });
         } else {
             self.collect_by_time(&Sizes::new());
         }
@@ -179,7 +179,7 @@ impl Hub {
     /// Reports deleted sessions to the log and to all clients that want notices.
     fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>) {
         let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
-        self.cx.out.effects.push(Effect::Expired { sessions: ids, can_undo: until.is_some() });
+        self.cx.send(Effect::Expired { sessions: ids, can_undo: until.is_some() });
         let notice =
             SessionsExpired { sessions, at: self.cx.now.0, until: until.map(|until| until.0) };
         let line = build::notification(method::SESSIONS_EXPIRED, &notice);

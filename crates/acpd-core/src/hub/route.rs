@@ -57,7 +57,7 @@ impl Hub {
                 }
                 EngineEvent::QuestionClosed { question, session, permission, withdrawals } => {
                     // The row goes after the answer is on disk.
-                    self.cx.out.records.push(Record::InteractionGone { id: question });
+                    self.cx.record(Record::InteractionGone { id: question });
                     self.watch.interaction_changed(question);
                     if let Some(time) = permission {
                         self.tally.permission(time);

@@ -32,7 +32,7 @@ impl Hub {
     /// Ends the daemon alone. The next one, if there is to be one, gets these variables.
     pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>) {
         self.clients.close_request(to);
-        self.cx.out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
+        self.cx.send(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
     /// Stops all agents, then the daemon. The second request does not wait, and neither does one
@@ -92,8 +92,8 @@ impl Hub {
         }
         if farewell.for_good {
             let goodbyes = self.goodbyes();
-            self.cx.out.effects.extend(goodbyes);
+            self.cx.send_all(goodbyes);
         }
-        self.cx.out.effects.push(end);
+        self.cx.send(end);
     }
 }

@@ -27,7 +27,7 @@ impl Hub {
         }
         self.answer(to, &Empty {});
         let trace = Trace { client: to.client, of, clients, full, method };
-        self.cx.out.effects.push(Effect::Trace(Box::new(trace)));
+        self.cx.send(Effect::Trace(Box::new(trace)));
         Ok(())
     }
 

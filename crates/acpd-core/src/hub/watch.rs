@@ -41,7 +41,7 @@ impl Hub {
         }
         self.look_at_rows();
         for (client, line) in self.watch.tell(self.cx.now) {
-            self.cx.out.effects.push(Effect::Client(client, ToClient::Rows(line)));
+            self.cx.send(Effect::Client(client, ToClient::Rows(line)));
         }
     }
 

@@ -293,13 +293,13 @@ impl ClientServers {
             Ok(call) => {
                 if is_new {
                     cx.out.durable = true;
-                    cx.out.records.push(Record::Interaction(row));
+                    cx.record(Record::Interaction(row));
                 }
                 self.open(cx, id, call);
             }
             Err(error) => {
                 if !is_new {
-                    cx.out.records.push(Record::InteractionGone { id });
+                    cx.record(Record::InteractionGone { id });
                 }
                 let line = build::error(&request, &error);
                 cx.report(EngineEvent::AgentAnswered(Answer { host, line }));
@@ -429,7 +429,7 @@ impl ClientServers {
     fn end(&mut self, cx: &mut Cx, id: InteractionId) -> Option<Call> {
         let done = self.open.remove(&id)?;
         match done.caller {
-            Caller::Agent(..) => cx.out.records.push(Record::InteractionGone { id }),
+            Caller::Agent(..) => cx.record(Record::InteractionGone { id }),
             Caller::Tool(_) => cx.timers.clear(Timer::Lent(id)),
         }
         Some(done)

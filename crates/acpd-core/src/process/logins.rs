@@ -77,7 +77,7 @@ impl Processes {
     fn watch_login(&self, cx: &mut Cx, profile: &str) {
         if cx.config.profile(profile).has_login_file {
             let wanted = self.logins.state(profile).wants_login();
-            cx.out.effects.push(Effect::WatchLogin { agent: profile.to_owned(), wanted });
+            cx.send(Effect::WatchLogin { agent: profile.to_owned(), wanted });
         }
     }
 

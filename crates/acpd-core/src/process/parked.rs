@@ -18,7 +18,7 @@ impl Processes {
         let parked = &mut self.slot_mut(process.slot).parked;
         parked.entry(session.to_owned()).or_default().push(line.clone());
         let (host, session, line) = (process.host, session.to_owned(), line.clone());
-        cx.out.records.push(Record::Parked { host, session, line });
+        cx.record(Record::Parked { host, session, line });
     }
 
     /// Skips a line about an unknown session.
@@ -26,7 +26,7 @@ impl Processes {
         if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(session) {
             parked.cut();
         }
-        cx.out.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
+        cx.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
     }
 
     /// Returns whether a line of this length about a new session can be kept.
@@ -57,9 +57,7 @@ impl Processes {
     ) -> Vec<Bytes> {
         let parked = self.slot_mut(process.slot).parked.remove(session);
         let Some(mut parked) = parked else { return Vec::new() };
-        cx.out
-            .records
-            .push(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
+        cx.record(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
         parked.take().0
     }
 
@@ -67,12 +65,12 @@ impl Processes {
     pub(crate) fn drop_parked(&mut self, cx: &mut Cx, process: Process) {
         let parked = std::mem::take(&mut self.slot_mut(process.slot).parked);
         if !parked.is_empty() {
-            cx.out.records.push(Record::Unparked { host: process.host, session: None });
+            cx.record(Record::Unparked { host: process.host, session: None });
         }
         for (session, parked) in parked {
             let count = parked.lines().len();
             let text = format!("skipped {count} lines for the unknown session `{session}`");
-            cx.out.note(process.host, &text);
+            cx.note(process.host, &text);
         }
     }
 }

@@ -135,7 +135,7 @@ impl Processes {
         host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
         self.put(id, host);
         cx.timers.set(Timer::Slot(id), cx.now.after(start_timeout));
-        cx.out.effects.push(Effect::Adopt(Adopt {
+        cx.send(Effect::Adopt(Adopt {
             host: row.host,
             agent: row.agent.clone(),
             pid: row.pid,
@@ -275,7 +275,7 @@ impl Processes {
     /// A process could not be made.
     pub(crate) fn on_refused(&mut self, cx: &mut Cx, host: HostId, error: SpawnError) {
         let Some((id, _)) = self.take(host) else { return };
-        cx.out.records.push(Record::HostGone { host });
+        cx.record(Record::HostGone { host });
         cx.timers.clear(Timer::Slot(id));
         cx.order(host, ToHost::Forget);
         if let State::Stopping { .. } = self[&id].state {
@@ -387,7 +387,7 @@ impl Processes {
             // Another version of the agent may keep what the last one only promised.
             known.forget_lies();
         }
-        cx.out.records.push(Record::Agent(known.row.clone()));
+        cx.record(Record::Agent(known.row.clone()));
         true
     }
 

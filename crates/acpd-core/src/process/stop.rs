@@ -208,7 +208,7 @@ impl Processes {
 
     /// A process and its tree are gone.
     pub(crate) fn on_gone(&mut self, cx: &mut Cx, host: HostId) {
-        cx.out.records.push(Record::HostGone { host });
+        cx.record(Record::HostGone { host });
         cx.order(host, ToHost::Forget);
         let Some(id) = self.slot_of(host) else { return };
         if self[&id].host().is_some_and(|host| host.exited.is_none()) {

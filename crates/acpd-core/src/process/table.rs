@@ -165,7 +165,7 @@ impl Processes {
     ) {
         let row = &mut self.known_mut(profile).row;
         change(row);
-        cx.out.records.push(Record::Agent(row.clone()));
+        cx.record(Record::Agent(row.clone()));
     }
 
     /// Remembers whether a person wants an agent to run.
@@ -240,8 +240,8 @@ impl Processes {
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
         for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
-                cx.out.records.push(Record::HostOffset { host, offset, inside });
-                cx.out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
+                cx.record(Record::HostOffset { host, offset, inside });
+                cx.send(Effect::Host(host, ToHost::Ack { offset }));
             }
         }
     }
@@ -301,7 +301,7 @@ impl Processes {
     pub(super) fn save(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let Some(host) = slot.host() else { return };
-        cx.out.records.push(Record::Host(HostRow {
+        cx.record(Record::Host(HostRow {
             host: host.id,
             agent: slot.profile.clone(),
             pid: host.pid.unwrap_or(0),
@@ -417,7 +417,7 @@ impl Processes {
         let Some(host) = self.get_mut(id).and_then(Slot::host_mut) else { return };
         if host.reachable && host.leased != Some(busy) {
             host.leased = Some(busy);
-            cx.out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
+            cx.send(Effect::Host(host.id, ToHost::Lease { busy }));
         }
     }
 

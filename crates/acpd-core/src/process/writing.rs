@@ -27,8 +27,8 @@ impl Processes {
     pub(crate) fn write_named(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) -> u64 {
         let Some(process) = self.get_mut(id).and_then(Slot::host_mut) else { return 0 };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
-        cx.out.records.push(Record::Outbox { host, chunk, line: line.clone() });
-        cx.out.effects.push(Effect::Host(host, ToHost::Write { chunk, line }));
+        cx.record(Record::Outbox { host, chunk, line: line.clone() });
+        cx.send(Effect::Host(host, ToHost::Write { chunk, line }));
         chunk
     }
 
@@ -41,7 +41,7 @@ impl Processes {
 
     pub(crate) fn on_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
         let Some(id) = self.slot_of(host) else { return };
-        cx.out.records.push(Record::Written { host, chunk });
+        cx.record(Record::Written { host, chunk });
         if let Some(process) = self.get_mut(id).and_then(Slot::host_mut) {
             process.outbox.written(chunk);
         }

@@ -89,7 +89,7 @@ impl Decisions {
             self.known.push(new.clone());
         }
         let id = new.id;
-        cx.out.records.push(Record::Remembered(new));
+        cx.record(Record::Remembered(new));
         Some(id)
     }
 
@@ -102,7 +102,7 @@ impl Decisions {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
                 .hint("`acpctl policy ls` lists them"));
         }
-        cx.out.records.push(Record::Unremembered { id });
+        cx.record(Record::Unremembered { id });
         Ok(())
     }
 

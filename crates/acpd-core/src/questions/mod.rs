@@ -208,7 +208,7 @@ impl Questions {
         let Ok(mut question) = read else { return };
         if !is_held {
             // Asked during a restore, which starts over.
-            cx.out.records.push(Record::InteractionGone { id: row.id });
+            cx.record(Record::InteractionGone { id: row.id });
             return question.cancel(cx);
         }
         let is_permission = matches!(question.kind, QuestionKind::Permission(_));
@@ -236,7 +236,7 @@ impl Questions {
             return question.reply(cx, |id| build::response(id, &answer));
         }
         let id = InteractionId(cx.ids.issue());
-        cx.out.records.extend(question.row(id).map(Record::Interaction));
+        cx.record_all(question.row(id).map(Record::Interaction));
         self.open.insert(id, question);
         self.look_or_ask(cx, place, id, 0);
     }
@@ -287,7 +287,7 @@ impl Questions {
             frozen.take_file(at, content);
         }
         // The question is on disk before it is shown.
-        cx.out.records.extend(open.row(id).map(Record::Interaction));
+        cx.record_all(open.row(id).map(Record::Interaction));
         cx.out.durable = true;
         self.look_or_ask(cx, place, id, at + 1);
         true

@@ -133,7 +133,7 @@ impl AgentServices {
                 let row =
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
-                cx.out.records.push(Record::Interaction(row.clone()));
+                cx.record(Record::Interaction(row.clone()));
                 self.open(cx, place, row, id.clone(), by);
                 return true;
             }
@@ -160,7 +160,7 @@ impl AgentServices {
         match place.filter(|_| is_repeatable) {
             Some(place) => self.open(cx, place, row.clone(), id, Executor::Acpd),
             None => {
-                cx.out.records.push(Record::InteractionGone { id: row.id });
+                cx.record(Record::InteractionGone { id: row.id });
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
                 let line = build::error(&id, &error);
                 cx.report(EngineEvent::AgentAnswered(Answer { host: row.host, line }));
@@ -184,7 +184,7 @@ impl AgentServices {
             let shows = place.editors.iter().any(|it| it.client == client && it.view.subagents);
             let line = with_known_session(line.clone(), &place.row.public_id, shows);
             let line = set_id(&line, &Id::issued(id.0));
-            cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+            cx.send(Effect::Client(client, ToClient::Line(line)));
         }
         let request = AgentRequest { session, agent, roots, host, asked_as, line, by };
         self.requests.open(id, request);
@@ -196,7 +196,7 @@ impl AgentServices {
     /// Begins acpd's work for a request; a wait ends with the command.
     fn serve(&mut self, cx: &mut Cx, id: InteractionId) {
         match self.requests.get(id).map(|request| request.effect(id)) {
-            Some(Ok(effect)) => cx.out.effects.extend(effect),
+            Some(Ok(effect)) => cx.send_all(effect),
             Some(Err(text)) => {
                 let error = ErrorObject::new(code::INVALID_PARAMS, text);
                 self.end(cx, id, |id| build::error(id, &error));
@@ -265,7 +265,7 @@ impl AgentServices {
                 Ok(self.terminals.made(session, id, cx.now))
             }
             _ if is_new_terminal => {
-                cx.out.effects.push(Effect::ReleaseTerminal { terminal: id });
+                cx.send(Effect::ReleaseTerminal { terminal: id });
                 let message = "the session was closed meanwhile".to_owned();
                 Err(ServeError { code: code::INTERNAL, message })
             }

@@ -84,11 +84,11 @@ impl AgentRequest {
         match self.by {
             Executor::Client(client) => {
                 let line = build::cancel_request(&Id::issued(id.0));
-                cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+                cx.send(Effect::Client(client, ToClient::Line(line)));
             }
             Executor::Acpd if self.kind() == Some(RequestKind::Terminal) => {
                 // The agent will never know that it was made.
-                cx.out.effects.push(Effect::ReleaseTerminal { terminal: id });
+                cx.send(Effect::ReleaseTerminal { terminal: id });
             }
             Executor::Acpd => {}
         }
@@ -198,7 +198,7 @@ impl OpenRequests {
         answer: impl FnOnce(&Id) -> Bytes,
     ) -> Option<Answer> {
         let done = self.open.remove(&id)?;
-        cx.out.records.push(Record::InteractionGone { id });
+        cx.record(Record::InteractionGone { id });
         Some(Answer { host: done.host, line: answer(&done.asked_as) })
     }
 
@@ -216,7 +216,7 @@ impl OpenRequests {
     /// The process that asked is gone.
     pub(crate) fn drop_host(&mut self, cx: &mut Cx, host: HostId) {
         for (id, method) in self.open.extract_if(.., |_, method| method.host == host) {
-            cx.out.records.push(Record::InteractionGone { id });
+            cx.record(Record::InteractionGone { id });
             method.stop(cx, id);
         }
     }

@@ -93,7 +93,7 @@ impl Terminals {
         // The new content takes the place of the old one.
         let mirror = (row.key, call.clone().into_owned());
         if let Some(before) = self.mirrors.remove(&mirror) {
-            cx.out.records.push(before.no_last_word());
+            cx.record(before.no_last_word());
         }
         let mut own = BTreeSet::new();
         replace_terminals(&line.slice(content.clone()), &[], |_, name| {
@@ -118,7 +118,7 @@ impl Terminals {
             }
             let last_word = InteractionId(cx.ids.issue());
             let shown = Mirror { content: content.clone(), running, last_word };
-            cx.out.records.extend(self.last_word(cx, row, &call, &shown));
+            cx.record_all(self.last_word(cx, row, &call, &shown));
             self.mirrors.insert(mirror, shown);
         }
         if over.is_empty() { None } else { self.output_line(row, &call, &content, None) }
@@ -138,7 +138,7 @@ impl Terminals {
         let Some((_, own)) = self.own_mut(number) else { return };
         if is_shown {
             own.growth.looked = cx.now;
-            cx.out.effects.push(Effect::LookAtTerminal { terminal: number });
+            cx.send(Effect::LookAtTerminal { terminal: number });
         }
     }
 
@@ -183,7 +183,7 @@ impl Terminals {
             let Some(mut shown) = self.mirrors.remove(&call) else { continue };
             shown.running.remove(&number);
             if shown.running.is_empty() {
-                cx.out.records.push(shown.no_last_word());
+                cx.record(shown.no_last_word());
                 lines.extend(self.output_line(row, &call.1, &shown.content, None));
             } else {
                 lines.extend(self.step(cx, row, &call, &shown));
@@ -197,7 +197,7 @@ impl Terminals {
     pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
         let mirrors: Vec<_> = mirrors.collect();
-        cx.out.records.extend(mirrors.iter().map(|(_, shown)| shown.no_last_word()));
+        cx.record_all(mirrors.iter().map(|(_, shown)| shown.no_last_word()));
         let lines = mirrors.iter().filter_map(|((_, call), shown)| {
             self.output_line(row, call, &shown.content, Some(why))
         });
@@ -212,7 +212,7 @@ impl Terminals {
         (_, call): &(SessionKey, String),
         shown: &Mirror,
     ) -> Option<Bytes> {
-        cx.out.records.extend(self.last_word(cx, row, call, shown));
+        cx.record_all(self.last_word(cx, row, call, shown));
         self.output_line(row, call, &shown.content, None)
     }
 

@@ -124,12 +124,12 @@ impl Terminals {
             (TerminalCall::Output, _) | (TerminalCall::Wait, None) => TerminalAnswer::Later,
             (TerminalCall::Wait, Some(end)) => TerminalAnswer::Now(exit_status(end)),
             (TerminalCall::Kill, _) => {
-                cx.out.effects.push(Effect::KillTerminal { terminal: number });
+                cx.send(Effect::KillTerminal { terminal: number });
                 TerminalAnswer::Now(json!({}))
             }
             (TerminalCall::Release, _) => {
                 own.released = true;
-                cx.out.effects.push(Effect::ReleaseTerminal { terminal: number });
+                cx.send(Effect::ReleaseTerminal { terminal: number });
                 TerminalAnswer::Now(json!({}))
             }
         })
@@ -218,7 +218,7 @@ impl Terminals {
         for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {
             match (terminal.of, TerminalName::parse(&name)) {
                 (Of::Acpd(own), _) if !own.released => {
-                    cx.out.effects.push(Effect::ReleaseTerminal { terminal: own.number });
+                    cx.send(Effect::ReleaseTerminal { terminal: own.number });
                 }
                 (Of::Editor, Some(TerminalName::Editor { editor, id })) => {
                     of_editors.push((editor, id.to_owned()));

@@ -336,7 +336,7 @@ impl Deref for Sessions {
 impl Sessions {
     /// From now on a session has these servers.
     pub(crate) fn keep_servers(&mut self, cx: &mut Cx, key: SessionKey, mcp_servers: Bytes) {
-        cx.out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+        cx.record(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
         self.session_mut(key).mcp_servers = Some(mcp_servers);
     }
 
@@ -431,7 +431,7 @@ impl Sessions {
         for (value, raw) in values {
             if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
                 let json = Bytes::copy_from_slice(raw.get().as_bytes());
-                cx.out.records.push(Record::Value { session: key, key: value, json });
+                cx.record(Record::Value { session: key, key: value, json });
             }
         }
         if !in_force {

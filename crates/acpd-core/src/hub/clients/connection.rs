@@ -148,7 +148,7 @@ impl Hub {
         if back.is_none() {
             self.forget_resumable(&token);
             self.make_room();
-            self.cx.out.records.push(Record::Client { token: token.clone(), received: 0 });
+            self.cx.record(Record::Client { token: token.clone(), received: 0 });
         }
         self.clients.name(client, &token);
         if let Some((old, resume)) = back {
@@ -232,7 +232,7 @@ impl Hub {
             return;
         }
         let line = build::cancel_request(id);
-        self.cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+        self.cx.send(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Moves the waits of a client's old connection to its new one. Returns the ids of the
@@ -283,7 +283,7 @@ impl Hub {
             self.save_asked(ask);
         }
         self.end_server_calls(&CallEnd::ClientGone(number_of(token)));
-        self.cx.out.records.push(Record::ClientGone { token: token.to_owned() });
+        self.cx.record(Record::ClientGone { token: token.to_owned() });
     }
 
     /// A connection has ended, which was at these sessions. `returns`: the client may come back.

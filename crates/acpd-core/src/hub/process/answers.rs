@@ -170,7 +170,7 @@ impl Hub {
         code: Option<i64>,
     ) {
         let session = session.and_then(|key| self.sessions.get(&key));
-        self.cx.out.effects.push(Effect::Failure {
+        self.cx.send(Effect::Failure {
             agent: self.processes[&slot].profile().to_owned(),
             session: session.map(|session| session.row.public_id.clone()),
             what: what.to_owned(),

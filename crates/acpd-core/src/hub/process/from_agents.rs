@@ -42,7 +42,7 @@ impl Hub {
         acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
             if !is_intact {
                 let cut = line.len() - tidied.len();
-                self.cx.out.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
+                self.cx.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
             }
             match message {
                 Ok(message) => self.read_message(process, message, tidied, is_intact),
@@ -54,9 +54,7 @@ impl Hub {
     /// A line that is no message. The request that it answered, or that it was, ends with an error.
     fn unreadable(&mut self, process: Process, line: &[u8], malformed: &Malformed) {
         self.processes.on_no_message(process.slot, line);
-        self.cx
-            .out
-            .note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
+        self.cx.note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
         let text = format!("the agent's answer cannot be read: {malformed}");
         let fault = Fault::new(Reason::AgentProtocol, text);
         let refusal = ErrorObject::new(malformed.code(), malformed.to_string());
@@ -90,7 +88,6 @@ impl Hub {
         match message {
             Message::Notification { method, .. } if is_own(&method) => {
                 self.cx
-                    .out
                     .note(process.host, &format!("skipped a `{method}`, which only acpd may say"));
             }
             Message::Notification { method, params } => {
@@ -119,9 +116,7 @@ impl Hub {
             Message::Request { id, method, .. }
                 if !is_own(&method) && self.on_agent_request(process, &id, &method, line) => {}
             Message::Request { id, method, .. } => {
-                self.cx
-                    .out
-                    .note(process.host, &format!("asked for `{method}`, which is not on offer"));
+                self.cx.note(process.host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
                     code::METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
@@ -135,7 +130,7 @@ impl Hub {
                     self.request_ended(process, &id, had_parked);
                 }
                 None => {
-                    self.cx.out.note(
+                    self.cx.note(
                         process.host,
                         &format!("answered a request that is not open: id {id}"),
                     );
@@ -214,7 +209,6 @@ impl Hub {
                 // The owner is unknown, so no client gets it.
                 return self
                     .cx
-                    .out
                     .note(process.host, &format!("skipped a `{method}` without a session"));
             }
             ("auth/status_update", Some(params)) => {
@@ -232,7 +226,7 @@ impl Hub {
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
     fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64) {
         let limit = self.cx.config.line_limit;
-        self.cx.out.note(
+        self.cx.note(
             process.host,
             &format!("skipped a line of {len} bytes, over the limit of {limit}"),
         );

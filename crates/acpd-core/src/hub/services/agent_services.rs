@@ -115,7 +115,7 @@ impl Hub {
         if !matches!(acp_wire::parse(&row.line), Ok(Message::Notification { .. })) {
             return false;
         }
-        self.cx.out.records.push(Record::InteractionGone { id: row.id });
+        self.cx.record(Record::InteractionGone { id: row.id });
         if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
             self.append(key, EventKind::Update, row.line.clone(), None);
         }

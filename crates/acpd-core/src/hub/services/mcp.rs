@@ -178,7 +178,7 @@ impl Hub {
     /// Asks the client with this number, or cancels that, if it is here.
     pub(crate) fn ask_lender(&mut self, client: u64, line: Bytes) {
         if let Some(Lender::Here(client)) = lenders(&self.clients)(client) {
-            self.cx.out.effects.push(Effect::Client(client, ToClient::Line(line)));
+            self.cx.send(Effect::Client(client, ToClient::Line(line)));
         }
     }
 

@@ -24,7 +24,7 @@ impl Hub {
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
         for prompt in queued {
-            self.cx.out.records.push(prompt.dropped(key));
+            self.cx.record(prompt.dropped(key));
             self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
                 self.respond(sender, Some(key), cancelled(&sender.id, b""));
@@ -93,7 +93,7 @@ impl Hub {
         let session = self.session_mut(key);
         let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
         if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
-            self.cx.out.records.push(prompt.dropped(key));
+            self.cx.record(prompt.dropped(key));
             let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
                 .with_code(code::CANCELLED);
             for sender in &prompt.senders {

@@ -30,7 +30,7 @@ impl Hub {
         *directory = Directory::Asked(question);
         let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
         self.processes.wait(slot, waiting);
-        self.cx.out.effects.push(Effect::FindDirectory { question, agent, cwd });
+        self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }
 
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {

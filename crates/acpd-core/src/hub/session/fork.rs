@@ -248,7 +248,7 @@ impl Hub {
             severity: "warning".into(),
             text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20).into(),
         };
-        self.cx.out.records.push(Record::Forked(Forked {
+        self.cx.record(Record::Forked(Forked {
             session: key,
             public_id: public_id.clone(),
             from: point.session,
@@ -257,7 +257,7 @@ impl Hub {
             left_out: build::notification(method::NOTICE, &left_out),
         }));
         if self.keeps_history(key) {
-            self.cx.out.effects.push(Effect::Index(key));
+            self.cx.send(Effect::Index(key));
         }
         self.close_tools(key);
         // Children of the original continue there only.

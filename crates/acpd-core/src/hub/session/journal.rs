@@ -137,6 +137,6 @@ impl Hub {
         self.clients.show(cx, session.journal(), (kind, &line), origin);
         let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin };
-        cx.out.records.push(Record::Event(row));
+        cx.record(Record::Event(row));
     }
 }

@@ -72,7 +72,7 @@ impl Hub {
         let prompt = &self.sessions[&key].queue[place];
         let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
         let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-        self.cx.out.records.push(Record::Turn(TurnRow { senders, line, ..row }));
+        self.cx.record(Record::Turn(TurnRow { senders, line, ..row }));
     }
 
     /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
@@ -90,7 +90,7 @@ impl Hub {
             for sender in &prompt.senders {
                 self.refuse(sender, fault);
             }
-            self.cx.out.records.push(prompt.dropped(key));
+            self.cx.record(prompt.dropped(key));
         }
         self.refuse_relayed(key, fault);
     }
@@ -140,7 +140,7 @@ impl Hub {
         for place in from..self.session(key).queue.len() {
             let session = self.sessions.session_mut(key);
             let ticket = session.next_ticket();
-            self.cx.out.records.push(session.queue[place].dropped(key));
+            self.cx.record(session.queue[place].dropped(key));
             session.queue[place].ticket = ticket;
             self.save_queued(key, place);
             let prompt = &self.session(key).queue[place];
@@ -173,7 +173,7 @@ impl Hub {
             return;
         }
         if let Some(prompt) = self.session_mut(key).queue.pop_front() {
-            self.cx.out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
+            self.cx.record(Record::Turn(prompt.row(key, TurnStage::Ended)));
         }
         self.cx.timers.clear(Timer::Limit(key));
     }
@@ -181,7 +181,7 @@ impl Hub {
     /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
     pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
         let Some(running) = &self.session(key).running else { return };
-        self.cx.out.records.push(Record::Turn(TurnRow {
+        self.cx.record(Record::Turn(TurnRow {
             senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
             cancelling: running.work.canceller(),
             line,

@@ -158,9 +158,9 @@ impl Hub {
             created: self.cx.now,
             updated: self.cx.now,
         };
-        self.cx.out.records.push(Record::Session(Box::new(row.clone())));
+        self.cx.record(Record::Session(Box::new(row.clone())));
         if let Some(servers) = &mcp_servers {
-            self.cx.out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
+            self.cx.record(Record::Secret { session: key, mcp_servers: servers.clone() });
         }
         self.cx.out.durable = true;
         let held_since = self.cx.now;

@@ -107,7 +107,7 @@ impl Hub {
             (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
         };
         let row = PromptKeyRow { session, key, turn, outcome: outcome.to_string().into() };
-        self.cx.out.records.push(Record::PromptKey(row.clone()));
+        self.cx.record(Record::PromptKey(row.clone()));
         self.prompt_keys.insert((session, row.key.clone()), row);
     }
 

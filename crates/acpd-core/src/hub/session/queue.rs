@@ -26,7 +26,7 @@ impl Hub {
         let key = self.resolve(&session)?;
         let place = self.sessions.place_of(key, ticket)?;
         let Some(prompt) = self.session_mut(key).queue.remove(place) else { return Ok(()) };
-        self.cx.out.records.push(prompt.dropped(key));
+        self.cx.record(prompt.dropped(key));
         self.tell_taken_back(key, &prompt, by.as_deref());
         let by = by_whom(by.as_deref());
         let text = format!("the prompt was taken back by {by} while it waited");

@@ -90,7 +90,7 @@ impl Hub {
             session.summary = Summary::Asked;
             let upto = session.head;
             let what = self.reseeds_with(key);
-            self.cx.out.effects.push(Effect::Summarize { session: key, upto, what });
+            self.cx.send(Effect::Summarize { session: key, upto, what });
         }
         self.session(key).summary == Summary::Asked
     }

@@ -233,6 +233,6 @@ impl Hub {
 
 /// Nothing is left on disk of a session.
 pub(crate) fn forget_journal(cx: &mut Cx, key: SessionKey) {
-    cx.out.records.push(Record::SessionRemoved { session: key });
-    cx.out.effects.push(Effect::Index(key));
+    cx.record(Record::SessionRemoved { session: key });
+    cx.send(Effect::Index(key));
 }

@@ -215,10 +215,10 @@ impl Hub {
         self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
         self.route();
         if self.keeps_history(key) {
-            self.cx.out.effects.push(Effect::Index(key));
+            self.cx.send(Effect::Index(key));
         }
         self.lease(self.session(key).slot);
-        self.cx.out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
+        self.cx.record(Record::Turn(running.row(key, TurnStage::Ended)));
     }
 
     /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd

@@ -43,7 +43,7 @@ impl Hub {
             if row.rest == Dormant::Parked {
                 row.reason = None;
             }
-            self.cx.out.records.push(Record::Session(Box::new(row.clone())));
+            self.cx.record(Record::Session(Box::new(row.clone())));
             self.cx.out.durable = true;
             self.sessions.keep_aside(aside);
         }

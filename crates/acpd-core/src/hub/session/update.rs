@@ -30,7 +30,6 @@ impl Hub {
             let kind = kind.unwrap_or_default();
             return self
                 .cx
-                .out
                 .note(process.host, &format!("skipped a `{kind}`, which nobody asked for"));
         }
         let child = match kind.filter(|_| read.is_update()) {
@@ -38,7 +37,7 @@ impl Hub {
                 Ok(child) => child,
                 Err(reason) => {
                     let text = format!("skipped a `subagent_update`: {reason}");
-                    return self.cx.out.note(process.host, &text);
+                    return self.cx.note(process.host, &text);
                 }
             },
             _ => None,

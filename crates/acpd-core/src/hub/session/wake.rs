@@ -48,7 +48,7 @@ impl Hub {
         self.sessions.restore_begins(key);
         self.tell_state(key);
         self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
-        self.cx.out.effects.push(Effect::FindDirectory { question, agent, cwd });
+        self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }
 
     /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
