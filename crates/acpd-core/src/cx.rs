@@ -65,13 +65,13 @@ impl Cx {
         self.out.records.extend(records);
     }
 
-    /// Adds an effect, after the reactions to all events so far.
     pub(crate) fn send(&mut self, effect: Effect) {
-        if self.events.is_empty() {
-            self.out.effects.push(effect);
-        } else {
-            self.report(EngineEvent::Sent(effect));
-        }
+        self.out.effects.push(effect);
+    }
+
+    /// Adds an effect, after the reactions to all events so far.
+    pub(crate) fn send_behind(&mut self, effect: Effect) {
+        self.report(EngineEvent::Sent(effect));
     }
 
     pub(crate) fn send_all(&mut self, effects: impl IntoIterator<Item = Effect>) {
@@ -86,11 +86,11 @@ impl Cx {
             let plain = escaped.is_none().then_some(c);
             escaped.into_iter().flatten().chain(plain)
         });
-        self.order(host, ToHost::Note(shown.collect()));
+        self.send(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
     /// Adds an order to a process, as [`Cx::send`] does.
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {
-        self.send(Effect::Host(host, order));
+        self.send_behind(Effect::Host(host, order));
     }
 }

@@ -71,6 +71,12 @@ pub(crate) enum EngineEvent {
     WaitersRefused { slot: SlotId, fault: Fault },
     /// Nothing is left of a process.
     ProcessGone(SlotId),
+    /// A session is over; `is_kept`: it can be brought back.
+    SessionEnded { session: SessionKey, is_kept: bool },
+    /// A slot has lost its process, and has another one only if it is still wanted.
+    SlotFreed(SlotId),
+    /// A person wants an agent started anew: its processes are being stopped, or are left behind.
+    RestartAsked { agent: String, to: Requester },
     /// A process stays down: the clients that wait for that are answered.
     ProcessStopped(SlotId),
     /// There will be no process: what waits for it is refused, and nothing wants it back.

@@ -1,15 +1,6 @@
 //! The hub: it owns all machines and is stepped by inputs. Each file here gathers facts for a machine, or is a
 //! sequence in which several take part. The constructor is in `recover.rs`.
 
-/// Lets a machine handle an input, and the others react to its events. Returns what its method returns.
-macro_rules! step {
-    ($hub:ident.$machine:ident.$method:ident($($argument:expr),* $(,)?)) => {{
-        let result = $hub.$machine.$method(&mut $hub.cx, $($argument),*);
-        $hub.route();
-        result
-    }};
-}
-
 mod clients;
 mod hook;
 mod names;
@@ -139,7 +130,7 @@ impl Hub {
                 self.on_read_done(client, session, upto);
             }
             ClientEvent::RowsWritten => self.watch.written(client),
-            ClientEvent::Closed => step!(self.clients.on_closed(client)),
+            ClientEvent::Closed => self.clients.on_closed(&mut self.cx, client),
         }
     }
 
@@ -149,13 +140,13 @@ impl Hub {
                 self.processes.on_credentials_good(host, self.cx.now.after(left));
             }
             HostEvent::Started { pid, start } => {
-                step!(self.processes.on_started(host, pid, start));
+                self.processes.on_started(&mut self.cx, host, pid, start);
             }
-            HostEvent::Refused(error) => step!(self.processes.on_refused(host, error)),
+            HostEvent::Refused(error) => self.processes.on_refused(&mut self.cx, host, error),
             HostEvent::Adopted { pid, start, end } => {
-                step!(self.processes.on_adopted(host, (pid, start), end));
+                self.processes.on_adopted(&mut self.cx, host, (pid, start), end);
             }
-            HostEvent::Lost { reason } => step!(self.processes.on_lost(host, &reason)),
+            HostEvent::Lost { reason } => self.processes.on_lost(&mut self.cx, host, &reason),
             HostEvent::Output(frames) => {
                 for frame in frames {
                     self.on_host_line(host, frame);
@@ -167,21 +158,27 @@ impl Hub {
                 self.on_servers_left_out(host, &request, servers);
             }
             HostEvent::Exited { ending, stderr } => {
-                step!(self.processes.on_exited(host, &ending, &stderr));
+                self.processes.on_exited(&mut self.cx, host, &ending, &stderr);
             }
-            HostEvent::Left(left) => step!(self.processes.on_leftovers(host, &left)),
-            HostEvent::Gone => step!(self.processes.on_gone(host)),
+            HostEvent::Left(left) => self.processes.on_leftovers(&mut self.cx, host, &left),
+            HostEvent::Gone => self.processes.on_gone(&mut self.cx, host),
         }
     }
 
     /// Does what the last line, or another event, has made possible.
     fn settle(&mut self) {
-        self.answer_new_watchers();
-        self.settle_names();
-        self.settle_budget();
-        self.next_logins();
-        self.start_queued();
-        self.restore_queued();
+        self.route();
+        for part in [
+            Hub::answer_new_watchers,
+            Hub::settle_names,
+            Hub::settle_budget,
+            Hub::next_logins,
+            Hub::start_queued,
+            Hub::restore_queued,
+        ] {
+            part(self);
+            self.route();
+        }
     }
 
     /// Completes a batch: rows that changed, and the output that it commits.
@@ -262,6 +259,7 @@ impl Hub {
                 | Timer::Sleep(_)
                 | Timer::Stall(_) => {}
             }
+            self.route();
         }
     }
 

@@ -79,12 +79,12 @@ impl Hub {
             known = sessions.known_call(key, &new.line);
         }
         let place = place!(self, new.subject);
-        step!(self.questions.on_request(&place, new, known, is_intact));
+        self.questions.on_request(&mut self.cx, &place, new, known, is_intact);
     }
 
     pub(crate) fn ask_own_question(&mut self, key: SessionKey, line: &Bytes) {
         let place = place!(self, QuestionSubject::Session(key));
-        step!(self.questions.ask_own(&place, line));
+        self.questions.ask_own(&mut self.cx, &place, line);
     }
 
     /// The content of a file that a question is about. Returns whether the question waited for it.
@@ -95,7 +95,7 @@ impl Hub {
     ) -> bool {
         let Some(open) = self.questions.get(id) else { return false };
         let place = place!(self, open.subject);
-        step!(self.questions.on_file_seen(&place, id, result))
+        self.questions.on_file_seen(&mut self.cx, &place, id, result)
     }
 
     /// An update of a call, which is in the journal.
@@ -132,16 +132,16 @@ impl Hub {
                 && sessions.name_of_asked(key, &open.line).as_deref() == Some(name)
         });
         for id in meant {
-            let changed = step!(self.questions.withdraw_changed(id, &change));
+            let changed = self.questions.withdraw_changed(&mut self.cx, id, &change);
             let Some((question, call)) = changed else { continue };
             let place = place!(self, question.subject);
-            step!(self.questions.ask_changed(&place, question, call));
+            self.questions.ask_changed(&mut self.cx, &place, question, call);
         }
     }
 
     pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey) {
         let place = place!(self, QuestionSubject::Session(key));
-        step!(self.questions.offer_all(&place, client));
+        self.questions.offer_all(&mut self.cx, &place, client);
     }
 
     /// Offers the questions about requests of clients that came back.
@@ -150,13 +150,13 @@ impl Hub {
             let Some(open) = self.questions.get(id) else { continue };
             let place = place!(self, open.subject);
             let sender = place.requester.map_or(NOBODY, |to| to.client);
-            step!(self.questions.offer_again(&place, sender, id));
+            self.questions.offer_again(&mut self.cx, &place, sender, id);
         }
     }
 
     /// A client continues without a session, or only watches it.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey) {
-        step!(self.questions.take_back(client, |of| of == key));
+        self.questions.take_back(&mut self.cx, client, |of| of == key);
     }
 
     /// A client's answer. Returns whether it is one to an offer.
@@ -170,20 +170,20 @@ impl Hub {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some((offered, open)) = self.questions.offered(client, id) else { return false };
         let place = place!(self, open.subject);
-        step!(self.questions.on_client_answer(&place, client, offered, outcome, line));
+        self.questions.on_client_answer(&mut self.cx, &place, client, offered, outcome, line);
         true
     }
 
     /// Answers questions as a client that cancels must.
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
-            step!(self.questions.cancel(id));
+            self.questions.cancel(&mut self.cx, id);
         }
     }
 
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
-            step!(self.questions.close(id));
+            self.questions.close(&mut self.cx, id);
         }
     }
 
@@ -195,12 +195,12 @@ impl Hub {
     /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id) {
         let call = CallEnd::AgentCancel(process.host, request);
-        if step!(self.services.on_agent_cancel(process.host, request))
+        if self.services.on_agent_cancel(&mut self.cx, process.host, request)
             || self.end_server_calls(&call)
         {
             return;
         }
-        step!(self.questions.on_agent_cancel(process.host, request));
+        self.questions.on_agent_cancel(&mut self.cx, process.host, request);
     }
 
     /// Returns an open question for people, once they are asked.
@@ -230,7 +230,7 @@ impl Hub {
         let (id, open) = self.questions.named(&id)?;
         let place = place!(self, open.subject);
         let by = self.answering_name(to.client, by, parent);
-        let result = step!(self.questions.on_given_answer(&place, id, answer, by))?;
+        let result = self.questions.on_given_answer(&mut self.cx, &place, id, answer, by)?;
         self.answer(to, &result);
         Ok(())
     }

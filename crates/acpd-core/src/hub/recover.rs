@@ -77,10 +77,12 @@ impl Hub {
         }
         for row in snapshot.interactions.into_values() {
             hub.recover_interaction(row);
+            hub.route();
         }
         hub.end_lost_turns();
         for (slot, stopping) in slots {
             hub.go_on_stopping(slot, stopping);
+            hub.route();
         }
         hub.start_needed();
         for slot in hub.processes.keys().copied().collect::<Vec<_>>() {
@@ -89,7 +91,7 @@ impl Hub {
         hub.watch_lives(hub.cx.now);
         hub.watch_retention();
         hub.processes.watch_logins(&mut hub.cx);
-        debug_assert!(hub.cx.is_routed());
+        hub.route();
         swap(&mut hub.cx.out, out);
         hub
     }
@@ -272,7 +274,7 @@ impl Hub {
             Some(None) => return,
             None => true,
         };
-        step!(self.questions.recover(row, is_held));
+        self.questions.recover(&mut self.cx, row, is_held);
     }
 
     /// A process that was to stop is still to stop, and so is one of a removed profile.

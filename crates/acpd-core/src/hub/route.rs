@@ -9,7 +9,7 @@ use crate::input::{Effect, ToClient};
 use crate::record::Record;
 
 impl Hub {
-    /// Lets the others react to what a machine reports.
+    /// Has the reactions to what was reported: those to an event, and to what they report, before the next event.
     pub(crate) fn route(&mut self) {
         for event in self.cx.take_events() {
             match event {
@@ -63,12 +63,13 @@ impl Hub {
                         self.tally.permission(time);
                     }
                     self.send_lines(session, withdrawals);
-                    let Some(key) = session else { continue };
-                    // The agent was waiting until now: its silence begins here.
-                    if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
-                        running.last_line = self.cx.now;
+                    if let Some(key) = session {
+                        // The agent was waiting until now: its silence begins here.
+                        if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
+                            running.last_line = self.cx.now;
+                        }
+                        self.tell_state(key);
                     }
-                    self.tell_state(key);
                 }
                 EngineEvent::BudgetAnswered { session, option } => {
                     self.on_budget_answer(session, option.as_deref());
@@ -100,6 +101,18 @@ impl Hub {
                 EngineEvent::LeftoversFound => self.check_stopped(),
                 EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
                 EngineEvent::ProcessGone(slot) => self.process_gone(slot),
+                EngineEvent::SlotFreed(slot) => {
+                    self.remove_unused_slot(slot);
+                    self.check_stopped();
+                }
+                EngineEvent::RestartAsked { agent, to } => {
+                    if let Err(fault) = self.restart_asked(&agent, to.clone()) {
+                        self.refuse(&to, &fault);
+                    }
+                }
+                EngineEvent::SessionEnded { session, is_kept } => {
+                    self.session_ended(session, is_kept);
+                }
                 EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot),
                 EngineEvent::ProcessGivenUp { slot, fault } => {
                     self.agent_given_up(slot, &fault);
@@ -110,6 +123,7 @@ impl Hub {
                     self.hook_turn_end(session, &ended);
                 }
             }
+            self.route();
         }
     }
 

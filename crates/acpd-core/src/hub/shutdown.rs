@@ -58,7 +58,7 @@ impl Hub {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason);
                 if self.processes[&slot].host().is_none() {
-                    step!(self.processes.give_up(slot, Reason::ShuttingDown));
+                    self.processes.give_up(&mut self.cx, slot, Reason::ShuttingDown);
                 }
             }
         }

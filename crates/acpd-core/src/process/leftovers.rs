@@ -45,7 +45,7 @@ impl Processes {
             host.leftovers = Some(leftovers);
         }
         self.notify_state(cx, id);
-        cx.send(Effect::Failure {
+        cx.send_behind(Effect::Failure {
             agent: self[&id].profile.clone(),
             session: None,
             what: "what is left of its last run does not end".to_owned(),

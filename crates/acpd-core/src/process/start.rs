@@ -233,7 +233,7 @@ impl Processes {
         cx.timers.set(Timer::Slot(id), cx.now.after(cx.config.profile(&agent).start_timeout));
         // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
         self.save(cx, id);
-        cx.send(Effect::Spawn { host, agent });
+        cx.send_behind(Effect::Spawn { host, agent });
     }
 
     pub(crate) fn on_started(&mut self, cx: &mut Cx, host: HostId, pid: u32, start: u64) {

@@ -110,7 +110,7 @@ impl Processes {
         if let Some(process) = self.slot_mut(id).host_mut().filter(|_| stage == Stage::Kill) {
             process.kills += 1;
             if process.kills.is_multiple_of(LOOK_EVERY) {
-                cx.send(Effect::FindLeftovers { host });
+                cx.send_behind(Effect::FindLeftovers { host });
             }
         }
         cx.timers.set(Timer::Slot(id), cx.now.after(time));

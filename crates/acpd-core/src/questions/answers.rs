@@ -48,7 +48,7 @@ impl Questions {
             let text =
                 format!("the answer to request {number} does not count: its result is no {form}");
             let error = build::error(&Id::null(), &ErrorObject::new(code::INVALID_PARAMS, text));
-            cx.send(Effect::Client(client, ToClient::Line(error)));
+            cx.send_behind(Effect::Client(client, ToClient::Line(error)));
         }
         offer.invalid += 1;
         if offer.invalid < INVALID {

@@ -260,7 +260,7 @@ impl Questions {
         let roots = session_roots(&row.cwd, &row.params);
         let service = FileService::ReadTextFile { path, line: None, limit: None };
         open.looks_at = Some(at);
-        cx.send(Effect::Serve { host, request: id, roots, service });
+        cx.send_behind(Effect::Serve { host, request: id, roots, service });
     }
 
     /// Takes the content of a file. Returns whether a question waits for it.
@@ -481,7 +481,7 @@ impl Questions {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
         let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
         for client in shown {
-            cx.send(Effect::Client(client, ToClient::Line(line.clone())));
+            cx.send_behind(Effect::Client(client, ToClient::Line(line.clone())));
         }
     }
 }

@@ -349,12 +349,13 @@ impl AgentServices {
         self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"));
     }
 
-    /// A process no longer holds the session, and cannot release its terminals.
-    pub(crate) fn on_process_left(&mut self, cx: &mut Cx, place: &Workplace<'_>) {
+    /// A process no longer holds the session, and cannot release its terminals. Returns the updates that show the
+    /// last output of its commands.
+    pub(crate) fn on_process_left(&mut self, cx: &mut Cx, place: &Workplace<'_>) -> Vec<Bytes> {
         let key = place.row.key;
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
         self.end_waits(cx, key, &error);
-        self.end_mirrors(cx, place.row, "ended with the session");
+        let updates = self.end_mirrors(cx, place.row, "ended with the session");
         for (number, id) in self.terminals.drop_session(cx, key) {
             let Some(editor) = place.editor(number) else { continue };
             let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
@@ -362,6 +363,7 @@ impl AgentServices {
             let client = editor.client;
             cx.report(EngineEvent::ClientLine { client, session: None, line });
         }
+        updates
     }
 
     pub(crate) fn on_process_gone(&mut self, cx: &mut Cx, host: HostId) {
@@ -441,10 +443,9 @@ impl AgentServices {
         update(cx, row.key, lines);
     }
 
-    /// Shows the last output of a session's commands, which were ended, with the reason.
-    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) {
-        let lines = self.terminals.end_mirrors(cx, row, why);
-        update(cx, row.key, lines);
+    /// Returns the last output of a session's commands, which were ended, with the reason: the updates that show it.
+    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
+        self.terminals.end_mirrors(cx, row, why)
     }
 }
 

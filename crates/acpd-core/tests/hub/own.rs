@@ -54,7 +54,7 @@ fn h1_what_an_agent_says_under_acpds_name_reaches_no_client_and_no_journal() {
     assert_eq!(words(&bench.got(plain)), ["_acpdx/y"]);
     bench.got(a);
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
-    assert_eq!(words(&bench.got(a)).last().expect("lines"), "result 1");
+    assert_eq!(words(&bench.got(a)), ["_acpd/turn_ended", "result 1", "_acpd/auth_changed"]);
 }
 
 #[test]

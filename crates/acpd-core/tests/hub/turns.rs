@@ -28,9 +28,9 @@ fn prompts_wait_in_line_and_the_others_see_them_when_they_run() {
     assert_eq!(words(&bench.got(a)), ["result 1", "user_message_chunk"]);
     bench.agent_answers(&second, &json!({"stopReason":"refusal"}));
     let told = [
-        "_acpd/auth_changed",
         "_acpd/turn_ended",
         "_acpd/turn_started",
+        "_acpd/auth_changed",
         "_acpd/turn_ended",
         "result 1",
     ];

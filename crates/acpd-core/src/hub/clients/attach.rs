@@ -31,7 +31,7 @@ impl Hub {
             self.take_back_offers(client, key);
         }
         let journal = self.sessions[&key].journal();
-        if step!(self.clients.attach(client, journal, (role, after, style))) {
+        if self.clients.attach(&mut self.cx, client, journal, (role, after, style)) {
             self.begin_use(self.session(key).slot);
         }
     }
@@ -45,13 +45,13 @@ impl Hub {
 
     pub(crate) fn on_read_done(&mut self, client: ClientId, key: SessionKey, upto: Seq) {
         let journal = self.sessions.get(&key).map(Session::journal);
-        step!(self.clients.on_read_done(client, (key, journal), upto));
+        self.clients.on_read_done(&mut self.cx, client, (key, journal), upto);
     }
 
     pub(crate) fn on_drained(&mut self, client: ClientId) {
         for key in self.clients.on_drained(client) {
             let journal = self.sessions[&key].journal();
-            step!(self.clients.continue_after_pause(client, journal));
+            self.clients.continue_after_pause(&mut self.cx, client, journal);
         }
     }
 

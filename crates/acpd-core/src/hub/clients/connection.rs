@@ -140,7 +140,7 @@ impl Hub {
     ) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         let is_store_failing = self.store_health.is_failing();
-        if !step!(self.clients.claim_token(client, &token, is_store_failing))? {
+        if !self.clients.claim_token(&mut self.cx, client, &token, is_store_failing)? {
             return Ok(());
         }
         let resume = resume.filter(|resume| self.clients.is_of_journal(resume));
@@ -207,10 +207,10 @@ impl Hub {
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key));
         }
-        step!(self.client_servers.on_client_back(number, &asked));
+        self.client_servers.on_client_back(&mut self.cx, number, &asked);
         let clients = &self.clients;
         let is_lost = |key| !clients.is_controller(client, key);
-        step!(self.questions.take_back(client, is_lost));
+        self.questions.take_back(&mut self.cx, client, is_lost);
         self.offer_about_requests();
     }
 
@@ -294,7 +294,7 @@ impl Hub {
         returns: bool,
         sessions: Vec<SessionKey>,
     ) {
-        step!(self.services.on_client_gone(client));
+        self.services.on_client_gone(&mut self.cx, client);
         self.end_server_calls(&CallEnd::ToolGone(client));
         self.questions.on_client_gone(client);
         self.watch.end(client);

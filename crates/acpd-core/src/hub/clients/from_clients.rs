@@ -88,6 +88,7 @@ impl Hub {
                 } else if let Err(fault) = self.client_asked(asked) {
                     self.refuse(&to, &fault);
                 }
+                self.route();
                 let mut served = replace(&mut self.cx.out, before);
                 // A log shows the journal, so it waits for what is on its way there.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
@@ -164,7 +165,7 @@ impl Hub {
             is_watching: &|id| self.watch.has(id),
             is_store_failing: self.store_health.is_failing(),
         };
-        step!(self.clients.admit(client, message, &facts))
+        self.clients.admit(&mut self.cx, client, message, &facts)
     }
 
     fn client_asked(&mut self, asked: Asked<'_>) -> Served {

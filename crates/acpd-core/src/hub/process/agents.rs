@@ -3,7 +3,10 @@
 use acpd_api::{Reason, RestartParams};
 
 use crate::clients::{Asked, Served};
+use crate::event::EngineEvent;
+use crate::fault::Fault;
 use crate::hub::Hub;
+use crate::ids::Requester;
 use crate::params::read;
 use crate::process::slot::{Asker, StopWhy};
 use crate::record::{Desired, Dormant};
@@ -38,7 +41,7 @@ impl Hub {
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()));
             if self.processes[&slot].host().is_none() {
-                step!(self.processes.give_up(slot, Reason::AgentStopped));
+                self.processes.give_up(&mut self.cx, slot, Reason::AgentStopped);
             }
         }
         if self.processes[&shared].host().is_some() {
@@ -62,7 +65,6 @@ impl Hub {
         if self.processes.known(&agent).row.desired == Desired::Down {
             self.processes.set_desired(&mut self.cx, &agent, Desired::OnDemand);
         }
-        let shared = self.processes.shared(&agent, self.cx.now);
         // The user wants another try, and the agent may have the session again.
         self.processes.forget_lies(&mut self.cx, &agent);
         for slot in self.processes.of_profile(&agent) {
@@ -72,15 +74,19 @@ impl Hub {
                 }
             }
             self.unblock_for_next(slot);
-            if step!(self.processes.leave_behind(slot)) {
-                // Slots of single sessions go with them.
-                if !self.processes.contains_key(&slot) {
-                    continue;
-                }
-            } else {
+            if !self.processes.leave_behind(&mut self.cx, slot) {
                 let reason = Some("restarted by a person".to_owned());
                 self.begin_stop(slot, StopWhy::Restart, reason);
             }
+        }
+        self.cx.report(EngineEvent::RestartAsked { agent, to: to.clone() });
+        Ok(())
+    }
+
+    /// Starts the processes of an agent for which a person did not want to wait; the others follow those that end.
+    pub(crate) fn restart_asked(&mut self, agent: &str, to: Requester) -> Result<(), Fault> {
+        let shared = self.processes.shared(agent, self.cx.now);
+        for slot in self.processes.of_profile(agent) {
             // A session without a process stays where it would not return by itself.
             if slot != shared
                 && self.processes[&slot].host().is_none()
@@ -92,7 +98,7 @@ impl Hub {
         if self.processes[&shared].host().is_none() {
             self.need_agent(shared, Asker::Person)?;
         }
-        self.processes.watch(shared, to.clone());
+        self.processes.watch(shared, to);
         Ok(())
     }
 }

@@ -37,7 +37,9 @@ impl Hub {
             }
         };
         match why {
-            Purpose::Initialize => step!(self.processes.on_initialized(process.slot, outcome)),
+            Purpose::Initialize => {
+                self.processes.on_initialized(&mut self.cx, process.slot, outcome);
+            }
             Purpose::NewSession(new) => self.session_made(process, new, line, outcome),
             Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome),
@@ -67,7 +69,7 @@ impl Hub {
         match why {
             Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
-                step!(self.processes.on_initialized(slot, Outcome::Error(&error)));
+                self.processes.on_initialized(&mut self.cx, slot, Outcome::Error(&error));
             }
             Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
@@ -120,7 +122,7 @@ impl Hub {
                         let with = str_at(params, &["methodId"]).map(Cow::into_owned);
                         self.authenticated(slot, with);
                     }
-                    "logout" => step!(self.processes.on_logout(slot)),
+                    "logout" => self.processes.on_logout(&mut self.cx, slot),
                     "auth/status" => self.login_reported(slot, reported_login(result)),
                     _ => {}
                 }

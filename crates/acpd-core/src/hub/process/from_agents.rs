@@ -35,7 +35,7 @@ impl Hub {
             }
         };
         let end = OutputEnd { offset: frame.end, inside };
-        step!(self.processes.on_read(host, end));
+        self.processes.on_read(&mut self.cx, host, end);
     }
 
     fn read_line(&mut self, process: Process, line: &Bytes) {
@@ -105,7 +105,7 @@ impl Hub {
             Message::Request { method, .. }
                 if method == "initialize" && self.processes[&process.slot].is_initializing() =>
             {
-                step!(self.processes.on_echo(process.slot));
+                self.processes.on_echo(&mut self.cx, process.slot);
             }
             Message::Request { method, .. } if method == MESSAGE => {
                 let (host, line, at) = (process.host, line.clone(), self.cx.now);
@@ -153,7 +153,7 @@ impl Hub {
             return;
         }
         if method == "elicitation/complete" {
-            return step!(self.questions.on_page_done(process.host, line));
+            return self.questions.on_page_done(&mut self.cx, process.host, line);
         }
         let Some(read) = ReadLine::new(method, line) else {
             return self.told_about_profile(process, method, params, line);

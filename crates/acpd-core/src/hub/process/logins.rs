@@ -32,28 +32,28 @@ impl Hub {
         error: &ErrorObject,
     ) -> Refusal {
         let activity = self.activity(slot);
-        step!(self.processes.on_refusal(slot, method, error, activity))
+        self.processes.on_refusal(&mut self.cx, slot, method, error, activity)
     }
 
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str) {
-        step!(self.processes.on_success(slot, method));
+        self.processes.on_success(&mut self.cx, slot, method);
     }
 
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>) {
-        step!(self.processes.on_login(slot, method));
+        self.processes.on_login(&mut self.cx, slot, method);
         self.ask_auth_status(slot);
     }
 
     /// Continues what waited for a login, in the processes that there are.
     pub(crate) fn login_worked(&mut self, profile: &str) {
         for slot in self.processes.of_profile(profile) {
-            step!(self.processes.on_login_worked(slot));
+            self.processes.on_login_worked(&mut self.cx, slot);
             for key in self.unblock(slot) {
                 self.need_session(key, Asker::Policy);
             }
             let demand = self.demand(slot);
-            step!(self.processes.start_needed(slot, demand));
+            self.processes.start_needed(&mut self.cx, slot, demand);
         }
     }
 
@@ -120,7 +120,7 @@ impl Hub {
     fn login_found(&mut self, profile: &str, source: AuthSource) {
         let sessions = &self.sessions;
         let is_at_work = |slot| sessions.is_at_work(slot);
-        step!(self.processes.on_login_found(profile, source, is_at_work));
+        self.processes.on_login_found(&mut self.cx, profile, source, is_at_work);
     }
 
     /// Asks an agent that can tell whether it is logged in.
@@ -137,7 +137,7 @@ impl Hub {
     pub(crate) fn login_reported(&mut self, slot: SlotId, state: Option<AuthState>) {
         let Some(state) = state else { return };
         let activity = self.activity(slot);
-        step!(self.processes.on_report(slot, state, activity));
+        self.processes.on_report(&mut self.cx, slot, state, activity);
     }
 
     /// A process does not start without a login: what waits for it fails, or waits for the login.
@@ -185,7 +185,7 @@ impl Hub {
 
     /// A repeated login has ended. What waits for it continues: if it did not work, the agent refuses it again.
     pub(crate) fn logged_in_again(&mut self, slot: SlotId, worked: bool) {
-        step!(self.processes.on_login_repeated(slot, worked));
+        self.processes.on_login_repeated(&mut self.cx, slot, worked);
         if !self.processes[&slot].is_up() {
             return;
         }

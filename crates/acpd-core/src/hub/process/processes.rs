@@ -8,6 +8,7 @@ use acpd_api::Reason;
 use bytes::Bytes;
 
 use crate::clients::Clients;
+use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SlotId};
@@ -63,7 +64,7 @@ impl Hub {
     pub(crate) fn need_agent(&mut self, id: SlotId, asker: Asker) -> Result<(), Fault> {
         self.check_stays()?;
         self.is_configured(self.processes[&id].profile())?;
-        step!(self.processes.need(id, asker))
+        self.processes.need(&mut self.cx, id, asker)
     }
 
     pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
@@ -74,7 +75,7 @@ impl Hub {
     pub(crate) fn start_queued(&mut self) {
         loop {
             let demand = demands(&self.sessions, &self.clients, &self.shutdown);
-            let started = step!(self.processes.start_queued(demand));
+            let started = self.processes.start_queued(&mut self.cx, demand);
             let Some(id) = started else { return };
             self.remove_unused_slot(id);
         }
@@ -192,7 +193,7 @@ impl Hub {
 
     pub(crate) fn on_slot_timer(&mut self, id: SlotId) {
         let demand = self.demand(id);
-        step!(self.processes.on_timer(id, demand));
+        self.processes.on_timer(&mut self.cx, id, demand);
     }
 
     /// Refuses everything that waits for a process that will not come, prompts included.
@@ -235,7 +236,7 @@ impl Hub {
 
     pub(crate) fn begin_stop(&mut self, id: SlotId, why: StopWhy, reason: Option<String>) {
         let has_turns = self.has_turns(id);
-        step!(self.processes.stop(id, why, reason, has_turns));
+        self.processes.stop(&mut self.cx, id, why, reason, has_turns);
     }
 
     fn has_turns(&self, id: SlotId) -> bool {
@@ -245,7 +246,7 @@ impl Hub {
     /// A turn has ended, perhaps of an agent that is being stopped.
     pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId) {
         if !self.has_turns(id) {
-            step!(self.processes.on_turns_ended(id));
+            self.processes.on_turns_ended(&mut self.cx, id);
         }
     }
 
@@ -294,9 +295,8 @@ impl Hub {
     /// A process and its tree are gone: what comes next depends on what still wants one.
     pub(crate) fn process_gone(&mut self, id: SlotId) {
         let demand = self.demand(id);
-        step!(self.processes.judge(id, demand));
-        self.remove_unused_slot(id);
-        self.check_stopped();
+        self.processes.judge(&mut self.cx, id, demand);
+        self.cx.report(EngineEvent::SlotFreed(id));
     }
 
     /// Remembers how long a process may outlive the daemon, which depends on whether it works on something.
@@ -329,13 +329,13 @@ impl Hub {
         let is_used = !slot.is_up() || self.is_used(id);
         let is_orphan = self.is_orphan(id);
         self.watch_sleep(id);
-        step!(self.processes.check_idle(id, is_used, is_orphan));
+        self.processes.check_idle(&mut self.cx, id, is_used, is_orphan);
     }
 
     /// Not every use disarms the timer; the end of every use arms it.
     pub(crate) fn on_idle(&mut self, id: SlotId) {
         if self.processes[&id].is_up() && !self.is_used(id) {
-            step!(self.processes.on_unused(id));
+            self.processes.on_unused(&mut self.cx, id);
         }
     }
 

@@ -44,7 +44,7 @@ impl Hub {
         let (line, offers) = (self.sessions.to_public_id(key, line.clone()), self.services_at(key));
         let place = workplace(&self.sessions[&key], &self.clients, offers);
         let request = (process.host, id);
-        step!(self.services.on_request(&place, request, kind, line))
+        self.services.on_request(&mut self.cx, &place, request, kind, line)
     }
 
     /// Continues a request of the last daemon. Returns whether the row is one.
@@ -55,7 +55,7 @@ impl Hub {
             let agent = self.processes[&session.slot].profile();
             workplace(session, &self.clients, self.cx.config.profile(agent).services)
         });
-        step!(self.services.recover(place.as_ref(), row))
+        self.services.recover(&mut self.cx, place.as_ref(), row)
     }
 
     /// acpd has done what an agent, or a question, asked of it.
@@ -67,7 +67,7 @@ impl Hub {
         let is_held = |key, host: HostId| {
             sessions.get(&key).is_some_and(|session| session.row.host == Some(host))
         };
-        step!(self.services.on_served(id, result, is_held));
+        self.services.on_served(&mut self.cx, id, result, is_held);
     }
 
     /// A client's answer. Returns whether it is one to a request of an agent.
@@ -80,34 +80,37 @@ impl Hub {
     ) -> bool {
         let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
         let client = (client, editor);
-        step!(self.services.on_client_answer(client, id, line, outcome))
+        self.services.on_client_answer(&mut self.cx, client, id, line, outcome)
     }
 
     /// A process no longer holds the session.
     pub(crate) fn drop_terminals(&mut self, key: SessionKey) {
         let offers = self.services_at(key);
         let place = workplace(&self.sessions[&key], &self.clients, offers);
-        step!(self.services.on_process_left(&place));
+        let updates = self.services.on_process_left(&mut self.cx, &place);
+        for line in updates {
+            self.append(key, EventKind::Update, line, None);
+        }
     }
 
     /// A tool call of the agent, journalled just now, may show terminals.
     pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes) {
         if self.services.may_show_terminals(self.services_at(key)) {
             let row = &self.sessions[&key].row;
-            step!(self.services.on_tool_call(row, line));
+            self.services.on_tool_call(&mut self.cx, row, line);
         }
     }
 
     pub(crate) fn on_terminal_seen(&mut self, terminal: InteractionId, tail: TerminalTail) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        step!(self.services.on_terminal_output(row, terminal, tail));
+        self.services.on_terminal_output(&mut self.cx, row, terminal, tail);
     }
 
     pub(crate) fn on_terminal_ended(&mut self, terminal: InteractionId, end: TerminalEnd) {
         let Some(key) = self.services.session_of(terminal) else { return };
         let row = &self.sessions[&key].row;
-        step!(self.services.on_terminal_end(row, terminal, end));
+        self.services.on_terminal_end(&mut self.cx, row, terminal, end);
     }
 
     /// Journals the last word of a tool call that the last daemon followed. Returns whether the row is that.

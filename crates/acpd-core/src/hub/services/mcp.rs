@@ -135,13 +135,24 @@ impl Hub {
             is_trusted: self.clients.may_decide(client),
             may_control: self.clients.may_control(client, key).is_ok(),
         };
-        step!(self.client_servers.on_session_opened(&lenders(&self.clients), &opened, &given))
+        self.client_servers.on_session_opened(
+            &mut self.cx,
+            &lenders(&self.clients),
+            &opened,
+            &given,
+        )
     }
 
     /// `mcp/message` of an agent, for a server in a client; `is_new` is `false` for a call of the last daemon.
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
-        step!(self.client_servers.on_agent_call(&lenders(&self.clients), lists, row, is_new));
+        self.client_servers.on_agent_call(
+            &mut self.cx,
+            &lenders(&self.clients),
+            lists,
+            row,
+            is_new,
+        );
     }
 
     /// Finds a session for a tool that asks for what clients lend it.
@@ -167,12 +178,18 @@ impl Hub {
         let params = tool_call(asked.params)?;
         let key = self.lent_to(asked.to.client, &params.session)?;
         let session = (key, &self.session(key).servers());
-        step!(self.client_servers.on_tool_call(&lenders(&self.clients), asked.to, &params, session))
+        self.client_servers.on_tool_call(
+            &mut self.cx,
+            &lenders(&self.clients),
+            asked.to,
+            &params,
+            session,
+        )
     }
 
     /// Ends calls. Returns whether there were any.
     pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>) -> bool {
-        step!(self.client_servers.on_call_end(why))
+        self.client_servers.on_call_end(&mut self.cx, why)
     }
 
     /// Asks the client with this number, or cancels that, if it is here.
@@ -185,13 +202,13 @@ impl Hub {
     /// A client's answer. Returns whether it is one to a call.
     pub(crate) fn on_server_answer(&mut self, client: ClientId, id: &Id, line: &Bytes) -> bool {
         let client = number(&self.clients, client);
-        step!(self.client_servers.on_client_answer(client, id, line))
+        self.client_servers.on_client_answer(&mut self.cx, client, id, line)
     }
 
     /// `mcp/message` of a client, about a call that it works on.
     pub(crate) fn on_server_notification(&mut self, client: ClientId, line: &Bytes) {
         let client = number(&self.clients, client);
-        step!(self.client_servers.on_client_notification(client, line));
+        self.client_servers.on_client_notification(&mut self.cx, client, line);
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.

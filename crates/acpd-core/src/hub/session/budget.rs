@@ -46,7 +46,7 @@ impl Hub {
 
     fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
         let row = &self.sessions[&key].row;
-        step!(self.budget.on_used((row, turn), usage));
+        self.budget.on_used(&mut self.cx, (row, turn), usage);
     }
 
     fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo) {

@@ -49,7 +49,7 @@ impl Hub {
         self.processes.write(&mut self.cx, slot, line);
         self.cancel_questions(self.questions.of_session(key));
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-        step!(self.services.end_waits(key, &error));
+        self.services.end_waits(&mut self.cx, key, &error);
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)

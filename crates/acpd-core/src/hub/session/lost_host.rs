@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::OnInterrupted;
-use crate::record::Dormant;
+use crate::record::{Dormant, EventKind};
 use crate::session::State;
 use crate::timers::Timer;
 
@@ -24,8 +24,10 @@ impl Hub {
         // No process is left to answer.
         self.close_questions(self.questions.of_session(key));
         let row = &self.sessions[&key].row;
-        let why = "ended with the agent";
-        step!(self.services.end_mirrors(row, why));
+        let updates = self.services.end_mirrors(&mut self.cx, row, "ended with the agent");
+        for line in updates {
+            self.append(key, EventKind::Update, line, None);
+        }
         self.close_tools(key);
         let goes_on = self.is_to_go_on(key);
         self.interrupt_turn(key, fault);

@@ -22,6 +22,7 @@ use acpd_api::{Reason, SessionGone, SessionInfo, method};
 use serde_json::json;
 
 use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
@@ -102,13 +103,8 @@ impl Hub {
 
     /// Deletes a session of acpd for good; a process that holds it is told `farewell`.
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str) {
-        let slot = self.session(key).slot;
         self.end_session(key, farewell, None);
-        self.sessions.remove(key);
-        self.forget_keys(key);
-        forget_journal(&mut self.cx, key);
-        self.check_idle(slot);
-        self.remove_unused_slot(slot);
+        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: false });
     }
 
     /// Ends a session for all clients; a process that holds it gets `farewell`. `undo`: data for
@@ -127,10 +123,15 @@ impl Hub {
         self.abandon_turn(key, &gone);
         self.sessions.unroute(key);
         self.end_children(key);
-        step!(self.services.on_session_deleted(key));
+        self.services.on_session_deleted(&mut self.cx, key);
         let servers = lent(&self.session(key).servers());
         self.end_server_calls(&CallEnd::SessionDeleted(&servers));
         self.drop_terminals(key);
+    }
+
+    /// All that was open in a session is closed: takes it out of the table.
+    pub(crate) fn session_ended(&mut self, key: SessionKey, is_kept: bool) {
+        let slot = self.session(key).slot;
         let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];
         for timer in own.map(|timer| timer(key)) {
             self.cx.timers.clear(timer);
@@ -142,6 +143,15 @@ impl Hub {
         for client in self.clients.at(key).collect::<Vec<_>>() {
             self.detach(client, key);
         }
+        match self.sessions.remove(key) {
+            Some(session) if is_kept => self.keep_aside(session),
+            _ => {
+                self.forget_keys(key);
+                forget_journal(&mut self.cx, key);
+            }
+        }
+        self.check_idle(slot);
+        self.cx.report(EngineEvent::SlotFreed(slot));
     }
 
     /// Logs that a session could not be restored, with the code of the agent's refusal if there was one.

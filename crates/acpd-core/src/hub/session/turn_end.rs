@@ -213,7 +213,6 @@ impl Hub {
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None);
         self.cx.report(EngineEvent::TurnEnded { session: key, ended: Box::new(ended) });
-        self.route();
         if self.keeps_history(key) {
             self.cx.send(Effect::Index(key));
         }

@@ -4,10 +4,12 @@
 use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
 
 use crate::clients::{Asked, Served};
+use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, Time};
 use crate::params::read;
 use crate::record::{Dormant, Record};
+use crate::session::Session;
 use crate::session::table::Aside;
 
 impl Hub {
@@ -32,23 +34,22 @@ impl Hub {
     }
 
     fn set_aside(&mut self, key: SessionKey) {
-        let slot = self.session(key).slot;
         let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
         self.end_session(key, "session/close", Some(undo));
-        if let Some(session) = self.sessions.remove(key) {
-            let mut aside = Aside::from(session);
-            let row = &mut aside.row;
-            row.removed = Some(self.cx.now);
-            row.host = None;
-            if row.rest == Dormant::Parked {
-                row.reason = None;
-            }
-            self.cx.record(Record::Session(Box::new(row.clone())));
-            self.cx.out.durable = true;
-            self.sessions.keep_aside(aside);
+        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: true });
+    }
+
+    pub(crate) fn keep_aside(&mut self, session: Session) {
+        let mut aside = Aside::from(session);
+        let row = &mut aside.row;
+        row.removed = Some(self.cx.now);
+        row.host = None;
+        if row.rest == Dormant::Parked {
+            row.reason = None;
         }
-        self.check_idle(slot);
-        self.remove_unused_slot(slot);
+        self.cx.record(Record::Session(Box::new(row.clone())));
+        self.cx.out.durable = true;
+        self.sessions.keep_aside(aside);
         self.look_at(self.cx.now.after(self.cx.config.keep_deleted));
     }
 
