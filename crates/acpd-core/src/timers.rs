@@ -55,6 +55,13 @@ impl Timers {
         }
     }
 
+    /// Sets a timer, unless it is set to an earlier time.
+    pub(crate) fn advance(&mut self, timer: Timer, at: Time) {
+        if self.get(timer).is_none_or(|set| at < set) {
+            self.set(timer, at);
+        }
+    }
+
     pub(crate) fn is_set(&self, timer: Timer) -> bool {
         self.by_timer.contains_key(&timer)
     }

@@ -115,7 +115,7 @@ const CORE: [(&str, &[&str]); 32] = [
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
     ("event", &["fault", "ids", "input", "record"]),
-    ("cx", &["event", "ids", "input", "profile", "timers"]),
+    ("cx", &["event", "ids", "input", "profile", "record", "timers"]),
     ("budget", &["cx", "event", "ids", "profile", "record"]),
     ("retention", &["ids", "profile"]),
     ("store_health", &["fault", "ids"]),

@@ -181,4 +181,33 @@ impl Clients {
         effects.extend(last);
         self.on_closed(cx, client);
     }
+
+    /// A connection gives a token. Another one that has it is let go: its end may be unseen, or another client
+    /// uses the same token, and one of the two must learn that. Returns whether the token is new to the
+    /// connection: it is not if it tries again because the agent did not start.
+    pub(crate) fn claim_token(
+        &mut self,
+        cx: &mut Cx,
+        client: ClientId,
+        token: &str,
+        is_store_failing: bool,
+    ) -> Result<bool, Fault> {
+        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+        if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
+            return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
+        }
+        match self.connected.get(&client).and_then(|here| here.token.as_deref()) {
+            Some(mine) if mine == token => return Ok(false),
+            Some(_) => return Err(Fault::invalid("this connection has another token already")),
+            None => {}
+        }
+        let old = self.by_token(token).filter(|old| self.connected.contains_key(old));
+        if let Some(old) = old {
+            let text = "another connection came with this client's token";
+            let fault = Fault::new(Reason::Replaced, text)
+                .hint("do not come back with this token; each client needs one of its own");
+            self.let_go(cx, old, &Id::null(), &fault, is_store_failing);
+        }
+        Ok(true)
+    }
 }

@@ -27,6 +27,7 @@
 mod admission;
 mod attachments;
 pub(crate) mod name;
+mod notices;
 mod replies;
 pub(crate) mod resumable;
 mod rights;

@@ -8,10 +8,10 @@ use acpd_api::Reason;
 use bytes::Bytes;
 
 use crate::clients::resumable::is_kept;
-use crate::clients::{Client, Clients, Open};
+use crate::clients::{Clients, Open};
 use crate::cx::Cx;
 use crate::fault::Fault;
-use crate::ids::{ClientId, Requester, Seq, SessionKey};
+use crate::ids::{Requester, Seq, SessionKey};
 use crate::input::{Effect, LogPage, SessionValues, ToClient};
 
 /// Requests of one client that may be open at once.
@@ -24,12 +24,6 @@ pub(crate) enum UnwrittenAnswer {
     Taken(Effect),
     /// The answer is dropped when it arrives.
     ToCome,
-}
-
-impl Client {
-    fn takes_notices(&self) -> bool {
-        self.view.notices && !self.lagged
-    }
 }
 
 impl Clients {
@@ -120,34 +114,6 @@ impl Clients {
         if self.connected.contains_key(&to.client) {
             let line = build::error(&to.id, &fault.object());
             cx.send(Effect::Client(to.client, ToClient::Line(line)));
-        }
-    }
-
-    /// Sends a live-only notice to one client.
-    pub(crate) fn tell(&self, cx: &mut Cx, client: ClientId, line: &Bytes) {
-        self.tell_those(cx, line, |id, here| id == client && here.takes_notices());
-    }
-
-    /// Sends a live-only notice to every client of a profile.
-    pub(crate) fn tell_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
-        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
-        self.tell_those(cx, line, |_, here| here.takes_notices() && is_meant(here));
-    }
-
-    /// Sends a live-only notice to every client, but for those that run under an agent.
-    pub(crate) fn tell_all(&self, cx: &mut Cx, line: &Bytes) {
-        self.tell_those(cx, line, |_, here| here.takes_notices() && !here.under_agent);
-    }
-
-    /// Forwards a notification of an agent that is about no session.
-    pub(crate) fn forward_to_profile(&self, cx: &mut Cx, profile: &str, line: &Bytes) {
-        let is_meant = |here: &Client| here.profile.as_deref() == Some(profile);
-        self.tell_those(cx, line, |_, here| !here.lagged && is_meant(here));
-    }
-
-    fn tell_those(&self, cx: &mut Cx, line: &Bytes, is_meant: impl Fn(ClientId, &Client) -> bool) {
-        for (id, _) in self.connected.iter().filter(|(id, here)| is_meant(**id, here)) {
-            cx.send(Effect::Client(*id, ToClient::Line(line.clone())));
         }
     }
 }

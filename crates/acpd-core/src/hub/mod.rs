@@ -2,6 +2,8 @@
 //! sequence in which several take part. The constructor is in `recover.rs`.
 
 mod clients;
+mod deadlines;
+mod facts;
 mod hook;
 mod names;
 mod process;
@@ -28,7 +30,7 @@ use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
-use crate::mcp::client_servers::{CallEnd, ClientServers};
+use crate::mcp::client_servers::ClientServers;
 use crate::process::slot::Slot;
 use crate::process::table::Processes;
 use crate::questions::Questions;
@@ -41,7 +43,6 @@ use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::tally::Tally;
-use crate::timers::Timer;
 use crate::watch::Watch;
 
 /// All state of the daemon. See the crate's documentation.
@@ -214,53 +215,6 @@ impl Hub {
     /// peers then, so none is late.
     pub fn deadline(&self) -> Option<Time> {
         self.cx.timers.next().filter(|_| !self.store_health.is_failing())
-    }
-
-    fn on_tick(&mut self) {
-        if self.store_health.is_failing() {
-            return;
-        }
-        while let Some(timer) = self.cx.timers.pop_due(self.cx.now) {
-            match timer {
-                Timer::Slot(id) if self.processes.contains_key(&id) => {
-                    self.on_slot_timer(id);
-                }
-                Timer::Idle(id) if self.processes.contains_key(&id) => self.on_idle(id),
-                Timer::Restore(key) if self.sessions.contains_key(&key) => {
-                    self.on_restore_timer(key);
-                }
-                Timer::Cancel(key) if self.sessions.contains_key(&key) => {
-                    self.on_cancel_timeout(key);
-                }
-                Timer::Stall(key) if self.sessions.contains_key(&key) => {
-                    self.on_stall_timer(key);
-                }
-                Timer::Sleep(key) if self.sessions.contains_key(&key) => {
-                    self.on_sleep_timer(key);
-                }
-                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key),
-                Timer::Asked(ask) => self.on_asked_timer(ask),
-                Timer::Terminal(terminal) => {
-                    self.services.on_terminal_deadline(&mut self.cx, terminal);
-                }
-                Timer::Lent(call) => {
-                    self.end_server_calls(&CallEnd::Deadline(call));
-                }
-                Timer::Lifecycle => self.on_lifecycle_timer(),
-                Timer::Retention => self.on_retention_timer(),
-                Timer::Resumable => self.on_resumable_timer(),
-                // The end of the batch tells them.
-                Timer::Watch
-                | Timer::Slot(_)
-                | Timer::Idle(_)
-                | Timer::Restore(_)
-                | Timer::Cancel(_)
-                | Timer::Limit(_)
-                | Timer::Sleep(_)
-                | Timer::Stall(_) => {}
-            }
-            self.route();
-        }
     }
 
     /// Number of this daemon on its journal; the upper half of every number that it issues.

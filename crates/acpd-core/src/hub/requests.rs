@@ -4,11 +4,14 @@
 use acp_wire::Id;
 
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey};
+use crate::hub::process::unanswered::SOON;
+use crate::ids::{HostId, SessionKey, SlotId};
+use crate::input::Effect;
+use crate::process::slot::Waiting;
 use crate::record;
 use crate::record::{AskedRow, Record};
 use crate::requests::Asked;
-use crate::requests::purpose::Purpose;
+use crate::requests::purpose::{Directory, Purpose};
 use crate::timers::Timer;
 
 impl Hub {
@@ -44,20 +47,6 @@ impl Hub {
             self.cx.record(Record::Answered { id: *id });
         }
         gone.into_iter().map(|(_, why)| why).collect()
-    }
-
-    pub(crate) fn on_asked_timer(&mut self, ask: u64) {
-        match self.requests.get(ask).map(|asked| &asked.purpose) {
-            Some(Purpose::List { .. }) => self.on_list_timer(ask),
-            Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask),
-            Some(Purpose::Preset { .. }) => self.on_preset_timer(ask),
-            Some(Purpose::LoginAgain) => self.on_login_timer(ask),
-            Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask),
-            Some(Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. }) => {
-                self.on_unanswered_timer(ask);
-            }
-            _ => {}
-        }
     }
 
     /// Stops waiting for an answer, after which `session` may still be replayed; what it was for.
@@ -96,5 +85,59 @@ impl Hub {
 
     fn as_record(&self, why: &Purpose) -> record::Asked {
         why.as_record(why.requester().and_then(|to| self.clients.sender(to)))
+    }
+
+    pub(crate) fn log_failure(
+        &mut self,
+        slot: SlotId,
+        session: Option<SessionKey>,
+        what: &str,
+        code: Option<i64>,
+    ) {
+        let session = session.and_then(|key| self.sessions.get(&key));
+        self.cx.send(Effect::Failure {
+            agent: self.processes[&slot].profile().to_owned(),
+            session: session.map(|session| session.row.public_id.clone()),
+            what: what.to_owned(),
+            code,
+        });
+    }
+
+    /// Starts to measure an agent's time for a request with a waiting client.
+    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
+        let is_watched = match why {
+            Purpose::NewSession(_) | Purpose::Steer(_) => true,
+            Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
+            _ => false,
+        };
+        if let (Some(slot), Purpose::Preset { .. } | Purpose::LoginAgain) =
+            (self.processes.slot_of(host), why)
+        {
+            let timeout = self.profile_of(slot).restore_timeout;
+            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
+        }
+        if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
+            let notice = self.profile_of(slot).stall_notice;
+            if notice > 0 {
+                self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(notice));
+            }
+        }
+    }
+
+    /// Looks for the directory of a session, whose request waits for that with its agent.
+    pub(crate) fn find_directory_for(&mut self, slot: SlotId, mut waiting: Waiting) {
+        let Some((cwd, directory)) = waiting.what.directory() else { return };
+        let question = self.cx.ids.issue();
+        *directory = Directory::Asked(question);
+        let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
+        self.processes.wait(slot, waiting);
+        self.cx.send(Effect::FindDirectory { question, agent, cwd });
+    }
+
+    /// A person ends what a session works on: no message that is on its way begins another turn.
+    pub(crate) fn take_back_steers(&mut self, key: SessionKey) {
+        for ask in self.requests.take_back_steers(key) {
+            self.save_asked(ask);
+        }
     }
 }

@@ -10,7 +10,6 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::Requester;
 use crate::input::{Effect, ToClient};
-use crate::process::slot::StopWhy;
 
 impl Hub {
     /// That it does not go down.
@@ -35,39 +34,9 @@ impl Hub {
         self.cx.send(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
-    /// Stops all agents, then the daemon. The second request does not wait, and neither does one
-    /// while the journal cannot be written.
-    pub(crate) fn begin_shutdown(&mut self) {
-        if self.store_health.is_failing() || self.shutdown.is_ending() {
-            let farewell = self.shutdown.end();
-            for to in farewell.watchers {
-                if self.clients.close_request(&to) {
-                    let line = build::response(&to.id, &Empty {});
-                    self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
-                }
-            }
-            if farewell.for_good {
-                let goodbyes = self.goodbyes();
-                self.cx.out.urgent.extend(goodbyes);
-            }
-            self.cx.out.urgent.push(Effect::Abort);
-            return;
-        }
-        if self.shutdown.begin() {
-            for slot in self.processes.keys().copied().collect::<Vec<_>>() {
-                let reason = Some("acpd is shutting down".to_owned());
-                self.begin_stop(slot, StopWhy::ByPerson, reason);
-                if self.processes[&slot].host().is_none() {
-                    self.processes.give_up(&mut self.cx, slot, Reason::ShuttingDown);
-                }
-            }
-        }
-        self.check_stopped();
-    }
-
     /// Tells the clients that come back by themselves, and those that watch, that a person has stopped the daemon:
     /// they start no other one.
-    fn goodbyes(&self) -> impl Iterator<Item = Effect> + use<> {
+    pub(crate) fn goodbyes(&self) -> impl Iterator<Item = Effect> + use<> {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
         let all: BTreeSet<_> = self.clients.present().chain(self.watch.clients()).collect();
         all.into_iter().map(move |client| Effect::Client(client, ToClient::Line(line.clone())))

@@ -16,13 +16,13 @@ use acpd_api::Reason;
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::fault::{Fault, about_agent};
+use crate::fault::Fault;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Effect, LeftProcess};
-use crate::process::slot::{Host, Slot, Stage, State};
+use crate::process::slot::{Stage, State};
 use crate::process::table::Processes;
 
-const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
+pub(crate) const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
                      waited for";
 /// Processes that are named.
 const NAMED: usize = 3;
@@ -55,34 +55,6 @@ impl Processes {
         let fault = self.fault(id, Reason::AgentLeftovers, &cx.config);
         cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         cx.report(EngineEvent::LeftoversFound);
-    }
-
-    /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
-    /// run, or for one of the last daemon that does not answer.
-    pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
-        let slot = &self[&id];
-        let reason = match slot.host() {
-            Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
-            Some(Host { overdue: true, .. }) => Reason::AgentTimeout,
-            _ => return Ok(()),
-        };
-        let why = slot.api_reason().unwrap_or_default();
-        let fault = Fault::new(reason, about_agent(&slot.profile, &why));
-        Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
-    }
-
-    /// Advice for the user about such a process.
-    pub(super) fn held_back_hint(&self, id: SlotId) -> Option<String> {
-        let Slot { profile, .. } = &self[&id];
-        match self[&id].host()? {
-            Host { leftovers: Some(_), .. } => Some(format!(
-                "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
-            )),
-            Host { overdue: true, .. } => Some(format!(
-                "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
-            )),
-            _ => None,
-        }
     }
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were

@@ -31,8 +31,10 @@
 //! before the next process starts. Several agents lock their sessions while any leftover lives; the
 //! others silently fork the history.
 
+mod fault;
 mod leftovers;
 pub(crate) mod logins;
+mod next_run;
 pub(crate) mod outbox;
 mod parked;
 pub(crate) mod slot;

@@ -1,14 +1,11 @@
-//! The way of a process down, and what comes after: the stop ladder, the end of a process, the judgement.
+//! The way of a process down: the stop ladder, and the end of a process.
 //!
 //! ```text
 //!  Cancelling ── turns ended, time ─▶ Eof ── time ─▶ Term ── time ─▶ Kill ─┐
 //!   (only for a person's stop)         │               ▲              ▲    │ every second
 //!                                      └─ leader ended ┘              └────┘
-//!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed
+//!  tree gone ─▶ `next_run.rs`
 //! ```
-//!
-//! Architecture invariant: each client that waited for the process is answered when it is clear
-//! that it will not come, and prompts are only kept for a process that does.
 
 use acpd_api::Reason;
 
@@ -17,10 +14,8 @@ use crate::event::EngineEvent;
 use crate::fault::about_agent;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Effect, StopStep, ToHost};
-use crate::process::Demand;
-use crate::process::slot::{Failed, Host, KILL_AGAIN, Stage, State, StopWhy};
+use crate::process::slot::{KILL_AGAIN, Stage, State, StopWhy};
 use crate::process::table::Processes;
-use crate::profile::Config;
 use crate::record::Record;
 use crate::timers::Timer;
 
@@ -199,13 +194,6 @@ impl Processes {
         self.lose(cx, id, host);
     }
 
-    /// Returns whether an ended process was ready for long enough that its end is no failure.
-    fn has_run_long_enough(&self, host: &Host, id: SlotId, config: &Config) -> bool {
-        let ready_after = self.profile(id, config).restart.ready_after;
-        let run = host.ready_since.zip(host.exited);
-        run.is_some_and(|(since, until)| until.since(since) >= ready_after)
-    }
-
     /// A process and its tree are gone.
     pub(crate) fn on_gone(&mut self, cx: &mut Cx, host: HostId) {
         cx.record(Record::HostGone { host });
@@ -217,105 +205,27 @@ impl Processes {
         cx.report(EngineEvent::ProcessGone(id));
     }
 
-    /// Takes the process that is gone out of its slot. Returns the purpose of its end, if that counts.
-    fn bury(&mut self, cx: &mut Cx, id: SlotId) -> Option<StopWhy> {
-        let Some(host) = self[&id].host().map(|host| host.id) else {
-            return self.slot_mut(id).ended.take();
-        };
-        let (_, was) = self.take(host)?;
-        cx.timers.clear(Timer::Slot(id));
-        let State::Stopping { why, .. } = self[&id].state.clone() else { return None };
-        if !self.has_run_long_enough(&was, id, &cx.config) {
-            return Some(why);
-        }
-        if why == StopWhy::Crashed {
-            self.slot_mut(id).crashed_after_a_good_run(cx.now);
-            return None;
-        }
-        self.slot_mut(id).forgive();
-        Some(why)
-    }
-
-    /// Decides what comes after a process that is gone.
-    pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
-        let why = self.bury(cx, id);
-        let profile = self[&id].profile.clone();
-        let reason = self[&id].reason.clone();
-        let stopped_reason = match &why {
-            Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
-            Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
-            _ => reason.clone(),
-        };
-        let planned = |why: &StopWhy| {
-            use StopWhy::{ByPerson, Idle, Lost, NoLogin, Restart};
-            matches!(why, ByPerson | Restart | Idle | Lost | NoLogin)
-        };
-        let unexpected = !why.as_ref().is_some_and(planned);
-        let verdict = match why {
-            Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
-            Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(cx, id),
-            Some(StopWhy::NoLogin) if self.auth_state(&profile).wants_login() => {
-                Verdict::Fail(Reason::NeedsLogin)
-            }
-            _ => Verdict::Start { delay: 0 },
-        };
-        match verdict {
-            Verdict::Fail(kind) => {
-                let reason = if kind == Reason::AgentCrashLoop {
-                    let (times, last) = (self[&id].failures(), reason.unwrap_or_default());
-                    Some(format!("it failed {times} times in a row, last: {last}"))
-                } else {
-                    reason
-                };
-                self.set_state(cx, id, State::Failed(kind), reason);
-                self.give_up(cx, id, kind);
-            }
-            Verdict::Start { delay } if self.comes_back(id, unexpected, demand, &cx.config) => {
-                if unexpected {
-                    cx.report(EngineEvent::AgentRestarted(profile));
-                }
-                if delay == 0 {
-                    self.start(cx, id);
-                } else {
-                    self.set_state(cx, id, State::Backoff, reason);
-                    cx.timers.set(Timer::Slot(id), cx.now.after(delay));
-                }
-            }
-            Verdict::Start { .. } => {
-                self.set_state(cx, id, State::Stopped, stopped_reason);
-                cx.report(EngineEvent::ProcessStopped(id));
-                let ending = demand.ending;
-                let kind = if ending { Reason::ShuttingDown } else { Reason::AgentStopped };
-                self.give_up(cx, id, kind);
-            }
-        }
-    }
-
     /// There will be no process.
     pub(crate) fn give_up(&mut self, cx: &mut Cx, id: SlotId, reason: Reason) {
         let fault = self.fault(id, reason, &cx.config);
         cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
     }
 
-    /// Returns whether a stopped process is started again.
-    fn comes_back(&self, id: SlotId, unexpected: bool, demand: Demand, config: &Config) -> bool {
-        let by_itself = self.profile(id, config).restart.on_failure || !unexpected;
-        if by_itself { self.is_needed(id, demand) } else { self.is_wanted(id, demand) }
-    }
-
-    /// A crash or a failed start: how long to wait, or to give up.
-    fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
-        let rules = self.profile(id, &cx.config).restart;
-        let Failed { in_a_row, of_late } = self.slot_mut(id).failed(cx.now, rules.window);
-        if of_late >= rules.budget {
-            return Verdict::Fail(Reason::AgentCrashLoop);
+    /// Arms the idle timer of a process that nothing uses, disarms it otherwise. An orphan ends at once: its
+    /// session was never made or is deleted.
+    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_orphan: bool) {
+        let timeout = self.profile(id, &cx.config).idle_timeout;
+        if !self[&id].is_up() || is_used {
+            cx.timers.clear(Timer::Idle(id));
+        } else if is_orphan {
+            self.on_unused(cx, id);
+        } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
+            cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
         }
-        let doubled = rules.delay.saturating_mul(1 << (in_a_row - 1).min(16)).min(rules.max_delay);
-        Verdict::Start { delay: self.jitter(doubled) }
     }
-}
 
-enum Verdict {
-    Start { delay: u64 },
-    Fail(Reason),
+    /// Nothing uses a process.
+    pub(crate) fn on_unused(&mut self, cx: &mut Cx, id: SlotId) {
+        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
+    }
 }

@@ -8,13 +8,12 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 use acp_wire::bound::SENTENCE;
-use acp_wire::{build, clipped, code};
-use acpd_api::{AgentNotice, Reason, method};
+use acp_wire::{build, clipped};
+use acpd_api::{AgentNotice, method};
 
 use crate::auth::{Logins, login_hint};
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::fault::{Fault, about_agent};
 use crate::ids::{HostId, SessionKey, SlotId, Time};
 use crate::input::{Effect, ToHost};
 use crate::process::Demand;
@@ -253,6 +252,13 @@ impl Processes {
         self.random ^= self.random << 17;
         ms * (80 + self.random % 41) / 100
     }
+
+    /// Returns whether an ended process was ready for long enough that its end is no failure.
+    pub(crate) fn has_run_long_enough(&self, host: &Host, id: SlotId, config: &Config) -> bool {
+        let ready_after = self.profile(id, config).restart.ready_after;
+        let run = host.ready_since.zip(host.exited);
+        run.is_some_and(|(since, until)| until.since(since) >= ready_after)
+    }
 }
 
 impl Processes {
@@ -312,62 +318,8 @@ impl Processes {
         }));
     }
 
-    /// Returns the error for what needed an agent that failed.
-    pub(crate) fn fault(&self, id: SlotId, reason: Reason, config: &Config) -> Fault {
-        if let Err(fault) = self.may_start(id) {
-            return fault;
-        }
-        let slot = &self[&id];
-        let what = slot.reason.as_deref().unwrap_or("it failed");
-        if slot.state == State::Failed(Reason::NeedsLogin) {
-            return self.login_fault(id, what);
-        }
-        let fault = Fault::new(reason, about_agent(&slot.profile, what));
-        fault.stderr(&slot.stderr).hint(self.hint(id, config))
-    }
-
     pub(crate) fn login_hint(&self, id: SlotId) -> String {
         login_hint(&self[&id].profile)
-    }
-
-    pub(crate) fn login_fault(&self, id: SlotId, message: &str) -> Fault {
-        Fault::new(Reason::NeedsLogin, message.to_owned())
-            .with_code(code::AUTH_REQUIRED)
-            .hint(self.login_hint(id))
-    }
-
-    /// Returns advice for the user about an agent, if it waits for the user.
-    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<String> {
-        let slot = &self[&id];
-        let name = &slot.profile;
-        let is_down = self.known(name).row.desired == Desired::Down;
-        match slot.state {
-            State::Stopping { .. } | State::Ready => self.held_back_hint(id),
-            // The login has its own advice.
-            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => None,
-            State::Failed(_) => Some(self.hint(id, config)),
-            State::Stopped if is_down => Some(format!("`acpctl agent start {name}` starts it")),
-            // These states end by themselves or with a prompt.
-            State::Stopped
-            | State::Queued
-            | State::Starting
-            | State::Initializing
-            | State::Backoff => None,
-        }
-    }
-
-    /// Advice about a failed agent.
-    fn hint(&self, id: SlotId, config: &Config) -> String {
-        let Slot { profile: name, state, start_hint, .. } = &self[&id];
-        let hint = start_hint
-            .clone()
-            .unwrap_or_else(|| format!("its output is in `{}`", self.profile(id, config).log));
-        match state {
-            State::Failed(_) => {
-                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
-            }
-            _ => hint,
-        }
     }
 
     /// Returns whether this process must run: it is needed, or the user keeps it up.
@@ -419,24 +371,6 @@ impl Processes {
             host.leased = Some(busy);
             cx.send(Effect::Host(host.id, ToHost::Lease { busy }));
         }
-    }
-
-    /// Arms the idle timer of a process that nothing uses, disarms it otherwise. An orphan ends at once: its
-    /// session was never made or is deleted.
-    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_orphan: bool) {
-        let timeout = self.profile(id, &cx.config).idle_timeout;
-        if !self[&id].is_up() || is_used {
-            cx.timers.clear(Timer::Idle(id));
-        } else if is_orphan {
-            self.on_unused(cx, id);
-        } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
-            cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
-        }
-    }
-
-    /// Nothing uses a process.
-    pub(crate) fn on_unused(&mut self, cx: &mut Cx, id: SlotId) {
-        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
     }
 
     /// A dedicated slot goes with its session and its process. Returns whether it is gone.

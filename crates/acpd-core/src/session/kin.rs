@@ -5,14 +5,10 @@
 //! params of the session, in a member of acpd's own that no agent sees.
 
 use acp_wire::{locate, remove_member, set_member};
-use acpd_api::{NAMESPACE, Parent, Reason};
+use acpd_api::{NAMESPACE, Parent};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-
-use crate::fault::Fault;
-use crate::ids::SessionKey;
-use crate::session::table::Sessions;
 
 const NUMBER: [&str; 2] = [NAMESPACE, "number"];
 const PARENT: [&str; 2] = [NAMESPACE, "parent"];
@@ -49,37 +45,4 @@ pub(crate) fn with_parent(params: &Bytes, parent: &Parent) -> Bytes {
 /// The params of a session whose tools name it by this number.
 pub(crate) fn with_number(params: &Bytes, number: u64) -> Bytes {
     set_member(params, &NUMBER, number.to_string().as_bytes())
-}
-
-impl Sessions {
-    /// The session that a tool names by this number.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
-        let mut all = self.iter();
-        let found = all.find(|(_, session)| session.kin.number == Some(number));
-        found.map(|(key, _)| *key).ok_or_else(|| {
-            let text = "the session that this tool belongs to is not there any more";
-            Fault::new(Reason::SessionNotFound, text)
-        })
-    }
-
-    /// How many sessions are above it.
-    pub(crate) fn depth(&self, key: SessionKey) -> u32 {
-        let above = |key: &SessionKey| {
-            let parent = self.session(*key).kin.parent.as_ref()?;
-            self.by_public_id(parent.agent.raw(), parent.session_id.raw())
-        };
-        // An id may be given to another session once its first one is deleted: a circle must end.
-        let most = self.len();
-        std::iter::successors(above(&key), above).take(most).count() as u32
-    }
-
-    /// Returns the name of the session that began this one.
-    pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
-        let parent = self.session(key).kin.parent.as_ref()?;
-        let parent = self.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
-        Some(self.session(parent).row.handle())
-    }
 }

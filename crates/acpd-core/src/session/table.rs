@@ -18,34 +18,6 @@ use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
 use crate::session::restore::{mode_option, option_map};
 use crate::session::{LateReplay, Session, State};
 
-/// The part that is on disk as well.
-#[derive(Debug)]
-pub(crate) struct Saved<T> {
-    value: T,
-    is_changed: bool,
-}
-
-impl<T> Saved<T> {
-    /// As it is on disk, or is written just now.
-    pub(crate) fn new(value: T) -> Saved<T> {
-        Saved { value, is_changed: false }
-    }
-
-    /// To change it: it is written at the end of the batch, once.
-    pub(crate) fn edit(&mut self) -> &mut T {
-        self.is_changed = true;
-        &mut self.value
-    }
-}
-
-impl<T> Deref for Saved<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
 /// A deleted session that can be brought back: what a session is without its process.
 #[derive(Debug)]
 pub(crate) struct Aside {
@@ -69,7 +41,7 @@ impl Aside {
 impl From<Session> for Aside {
     fn from(session: Session) -> Aside {
         let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
-        Aside { row: row.value, head, last_ticket, mcp_servers, doubtful }
+        Aside { row: row.into_inner(), head, last_ticket, mcp_servers, doubtful }
     }
 }
 
@@ -316,11 +288,40 @@ impl Sessions {
         let mut changed = Vec::new();
         for key in touched {
             let Some(session) = self.by_key.get_mut(&key) else { continue };
-            if std::mem::take(&mut session.row.is_changed) {
-                changed.push(session.row.clone());
-            }
+            changed.extend(session.row.take_changed().cloned());
         }
         changed
+    }
+
+    /// The session that a tool names by this number.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
+        let mut all = self.iter();
+        let found = all.find(|(_, session)| session.kin.number == Some(number));
+        found.map(|(key, _)| *key).ok_or_else(|| {
+            let text = "the session that this tool belongs to is not there any more";
+            Fault::new(Reason::SessionNotFound, text)
+        })
+    }
+
+    /// How many sessions are above it.
+    pub(crate) fn depth(&self, key: SessionKey) -> u32 {
+        let above = |key: &SessionKey| {
+            let parent = self.session(*key).kin.parent.as_ref()?;
+            self.by_public_id(parent.agent.raw(), parent.session_id.raw())
+        };
+        // An id may be given to another session once its first one is deleted: a circle must end.
+        let most = self.len();
+        std::iter::successors(above(&key), above).take(most).count() as u32
+    }
+
+    /// Returns the name of the session that began this one.
+    pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
+        let parent = self.session(key).kin.parent.as_ref()?;
+        let parent = self.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
+        Some(self.session(parent).row.handle())
     }
 }
 

@@ -4,9 +4,7 @@ use acpd_api::RestoreLevel;
 
 use crate::auth::login_hint;
 use crate::fault::Fault;
-use crate::ids::SessionKey;
 use crate::record::Dormant;
-use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
 impl Session {
@@ -45,19 +43,17 @@ impl Session {
     pub(crate) fn has_context(&self) -> bool {
         (self.row.prompts > 0 || self.row.heard) && !self.owes_summary()
     }
-}
 
-impl Sessions {
     /// The error for a session whose context need not be given up.
-    pub(crate) fn still_has_it(&self, key: SessionKey) -> Fault {
-        let session = self.session(key);
-        let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
+    pub(crate) fn still_has_it(&self) -> Fault {
+        let row = &self.row;
+        let (handle, word, agent) = (row.handle(), row.word(), &row.agent);
         let text =
             format!("agent `{agent}` may still have session `{handle}`: a new one knows less");
         let hint = format!(
             "the next prompt continues in it; to give it up all the same: \
              `acpctl session reseed {word} --discard`"
         );
-        Fault::invalid(text).session(&session.row.public_id).hint(hint)
+        Fault::invalid(text).session(&row.public_id).hint(hint)
     }
 }

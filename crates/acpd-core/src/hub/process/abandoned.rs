@@ -9,36 +9,11 @@
 //! Architecture invariant: while a turn runs in a process, its session is neither restored nor prompted
 //! there for any client: two turns would write one history.
 
-use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId, duration};
+use crate::ids::{SlotId, duration};
 use crate::process::slot::StopWhy;
-use crate::timers::Timer;
 
 impl Hub {
-    /// Abandons the running turn of a session. The agent was asked to end it, and must.
-    pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault) {
-        let session = self.session(key);
-        let (slot, id) = (session.slot, session.row.agent_id.clone());
-        if let Some(ask) = self.abandon_prompt(key, id) {
-            self.watch_abandoned(ask, slot);
-        }
-        self.interrupt_turn(key, fault);
-    }
-
-    /// Begins to count the time that the agent has to end such a turn.
-    pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
-        let timeout = self.profile_of(slot).cancel_timeout;
-        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
-    }
-
-    /// Returns whether an abandoned turn runs in the agent's process, under the agent's id for its
-    /// session.
-    pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
-        let host = self.processes[&slot].host();
-        host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
-    }
-
     /// The agent has ended such a turn: what waited for that continues.
     pub(crate) fn abandoned_ended(&mut self, slot: SlotId) {
         self.lease(slot);

@@ -2,23 +2,16 @@
 
 use std::borrow::Cow;
 
-use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, locate, set_id, set_member, str_at, with_one_outcome,
-};
-use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acp_wire::{ErrorObject, Id, Message, Outcome, build, str_at};
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
-use crate::input::Effect;
-use crate::params::raw_at;
 use crate::process::logins::reported_login;
 use crate::requests::purpose::Purpose;
-use crate::views::without_boolean_options;
 
 impl Hub {
     pub(crate) fn agent_answered(
@@ -98,7 +91,7 @@ impl Hub {
 
     /// The answer to a client's relayed request.
     #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
-    pub(crate) fn relay_answered(
+    fn relay_answered(
         &mut self,
         slot: SlotId,
         to: Requester,
@@ -137,47 +130,6 @@ impl Hub {
             None => line,
         };
         self.respond(&to, session, line);
-    }
-
-    /// An agent's response as this client gets it: its own id, no options that it did not say it can
-    /// show, and the way to log in when that is what the agent wants. What a client that is away can
-    /// show is known when it comes back.
-    pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
-        let mut line = with_one_outcome(&set_id(line, &to.id));
-        let here = self.clients.get(&to.client);
-        if here.is_some_and(|client| !client.view.boolean_options) {
-            line = without_boolean_options(&line, &["result", "configOptions"]);
-        }
-        let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
-        if error.is_some_and(|error| {
-            self.processes.login_source(slot, "", &error, &self.cx.config).is_some()
-        }) {
-            let data =
-                ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
-            // The agent's text there is not overwritten.
-            let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
-            if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
-                let data = json!(data).to_string();
-                line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
-            }
-        }
-        line
-    }
-
-    pub(crate) fn log_failure(
-        &mut self,
-        slot: SlotId,
-        session: Option<SessionKey>,
-        what: &str,
-        code: Option<i64>,
-    ) {
-        let session = session.and_then(|key| self.sessions.get(&key));
-        self.cx.send(Effect::Failure {
-            agent: self.processes[&slot].profile().to_owned(),
-            session: session.map(|session| session.row.public_id.clone()),
-            what: what.to_owned(),
-            code,
-        });
     }
 
     /// Consequences of the end of any request; `had_parked`: lines may have been parked for it.

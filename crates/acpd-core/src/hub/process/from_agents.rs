@@ -183,19 +183,6 @@ impl Hub {
         self.processes.park(&mut self.cx, process, session, read.line);
     }
 
-    /// Reads the lines that were parked for a session, which acpd knows now.
-    pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: &str) {
-        for line in self.processes.take_parked(&mut self.cx, process, agent_id) {
-            // Only notifications about a session are parked.
-            if let Some(key) = self.sessions.routed(process.slot, agent_id)
-                && let Ok(Message::Notification { method, .. }) = acp_wire::parse(&line)
-                && let Some(read) = ReadLine::new(&method, &line)
-            {
-                self.session_notified(process, key, &read);
-            }
-        }
-    }
-
     /// A notification without a session, for all clients of this agent.
     fn told_about_profile(
         &mut self,

@@ -3,24 +3,16 @@
 //!
 //! [`Processes`]: crate::process::table::Processes
 
-use acp_wire::{locate, str_at};
-use acpd_api::Reason;
-use bytes::Bytes;
-
 use crate::clients::Clients;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SlotId};
-use crate::mcp::client_servers::CallEnd;
-use crate::offer::is_offered;
-use crate::params::with_logins;
 use crate::process::Demand;
-use crate::process::logins::logins_of_others;
-use crate::process::slot::{Asker, Slot, StopWhy, WaitFor, Waiting};
-use crate::profile::Profile;
+use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
+use crate::session::State;
 use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::timers::Timer;
@@ -43,10 +35,6 @@ fn demands(
 }
 
 impl Hub {
-    pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
-        self.processes.profile(id, &self.cx.config)
-    }
-
     pub(crate) fn demand(&self, id: SlotId) -> Demand {
         demands(&self.sessions, &self.clients, &self.shutdown)(id)
     }
@@ -65,10 +53,6 @@ impl Hub {
         self.check_stays()?;
         self.is_configured(self.processes[&id].profile())?;
         self.processes.need(&mut self.cx, id, asker)
-    }
-
-    pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
-        self.processes.fault(id, reason, &self.cx.config)
     }
 
     /// Gives out the places that have become free.
@@ -119,44 +103,12 @@ impl Hub {
         }
     }
 
-    /// An agent's `initialize` result with the ways to log in that this client can take.
-    pub(crate) fn with_own_logins(&self, client: ClientId, profile: &str, result: &Bytes) -> Bytes {
-        let client = &self.clients[&client];
-        let (offer, has_terminal) = (client.offer.as_deref(), client.capabilities.auth_terminal);
-        let others = logins_of_others(profile, offer, &self.cx.config);
-        with_logins(result, |method| {
-            let says = |member: &str| locate(method, &["_meta", member]).is_some();
-            let is_terminal = str_at(method, &["type"]).as_deref() == Some("terminal");
-            let can = has_terminal || (is_offered(offer, "terminal-auth") && says("terminal-auth"));
-            (!is_terminal || can) && !others.iter().any(|member| says(member))
-        })
-    }
-
     /// A process runs, and is asked for its capabilities.
     pub(crate) fn initialize_agent(&mut self, id: SlotId) {
         let Some(host) = self.processes[&id].host().map(|host| host.id) else { return };
         let ask = self.ask(host, Purpose::Initialize);
         let offer = self.offer_for(id);
         self.processes.initialize(&mut self.cx, id, ask, offer);
-    }
-
-    /// A process is usable for the first time.
-    pub(crate) fn agent_ready(&mut self, id: SlotId) {
-        self.tally.agent_start(self.processes[&id].start_took());
-        self.ask_auth_status(id);
-        self.agent_usable(id);
-    }
-
-    /// All work that waited for this process continues.
-    pub(crate) fn agent_usable(&mut self, id: SlotId) {
-        self.answer_watchers(id);
-        for waiting in self.processes.take_waiting(id) {
-            self.serve_waiting(id, waiting);
-        }
-        for key in self.sessions.sessions_by_urgency(id, |key| self.clients.is_attended(key)) {
-            self.wake_session(key);
-        }
-        self.check_idle(id);
     }
 
     /// Answers the clients that wait for a start or a stop.
@@ -176,62 +128,9 @@ impl Hub {
         }
     }
 
-    /// A process of the last daemon continues, and so does everything that it holds.
-    pub(crate) fn agent_adopted(&mut self, id: SlotId) {
-        let host = self.processes[&id].host().map(|host| host.id);
-        for key in self.sessions.of_slot(id) {
-            // A summary that is still owed is owed by the level.
-            if self.session(key).row.host == host && !self.session(key).owes_summary() {
-                self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
-            }
-        }
-        self.lease(id);
-        if self.processes[&id].is_up() {
-            self.agent_usable(id);
-        }
-    }
-
     pub(crate) fn on_slot_timer(&mut self, id: SlotId) {
         let demand = self.demand(id);
         self.processes.on_timer(&mut self.cx, id, demand);
-    }
-
-    /// Refuses everything that waits for a process that will not come, prompts included.
-    pub(crate) fn fail_waiters(&mut self, id: SlotId, fault: &Fault) {
-        self.refuse_waiters(id, fault);
-        let for_good = self.processes.stays_down(id, self.shutdown.is_begun());
-        for key in self.sessions.of_slot(id) {
-            // Prompts that wait for a login run after it, independent of processes until then.
-            if for_good || !self.sessions.waits_for_login(key) {
-                self.fail_queue(key, fault);
-            } else {
-                self.refuse_relayed(key, fault);
-            }
-        }
-    }
-
-    /// Refuses the requests that wait for the process itself. Its answer to `initialize` may be known without it.
-    pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault) {
-        let profile = self.processes[&id].profile().to_owned();
-        let watchers = self.processes.take_watchers(id);
-        let waiting = self.processes.take_waiting(id);
-        for requester in watchers {
-            self.refuse(&requester, fault);
-        }
-        for Waiting { to, what } in waiting {
-            let is_first = matches!(what, WaitFor::Initialize);
-            if !(is_first && self.initialize_from_memory(&to, &profile)) {
-                self.refuse(&to, fault);
-            }
-        }
-    }
-
-    /// There will be no process: nothing wants it back.
-    pub(crate) fn agent_given_up(&mut self, id: SlotId, fault: &Fault) {
-        self.fail_waiters(id, fault);
-        for key in self.sessions.of_slot(id) {
-            self.session_mut(key).eager = false;
-        }
     }
 
     pub(crate) fn begin_stop(&mut self, id: SlotId, why: StopWhy, reason: Option<String>) {
@@ -250,48 +149,6 @@ impl Hub {
         }
     }
 
-    /// Answers everything that was open at a process that is gone.
-    pub(crate) fn process_lost(
-        &mut self,
-        (id, host): (SlotId, HostId),
-        fault: &Fault,
-        ended_late: bool,
-    ) {
-        for why in self.unanswered(host) {
-            match why {
-                Purpose::Relay { to, .. } => self.refuse(&to, fault),
-                Purpose::NewSession(new) => self.refuse(&new.to, fault),
-                Purpose::Steer(steer) => self.steer_lost(&steer, fault),
-                Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
-                Purpose::List { to, wanted } => self.listed(id, &to, &wanted, None),
-                Purpose::Prompt { .. }
-                | Purpose::Abandoned { .. }
-                | Purpose::Restore { .. }
-                | Purpose::Preset { .. }
-                | Purpose::GivenUp { .. }
-                | Purpose::Initialize
-                | Purpose::AuthStatus
-                | Purpose::LoginAgain
-                | Purpose::Title { .. }
-                | Purpose::Farewell => {}
-            }
-        }
-        let asked =
-            self.questions.which(|open| open.host() == Some(host) && open.session().is_none());
-        self.close_questions(asked);
-        self.services.on_process_gone(&mut self.cx, host);
-        self.end_server_calls(&CallEnd::ProcessGone(host));
-        let sessions = self.sessions.of_slot(id);
-        let mut cut_off = sessions.clone();
-        cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
-        for key in sessions {
-            self.session_lost_host(key, fault);
-        }
-        for key in &cut_off {
-            self.load_cut_off(*key, cut_off.len() == 1);
-        }
-    }
-
     /// A process and its tree are gone: what comes next depends on what still wants one.
     pub(crate) fn process_gone(&mut self, id: SlotId) {
         let demand = self.demand(id);
@@ -305,14 +162,6 @@ impl Hub {
         let busy =
             self.sessions.is_at_work(id) || self.requests.abandoned(host.id).next().is_some();
         self.processes.lease(&mut self.cx, id, busy);
-    }
-
-    fn is_used(&self, id: SlotId) -> bool {
-        let slot = &self.processes[&id];
-        !slot.waiting().is_empty()
-            || slot.host().is_some_and(|host| self.requests.is_working(host.id))
-            || self.processes.stays_up(id)
-            || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
     }
 
     /// A client has come to a session of the process.
@@ -339,11 +188,6 @@ impl Hub {
         }
     }
 
-    /// Returns whether the session of a dedicated slot was never made or is deleted.
-    fn is_orphan(&self, id: SlotId) -> bool {
-        self.processes[&id].dedicated().is_some_and(|key| !self.sessions.contains_key(&key))
-    }
-
     /// A dedicated slot goes with its session and its process.
     pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
         if self.processes.contains_key(&id)
@@ -351,6 +195,20 @@ impl Hub {
             && self.processes.remove_orphan(&mut self.cx.timers, id)
         {
             self.sessions.unroute_slot(id);
+        }
+    }
+
+    /// Sets the timers of the live sessions of a process.
+    pub(crate) fn watch_sleep(&mut self, slot: SlotId) {
+        let timeout = self.profile_of(slot).session_idle_timeout;
+        if timeout == 0 {
+            return;
+        }
+        for key in self.sessions.of_slot(slot) {
+            let is_live = matches!(self.session(key).state, State::Live);
+            if is_live && !self.cx.timers.is_set(Timer::Sleep(key)) {
+                self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(timeout));
+            }
         }
     }
 }

@@ -14,37 +14,16 @@ use acpd_api::{Reason, Unanswered, method};
 use crate::clients::Naming;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
+use crate::ids::{ClientId, NOBODY, Requester, SlotId, duration};
 use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
 /// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
 /// not known here.
-const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
+pub(crate) const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
 impl Hub {
-    /// Starts to measure an agent's time for a request with a waiting client.
-    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
-        let is_watched = match why {
-            Purpose::NewSession(_) | Purpose::Steer(_) => true,
-            Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
-            _ => false,
-        };
-        if let (Some(slot), Purpose::Preset { .. } | Purpose::LoginAgain) =
-            (self.processes.slot_of(host), why)
-        {
-            let timeout = self.profile_of(slot).restore_timeout;
-            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
-        }
-        if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
-            let notice = self.profile_of(slot).stall_notice;
-            if notice > 0 {
-                self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(notice));
-            }
-        }
-    }
-
     /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester) {
         let Some((id, host)) = self.requests.ask_for(to) else { return };

@@ -6,12 +6,11 @@ use acpd_api::Reason;
 use crate::auth::changes_login;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{Requester, SlotId};
 use crate::mcp::put_names;
 use crate::params::raw;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::requests::purpose::{Directory, Purpose};
-use crate::session::Relayed;
 
 impl Hub {
     /// Serves a request now if the agent is usable, or when it is.
@@ -68,27 +67,6 @@ impl Hub {
                 self.processes.write(&mut self.cx, slot, set_id(&line, &Id::issued(ask)));
             }
         }
-    }
-
-    /// Gives a client's request about a live session to the agent.
-    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
-        let Relayed { to, method, line } = relayed;
-        if method == "session/fork" {
-            return self.begin_fork(key, to, &line);
-        }
-        let slot = self.session(key).slot;
-        if self.processes.is_clogged(slot) {
-            let fault = self.processes.clogged_fault(slot);
-            return self.refuse(&to, &fault);
-        }
-        let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
-        };
-        let params = locate(&line, &["params"]).map(|range| line.slice(range));
-        let why = Purpose::Relay { to, session: Some(key), method, params };
-        let ask = self.ask(host, why);
-        let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
-        self.processes.write(&mut self.cx, slot, line);
     }
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.

@@ -10,8 +10,7 @@
 //! next daemon asks again.
 
 use acp_wire::{Id, build};
-use acpd_api::{BudgetInfo, Reason, Tokens, TurnUsage};
-use bytes::Bytes;
+use acpd_api::{BudgetInfo, Reason};
 use serde_json::json;
 
 use crate::budget::{money, question, sentence};
@@ -24,31 +23,6 @@ use crate::questions::question::OpenQuestion;
 const GO_ON: &str = "go_on";
 
 impl Hub {
-    /// Books the usage of the turn that ends.
-    pub(crate) fn book_turn(
-        &mut self,
-        key: SessionKey,
-        turn: u64,
-        tokens: Tokens,
-    ) -> Option<TurnUsage> {
-        let cost = self.session_mut(key).row.edit().usage.turn.take();
-        let usage = TurnUsage { tokens, cost };
-        self.book(key, Some(turn), usage.clone());
-        (!usage.tokens.is_empty() || usage.cost.is_some()).then_some(usage)
-    }
-
-    /// The agent reports its usage in a session.
-    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes) {
-        for cost in self.session_mut(key).note_usage(line) {
-            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });
-        }
-    }
-
-    fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
-        let row = &self.sessions[&key].row;
-        self.budget.on_used(&mut self.cx, (row, turn), usage);
-    }
-
     fn ask_for_budget(&mut self, key: SessionKey, info: &BudgetInfo) {
         let limit = money(info.per_day.amount, &info.per_day.currency);
         let again = format!("Continue, and ask again after another {limit}");

@@ -125,11 +125,6 @@ impl Hub {
             self.wake_session(key);
         }
     }
-
-    /// Returns whether the agent has answered all initial settings.
-    pub(crate) fn is_preset(&self, key: SessionKey) -> bool {
-        !self.requests.preset_is_open(key)
-    }
 }
 
 impl Preset {

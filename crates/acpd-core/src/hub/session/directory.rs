@@ -12,10 +12,9 @@ use serde_json::json;
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
-use crate::input::Effect;
+use crate::ids::SessionKey;
 use crate::params::{read, workspace};
-use crate::process::slot::{Asker, Waiting};
+use crate::process::slot::Asker;
 use crate::record::Dormant;
 use crate::requests::purpose::Directory;
 use crate::session::State;
@@ -23,16 +22,6 @@ use crate::session::restore::Step;
 use crate::timers::Timer;
 
 impl Hub {
-    /// Looks for the directory of a session, whose request waits for that with its agent.
-    pub(crate) fn find_directory_for(&mut self, slot: SlotId, mut waiting: Waiting) {
-        let Some((cwd, directory)) = waiting.what.directory() else { return };
-        let question = self.cx.ids.issue();
-        *directory = Directory::Asked(question);
-        let (agent, cwd) = (self.processes[&slot].profile().to_owned(), cwd.to_owned());
-        self.processes.wait(slot, waiting);
-        self.cx.send(Effect::FindDirectory { question, agent, cwd });
-    }
-
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {
         let waits = |state: &State| match state {
             State::Restoring(restore) => restore.step() == Step::Directory(question),

@@ -17,58 +17,27 @@
 //! So it is not offered for those.
 
 use acp_wire::acp::SessionParams;
-use acp_wire::{Id, Message, build, code, locate, remove_member, set_member};
-use acpd_api::{NAMESPACE, NewSessionMeta, Outcome, Reason, SessionNotice, TurnEnded, method};
-use bytes::Bytes;
+use acp_wire::{build, set_member};
+use acpd_api::{NAMESPACE, Outcome, SessionNotice, TurnEnded, method};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::SessionKey;
 use crate::input::Effect;
-use crate::mcp::put_names;
 use crate::mcp::server_list::undeclared;
-use crate::params::{own_meta, raw, raw_at, session_cwd, valid_name};
-use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::profile::Sharing;
+use crate::params::{raw, raw_at};
+use crate::process::slot::Asker;
 use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
-use crate::requests::purpose::{Directory, NewSession, Purpose};
-use crate::session::kin::unrelated;
+use crate::requests::purpose::NewSession;
+use crate::session::Relayed;
 use crate::session::replay::without_replay;
-use crate::session::{Relayed, State};
 
 /// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
 const MOST: u64 = 32 << 20;
 
 impl Hub {
-    /// Returns whether sessions of this agent can be forked.
-    ///
-    /// # Errors
-    /// When the agent cannot, or has a process for each session.
-    pub(crate) fn can_fork(&self, profile: &str) -> Result<(), Fault> {
-        let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
-        if !self.processes.known(profile).capabilities.fork {
-            return refused(format!("agent `{profile}` does not offer `session/fork`"))
-                .map_err(|fault| fault.hint("begin a new session: `acpctl run -s NAME PROMPT`"));
-        }
-        match self.cx.config.agents.get(profile).map(|profile| profile.sharing) {
-            Some(Sharing::Session) => refused(format!(
-                "agent `{profile}` has a process for each session, and a fork begins in that of \
-                 another one"
-            ))
-            .map_err(|fault| {
-                fault.hint(format!(
-                    "begin a new session: `acpctl run -s NAME PROMPT`; or let its sessions share a process, with \
-                     `sharing = \"agent\"` under `[agents.{profile}]` in the configuration: a crash then \
-                     takes all of them along, and MCP servers may be seen by other sessions"
-                ))
-            }),
-            Some(Sharing::Agent) | None => Ok(()),
-        }
-    }
-
     pub(crate) fn fork_session(&mut self, asked: Asked<'_>, profile: &str) -> Served {
         let Asked { to, params, line, .. } = asked;
         // An agent that never ran shows its abilities when it does.
@@ -97,111 +66,6 @@ impl Hub {
         self.session_mut(key).waiting.push(Relayed { to, method, line });
         self.need_session(key, Asker::Person);
         Ok(())
-    }
-
-    /// Returns the fork that a client asks for, if it is possible.
-    fn fork_of(
-        &self,
-        key: SessionKey,
-        to: &Requester,
-        asked: &RawValue,
-    ) -> Result<NewSession, Fault> {
-        let params = SessionParams::from_raw(asked);
-        let cwd = session_cwd(asked, &params)?;
-        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
-        let name = meta.flatten().and_then(|meta| meta.name);
-        let session = self.session(key);
-        let agent = &session.row.agent;
-        if let Some(name) = &name {
-            valid_name(name)?;
-            let free = self.name_is_free(agent, &cwd, name, None);
-            free.map_err(|fault| fault.hint("choose another name"))?;
-        }
-        let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
-        let mut params = remove_member(&params, &["sessionId"]);
-        // Values that the client does not give are those of the session.
-        let own = |member| {
-            let range = locate(&session.row.params, &[member])?;
-            Some((member, Some(session.row.params.slice(range))))
-        };
-        let own = ["additionalDirectories", "systemPrompt"].into_iter().filter_map(own);
-        let servers = self.servers_as_declared(key, to.client);
-        for (member, value) in own.chain([("mcpServers", Some(servers))]) {
-            if let (None, Some(value)) = (locate(&params, &[member]), value) {
-                params = set_member(&params, &[member], &value);
-            }
-        }
-        Ok(NewSession {
-            to: to.clone(),
-            name,
-            cwd,
-            params,
-            notices: Vec::new(),
-            directory: Directory::Unknown,
-            fork: Some(self.sessions.fork_point(key)),
-        })
-    }
-
-    /// The session is live: on with a request to fork it.
-    pub(crate) fn begin_fork(&mut self, key: SessionKey, to: Requester, line: &Bytes) {
-        match self.ready_to_fork(key, &to, line) {
-            Ok(new) => {
-                let slot = self.session(key).slot;
-                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) });
-            }
-            Err(fault) => self.refuse(&to, &fault),
-        }
-    }
-
-    fn ready_to_fork(
-        &mut self,
-        key: SessionKey,
-        to: &Requester,
-        line: &Bytes,
-    ) -> Result<NewSession, Fault> {
-        let profile = self.session(key).row.agent.clone();
-        self.can_fork(&profile)?;
-        let session = self.session(key);
-        let id = &session.row.public_id;
-        let blocked = |text: &str, hint: &str| {
-            Err(Fault::new(Reason::SessionBlocked, text).session(id).hint(hint))
-        };
-        if self.processes[&session.slot].dedicated().is_some() {
-            let text = "the agent's process is for this session alone";
-            return blocked(text, "restart the agent to have it share one");
-        }
-        if self.session(key).owes_summary() {
-            let text = "the agent has not been told yet what the session was about";
-            return blocked(text, "send a prompt first");
-        }
-        match acp_wire::parse(line) {
-            Ok(Message::Request { params: Some(params), .. }) => self.fork_of(key, to, params),
-            _ => Err(Fault::invalid("`params` is missing")),
-        }
-    }
-
-    pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession) {
-        let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&new.to, &self.agent_fault(slot, Reason::AgentExited));
-        };
-        let key = new.fork.as_ref().map(|point| point.session);
-        let is_live = |key: &SessionKey| {
-            let session = self.sessions.get(key);
-            session.is_some_and(|s| s.slot == slot && matches!(s.state, State::Live))
-        };
-        let Some(key) = key.filter(is_live) else {
-            let text = "the agent does not hold the session any more that was to be forked";
-            let fault = Fault::new(Reason::SessionBlocked, text).hint("try again");
-            return self.refuse(&new.to, &fault);
-        };
-        new.fork = Some(self.sessions.fork_point(key));
-        let (of, notices) = (new.to.client, &mut new.notices);
-        let (servers, params) = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
-        let id = json!(self.session(key).row.agent_id).to_string();
-        let params = raw(&set_member(&params, &["sessionId"], id.as_bytes()));
-        let ask = self.ask(host, Purpose::NewSession(new));
-        let line = build::request(&Id::issued(ask), "session/fork", &params);
-        self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
     }
 
     /// A fork was refused by a process that is being restarted: it waits until the next one has the

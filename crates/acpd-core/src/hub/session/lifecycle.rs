@@ -19,11 +19,6 @@ use crate::timers::Timer;
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
-    /// Returns whether a conversation stays when its session is closed.
-    pub(crate) fn keeps_history(&self, key: SessionKey) -> bool {
-        self.profile_of(self.session(key).slot).persist_history
-    }
-
     /// Deletes a session that was just closed, if its conversation is not kept. What the agent keeps of it is left to
     /// the agent.
     pub(crate) fn forget_unless_kept(&mut self, key: SessionKey) {
@@ -51,17 +46,10 @@ impl Hub {
         !session.is_unused() || self.clients.is_attended(key) || is_its_own()
     }
 
-    /// Looks for sessions that are gone at this time, if no look comes before.
-    pub(crate) fn look_at(&mut self, at: Time) {
-        if self.cx.timers.get(Timer::Lifecycle).is_none_or(|next| at < next) {
-            self.cx.timers.set(Timer::Lifecycle, at);
-        }
-    }
-
     /// Looks when this session may be gone.
     pub(crate) fn watch_life(&mut self, key: SessionKey) {
         if let Some(at) = self.look_for(self.session(key)) {
-            self.look_at(at);
+            self.cx.timers.advance(Timer::Lifecycle, at);
         }
     }
 
@@ -72,7 +60,7 @@ impl Hub {
             Some(deleted_gone_at(row.removed?, self.cx.config.keep_deleted, false).max(earliest))
         });
         if let Some(first) = own.chain(deleted).min() {
-            self.look_at(first);
+            self.cx.timers.advance(Timer::Lifecycle, first);
         }
     }
 

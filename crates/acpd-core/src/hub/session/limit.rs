@@ -46,15 +46,6 @@ impl Hub {
         self.notice(key, "warning", &text);
     }
 
-    /// Returns whether the next prompt of a session must wait. A timer continues it.
-    pub(crate) fn waits_for_limit(&mut self, key: SessionKey) -> bool {
-        let held = self.session(key).held().filter(|held| held.until > self.cx.now);
-        if let Some(held) = held {
-            self.cx.timers.set(Timer::Limit(key), held.until);
-        }
-        held.is_some()
-    }
-
     /// The limit has ended.
     pub(crate) fn limit_over(&mut self, key: SessionKey) {
         if self.session(key).held().is_some() {

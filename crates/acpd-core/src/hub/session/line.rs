@@ -110,12 +110,6 @@ impl Hub {
         self.clients.tell(&mut self.cx, client, &line);
     }
 
-    /// Returns whether the next prompt of a session must wait for a turn.
-    pub(crate) fn is_busy(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
-    }
-
     /// The beginning of what was taken back stays in the journal, where it can be read and found.
     pub(crate) fn tell_taken_back(&mut self, key: SessionKey, prompt: &Queued, by: Option<&str>) {
         let (by, said) = (by_whom(by), said(prompt, SAID));

@@ -2,14 +2,18 @@
 //! their clients are sent.
 
 pub(crate) mod adopt;
+pub(crate) mod adopted;
 pub(crate) mod archive;
 pub(crate) mod budget;
 pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod defaults;
 pub(crate) mod directory;
+pub(crate) mod ending;
 pub(crate) mod failed_turn;
+pub(crate) mod foreign;
 pub(crate) mod fork;
+pub(crate) mod fork_ask;
 pub(crate) mod journal;
 pub(crate) mod kin;
 pub(crate) mod lifecycle;
@@ -19,6 +23,7 @@ pub(crate) mod lost_host;
 pub(crate) mod made;
 pub(crate) mod methods;
 pub(crate) mod prompt;
+pub(crate) mod prompt_answer;
 pub(crate) mod prompt_keys;
 pub(crate) mod queue;
 pub(crate) mod reseed;
@@ -35,5 +40,6 @@ pub(crate) mod turn;
 pub(crate) mod turn_end;
 pub(crate) mod undo;
 pub(crate) mod update;
+pub(crate) mod usage;
 pub(crate) mod wake;
 pub(crate) mod way_out;

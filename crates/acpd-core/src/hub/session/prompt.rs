@@ -1,12 +1,14 @@
 //! `session/prompt` of a client.
 
+use acpd_policy::Verdict;
 use bytes::Bytes;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
+use crate::hub::session::prompt_keys::answer_again;
 use crate::ids::{Requester, SessionKey};
 use crate::process::slot::Asker;
-use crate::prompt::{has_yes, idempotency_key};
+use crate::prompt::{has_yes, idempotency_key, without_once};
 
 impl Hub {
     /// A client's `session/prompt`.
@@ -37,5 +39,59 @@ impl Hub {
     pub(crate) fn go_on_with(&mut self, key: SessionKey) {
         self.try_without_login(key);
         self.need_session(key, Asker::Person);
+    }
+
+    /// Deals with a prompt whose key is known: answers it, or lets it wait with the first one. Returns
+    /// whether it is one.
+    fn prompt_repeated(
+        &mut self,
+        to: &Requester,
+        session: SessionKey,
+        key: &str,
+        has_yes: bool,
+    ) -> bool {
+        if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
+            let (line, turn) = (answer_again(&to.id, row), row.turn);
+            self.tell_repeated(to.client, session, turn);
+            self.respond(to, Some(session), line);
+            return true;
+        }
+        let of = self.session_mut(session);
+        // A yes is the first sender's: a client that joins without one does not come into it.
+        let joins = |senders: &mut Vec<Requester>| {
+            let is_other = senders.first().is_none_or(|first| first.client != to.client);
+            senders.push(to.clone());
+            is_other && !has_yes
+        };
+        let mut line = None;
+        if let Some(running) = of.running.as_mut().filter(|turn| turn.key.as_deref() == Some(key)) {
+            if joins(&mut running.senders) && running.once == Some(Verdict::Allow) {
+                running.once = None;
+                running.line = running.line.as_ref().map(without_once);
+                line.clone_from(&running.line);
+            }
+            let turn = running.number;
+            if let Some(host) = self.session(session).row.host {
+                self.save_turn(session, host, line);
+            }
+            self.tell_repeated(to.client, session, turn);
+            return true;
+        }
+        let is_it =
+            |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
+        let Some(place) = of.queue.iter().position(|prompt| is_it(&prompt.line)) else {
+            return false;
+        };
+        let queued = &mut of.queue[place];
+        if joins(&mut queued.senders) && crate::prompt::has_yes(&queued.line) {
+            queued.line = without_once(&queued.line);
+        }
+        self.save_queued(session, place);
+        let ahead = place as u32 + u32::from(self.is_busy(session));
+        if ahead > 0 {
+            self.tell_ahead(to.client, session, ahead);
+        }
+        self.go_on_with(session);
+        true
     }
 }

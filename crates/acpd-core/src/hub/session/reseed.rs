@@ -19,8 +19,6 @@ use acpd_api::RestoreLevel;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Effect;
-use crate::profile::Reseed;
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::reseed::{Summary, promise};
@@ -74,25 +72,6 @@ impl Hub {
             );
             self.notice(key, "warning", &text);
         }
-    }
-
-    pub(crate) fn reseeds_with(&self, key: SessionKey) -> Reseed {
-        self.profile_of(self.session(key).slot).reseed
-    }
-
-    /// Returns whether a queued prompt must wait for the summary before it.
-    pub(crate) fn lacks_summary(&mut self, key: SessionKey) -> bool {
-        if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
-            return false;
-        }
-        let session = self.session_mut(key);
-        if session.summary == Summary::Unknown {
-            session.summary = Summary::Asked;
-            let upto = session.head;
-            let what = self.reseeds_with(key);
-            self.cx.send(Effect::Summarize { session: key, upto, what });
-        }
-        self.session(key).summary == Summary::Asked
     }
 
     pub(crate) fn on_summary(&mut self, key: SessionKey, text: String) {

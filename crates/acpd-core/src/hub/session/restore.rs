@@ -20,9 +20,8 @@
 //! is reported.
 
 use acp_wire::acp::{NewSessionResult, SessionList};
-use acp_wire::{ErrorObject, Outcome, UpdateClass, code, str_at};
+use acp_wire::{ErrorObject, Outcome, code};
 use acpd_api::{Reason, RestoreLevel};
-use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
@@ -252,40 +251,6 @@ impl Hub {
         let text = "the agent has given its id to another session";
         self.session_is_lost(other, text.to_owned());
         true
-    }
-
-    /// An update while the session is being restored: replay, or news about its state.
-    pub(crate) fn update_while_restoring(
-        &mut self,
-        key: SessionKey,
-        line: Bytes,
-        class: UpdateClass,
-        is_user: bool,
-    ) {
-        let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
-            == Some("subagent_update");
-        match class {
-            UpdateClass::State(_) => self.journal_update(key, line, class),
-            UpdateClass::Live | UpdateClass::NotAsked => {}
-            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class),
-            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
-                let text = is_user
-                    .then(|| str_at(&line, &["params", "update", "content", "text"]))
-                    .map(|text| text.unwrap_or_default().into_owned());
-                if is_child {
-                    self.sessions.remember_announcement(key, &line);
-                }
-                let Some(restore) = self.sessions.restore_mut(key) else { return };
-                if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
-                    // The end of a turn that is over for us, if anything.
-                    return;
-                }
-                if !is_child {
-                    restore.replay.line(line, text.as_deref());
-                }
-                self.replay_goes_on(key);
-            }
-        }
     }
 
     pub(crate) fn on_restore_timer(&mut self, key: SessionKey) {

@@ -204,13 +204,6 @@ impl Hub {
         self.tally.first_update(first);
     }
 
-    /// A person ends what a session works on: no message that is on its way begins another turn.
-    pub(crate) fn take_back_steers(&mut self, key: SessionKey) {
-        for ask in self.requests.take_back_steers(key) {
-            self.save_asked(ask);
-        }
-    }
-
     /// There is no turn that it could go into.
     fn steer_late(&mut self, steer: Steer) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;

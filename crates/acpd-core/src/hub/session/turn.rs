@@ -19,6 +19,7 @@ use bytes::Bytes;
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{
     blocks_text, continues, has_yes, idempotency_key, once, prompt_text, request_in, title,
@@ -27,10 +28,12 @@ use crate::record::EventKind;
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
+use crate::session::reseed::Summary;
 use crate::session::title::one_line;
 use crate::session::turn::{Running, TurnFailure};
 use crate::session::work::Work;
 use crate::session::{LateReplay, State};
+use crate::timers::Timer;
 
 impl Hub {
     /// Returns the process that a session's next prompt can go to, if the session is free.
@@ -174,5 +177,29 @@ impl Hub {
         if let Some(host) = self.session(key).row.host.filter(|_| was) {
             self.save_turn(key, host, None);
         }
+    }
+
+    /// Returns whether a queued prompt must wait for the summary before it.
+    fn lacks_summary(&mut self, key: SessionKey) -> bool {
+        if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
+            return false;
+        }
+        let session = self.session_mut(key);
+        if session.summary == Summary::Unknown {
+            session.summary = Summary::Asked;
+            let upto = session.head;
+            let what = self.reseeds_with(key);
+            self.cx.send(Effect::Summarize { session: key, upto, what });
+        }
+        self.session(key).summary == Summary::Asked
+    }
+
+    /// Returns whether the next prompt of a session must wait. A timer continues it.
+    fn waits_for_limit(&mut self, key: SessionKey) -> bool {
+        let held = self.session(key).held().filter(|held| held.until > self.cx.now);
+        if let Some(held) = held {
+            self.cx.timers.set(Timer::Limit(key), held.until);
+        }
+        held.is_some()
     }
 }

@@ -4,13 +4,8 @@
 use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
 
 use crate::clients::{Asked, Served};
-use crate::event::EngineEvent;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, Time};
 use crate::params::read;
-use crate::record::{Dormant, Record};
-use crate::session::Session;
-use crate::session::table::Aside;
 
 impl Hub {
     pub(crate) fn session_remove(&mut self, asked: Asked<'_>) -> Served {
@@ -19,38 +14,6 @@ impl Hub {
         let until = self.delete_for_person(key, now);
         self.answer(asked.to, &RemoveResult { until: until.map(|until| until.0) });
         Ok(())
-    }
-
-    /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
-    /// so.
-    pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
-        let is_kept = self.cx.config.keep_deleted > 0 && self.keeps_history(key);
-        if for_good || !is_kept || self.session(key).is_unused() {
-            self.delete_session(key);
-            return None;
-        }
-        self.set_aside(key);
-        Some(self.cx.now.after(self.cx.config.keep_deleted))
-    }
-
-    fn set_aside(&mut self, key: SessionKey) {
-        let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
-        self.end_session(key, "session/close", Some(undo));
-        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: true });
-    }
-
-    pub(crate) fn keep_aside(&mut self, session: Session) {
-        let mut aside = Aside::from(session);
-        let row = &mut aside.row;
-        row.removed = Some(self.cx.now);
-        row.host = None;
-        if row.rest == Dormant::Parked {
-            row.reason = None;
-        }
-        self.cx.record(Record::Session(Box::new(row.clone())));
-        self.cx.out.durable = true;
-        self.sessions.keep_aside(aside);
-        self.look_at(self.cx.now.after(self.cx.config.keep_deleted));
     }
 
     pub(crate) fn session_undo(&mut self, asked: Asked<'_>) -> Served {

@@ -2,7 +2,9 @@
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::bound::LONGEST_ID;
-use acp_wire::{StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at};
+use acp_wire::{
+    Message, StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at,
+};
 use acpd_api::DoingKind;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -14,6 +16,7 @@ use crate::params::raw_at;
 use crate::read_line::ReadLine;
 use crate::record::EventKind;
 use crate::session::State;
+use crate::session::restore::Step;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
 
@@ -103,7 +106,7 @@ impl Hub {
     }
 
     /// Appends an update of the agent and remembers what of it counts later.
-    pub(crate) fn journal_update(&mut self, key: SessionKey, mut line: Bytes, class: UpdateClass) {
+    fn journal_update(&mut self, key: SessionKey, mut line: Bytes, class: UpdateClass) {
         let kind = match class {
             UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
             UpdateClass::ToolCall => {
@@ -164,6 +167,53 @@ impl Hub {
             StateKey::Info => self.sessions.note_title(key, line),
             StateKey::Usage => self.on_usage_update(key, line),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
+        }
+    }
+
+    /// Reads the lines that were parked for a session, which acpd knows now.
+    pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: &str) {
+        for line in self.processes.take_parked(&mut self.cx, process, agent_id) {
+            // Only notifications about a session are parked.
+            if let Some(key) = self.sessions.routed(process.slot, agent_id)
+                && let Ok(Message::Notification { method, .. }) = acp_wire::parse(&line)
+                && let Some(read) = ReadLine::new(&method, &line)
+            {
+                self.session_notified(process, key, &read);
+            }
+        }
+    }
+
+    /// An update while the session is being restored: replay, or news about its state.
+    fn update_while_restoring(
+        &mut self,
+        key: SessionKey,
+        line: Bytes,
+        class: UpdateClass,
+        is_user: bool,
+    ) {
+        let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
+            == Some("subagent_update");
+        match class {
+            UpdateClass::State(_) => self.journal_update(key, line, class),
+            UpdateClass::Live | UpdateClass::NotAsked => {}
+            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class),
+            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
+                let text = is_user
+                    .then(|| str_at(&line, &["params", "update", "content", "text"]))
+                    .map(|text| text.unwrap_or_default().into_owned());
+                if is_child {
+                    self.sessions.remember_announcement(key, &line);
+                }
+                let Some(restore) = self.sessions.restore_mut(key) else { return };
+                if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
+                    // The end of a turn that is over for us, if anything.
+                    return;
+                }
+                if !is_child {
+                    restore.replay.line(line, text.as_deref());
+                }
+                self.replay_goes_on(key);
+            }
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Going on with a session: whatever waits in it gets its turn.
 
+use acp_wire::{Id, locate, set_id};
+use acpd_api::Reason;
+use bytes::Bytes;
+
 use crate::hub::Hub;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey};
 use crate::input::Effect;
-use crate::process::slot::Asker;
+use crate::process::slot::{Asker, WaitFor, Waiting};
+use crate::requests::purpose::Purpose;
 use crate::session::restore::Restore;
-use crate::session::{Session, State};
+use crate::session::{Relayed, Session, State};
 use crate::timers::Timer;
 
 impl Hub {
@@ -65,5 +70,37 @@ impl Hub {
             return self.fail_queue(key, &fault);
         }
         self.wake_session(key);
+    }
+
+    /// Gives a client's request about a live session to the agent.
+    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
+        let Relayed { to, method, line } = relayed;
+        if method == "session/fork" {
+            return self.begin_fork(key, to, &line);
+        }
+        let slot = self.session(key).slot;
+        if self.processes.is_clogged(slot) {
+            let fault = self.processes.clogged_fault(slot);
+            return self.refuse(&to, &fault);
+        }
+        let Some(host) = self.processes[&slot].usable_host() else {
+            return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
+        };
+        let params = locate(&line, &["params"]).map(|range| line.slice(range));
+        let why = Purpose::Relay { to, session: Some(key), method, params };
+        let ask = self.ask(host, why);
+        let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
+        self.processes.write(&mut self.cx, slot, line);
+    }
+
+    /// The session is live: on with a request to fork it.
+    fn begin_fork(&mut self, key: SessionKey, to: Requester, line: &Bytes) {
+        match self.ready_to_fork(key, &to, line) {
+            Ok(new) => {
+                let slot = self.session(key).slot;
+                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) });
+            }
+            Err(fault) => self.refuse(&to, &fault),
+        }
     }
 }

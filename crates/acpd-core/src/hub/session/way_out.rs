@@ -41,7 +41,7 @@ impl Hub {
         let is_stuck = matches!(session.state, State::Dormant)
             && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
         if !is_stuck && !discard {
-            return Err(self.sessions.still_has_it(key));
+            return Err(self.session(key).still_has_it());
         }
         if !matches!(session.state, State::Dormant) {
             self.close_session(key);

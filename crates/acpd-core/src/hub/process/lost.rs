@@ -1,0 +1,90 @@
+//! A process is lost, or there will be none: what has waited for it, or was asked of it, is answered.
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{HostId, SlotId};
+use crate::mcp::client_servers::CallEnd;
+use crate::process::slot::{WaitFor, Waiting};
+use crate::requests::purpose::Purpose;
+
+impl Hub {
+    /// Answers everything that was open at a process that is gone.
+    pub(crate) fn process_lost(
+        &mut self,
+        (id, host): (SlotId, HostId),
+        fault: &Fault,
+        ended_late: bool,
+    ) {
+        for why in self.unanswered(host) {
+            match why {
+                Purpose::Relay { to, .. } => self.refuse(&to, fault),
+                Purpose::NewSession(new) => self.refuse(&new.to, fault),
+                Purpose::Steer(steer) => self.steer_lost(&steer, fault),
+                Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
+                Purpose::List { to, wanted } => self.listed(id, &to, &wanted, None),
+                Purpose::Prompt { .. }
+                | Purpose::Abandoned { .. }
+                | Purpose::Restore { .. }
+                | Purpose::Preset { .. }
+                | Purpose::GivenUp { .. }
+                | Purpose::Initialize
+                | Purpose::AuthStatus
+                | Purpose::LoginAgain
+                | Purpose::Title { .. }
+                | Purpose::Farewell => {}
+            }
+        }
+        let asked =
+            self.questions.which(|open| open.host() == Some(host) && open.session().is_none());
+        self.close_questions(asked);
+        self.services.on_process_gone(&mut self.cx, host);
+        self.end_server_calls(&CallEnd::ProcessGone(host));
+        let sessions = self.sessions.of_slot(id);
+        let mut cut_off = sessions.clone();
+        cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
+        for key in sessions {
+            self.session_lost_host(key, fault);
+        }
+        for key in &cut_off {
+            self.load_cut_off(*key, cut_off.len() == 1);
+        }
+    }
+
+    /// Refuses everything that waits for a process that will not come, prompts included.
+    pub(crate) fn fail_waiters(&mut self, id: SlotId, fault: &Fault) {
+        self.refuse_waiters(id, fault);
+        let for_good = self.processes.stays_down(id, self.shutdown.is_begun());
+        for key in self.sessions.of_slot(id) {
+            // Prompts that wait for a login run after it, independent of processes until then.
+            if for_good || !self.sessions.waits_for_login(key) {
+                self.fail_queue(key, fault);
+            } else {
+                self.refuse_relayed(key, fault);
+            }
+        }
+    }
+
+    /// Refuses the requests that wait for the process itself. Its answer to `initialize` may be known without it.
+    pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault) {
+        let profile = self.processes[&id].profile().to_owned();
+        let watchers = self.processes.take_watchers(id);
+        let waiting = self.processes.take_waiting(id);
+        for requester in watchers {
+            self.refuse(&requester, fault);
+        }
+        for Waiting { to, what } in waiting {
+            let is_first = matches!(what, WaitFor::Initialize);
+            if !(is_first && self.initialize_from_memory(&to, &profile)) {
+                self.refuse(&to, fault);
+            }
+        }
+    }
+
+    /// There will be no process: nothing wants it back.
+    pub(crate) fn agent_given_up(&mut self, id: SlotId, fault: &Fault) {
+        self.fail_waiters(id, fault);
+        for key in self.sessions.of_slot(id) {
+            self.session_mut(key).eager = false;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The agent's answer to a prompt.
+
+use acp_wire::acp::stop_reason;
+use acp_wire::bound::NAME;
+use acp_wire::{ErrorObject, Outcome as WireOutcome, build, clipped, code};
+use acpd_api::{Outcome, Reason};
+use bytes::Bytes;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hub::Hub;
+use crate::hub::session::cancel::{by_user, cancelled};
+use crate::ids::SessionKey;
+use crate::process::slot::StopWhy;
+use crate::record::{Canceller, Dormant};
+use crate::session::Session;
+use crate::session::limit::over;
+use crate::session::turn::GOES_ON;
+use crate::session::usage::tokens_of;
+use crate::session::work::{TurnEnd, WorkEvent};
+
+impl Hub {
+    pub(crate) fn prompt_answered(
+        &mut self,
+        key: SessionKey,
+        line: &Bytes,
+        answer: WireOutcome<'_>,
+    ) {
+        // Open questions are answered as for a cancel, because no client will. Those of subagents,
+        // which may outlive the turn, stay.
+        self.cancel_questions(self.own_questions(key));
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let again = running.again();
+        let (waits, work) = (running.waits, running.work);
+        let is_cancelled = work.is_cancelled();
+        let senders = std::mem::take(&mut running.senders);
+        let own = running.key.take().map(|key| (key, running.number));
+        let is_silent = !work.is_touched() && !is_cancelled;
+        let slot = self.session(key).slot;
+        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer);
+        self.end_turn(key, outcome.clone());
+        // After the turn the process may be free for its restart.
+        let refusal =
+            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error));
+        let is_limit = |error| over(error, self.session(key).limit, self.cx.now).is_some();
+        let is_refused =
+            refusal == Some(Refusal::Other) && is_silent && !refused.as_ref().is_some_and(is_limit);
+        self.note_refused(key, is_refused);
+        if refusal == Some(Refusal::Renewed) {
+            match again {
+                Some(prompt) => return self.prompt_again(key, prompt),
+                None if !is_cancelled => fault = Some(renewed_fault()),
+                None => {}
+            }
+        }
+        if let (Some(Refusal::NeedsLogin), Some(failed)) = (refusal, &fault)
+            && failed.data.reason == Reason::FailedTurn
+        {
+            fault = Some(self.processes.login_fault(slot, &failed.message));
+        }
+        // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
+        let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
+        if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
+            self.keep_outcome(key, own, &outcome, fault.as_ref());
+        }
+        for sender in senders {
+            let line = match &fault {
+                Some(fault) => build::error(&sender.id, &fault.object()),
+                None if work.canceller() == Some(Canceller::Client) => {
+                    cancelled(&sender.id, &self.for_client(slot, &sender, line))
+                }
+                None => {
+                    self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
+                }
+            };
+            self.respond(&sender, Some(key), line);
+        }
+        match refused {
+            Some(error) if says_forgotten(&error) => {
+                self.session_forgotten(key, error.message);
+            }
+            Some(error) if refusal == Some(Refusal::NeedsLogin) => {
+                self.hold_for_login(key, &error.message);
+            }
+            Some(error) if !is_cancelled => self.wait_for_limit(key, &error, waits),
+            _ => {}
+        }
+        self.wake_session(key);
+        self.turn_ended_while_stopping(slot);
+        self.check_idle(slot);
+    }
+
+    /// Reads the answer to the running prompt. The agent does not decide the outcome of a turn that
+    /// was ended by others.
+    fn read_prompt_end(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
+        let answered = self.read_prompt_answer(key, answer);
+        let slot = self.session(key).slot;
+        let stops = self.processes[&slot].is_stopping();
+        let running = self.session_mut(key).running.as_mut();
+        match running.map(|running| running.end(WorkEvent::Ended { stops })) {
+            Some(TurnEnd::Cancelled) => {
+                PromptEnd { outcome: by_user(), fault: None, refused: answered.refused }
+            }
+            Some(TurnEnd::CutOff) => {
+                let fault = self.cut_off_fault(key);
+                let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
+                PromptEnd { outcome, fault: Some(fault), refused: answered.refused }
+            }
+            _ => answered,
+        }
+    }
+
+    fn read_prompt_answer(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
+        let result = match answer {
+            WireOutcome::Result(result) => result,
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                let (code, message) = (error.code, error.texts().join(": ").into());
+                let outcome = Outcome::Error { code, message };
+                return PromptEnd { outcome, fault: None, refused: Some(error) };
+            }
+        };
+        // A prompt that is refused has not been taken in, nor has the summary before it.
+        self.sessions.note_spoken(key);
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.tokens = tokens_of(result);
+        }
+        let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
+        if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            return PromptEnd { outcome, fault: Some(fault), refused: None };
+        }
+        if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            // The text of the error may want a login.
+            let refused = Some(fault.object());
+            return PromptEnd { outcome, fault: Some(fault), refused };
+        }
+        let slot = self.session(key).slot;
+        self.processes.on_prompt_succeeded(slot);
+        self.note_success(slot, "session/prompt");
+        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        PromptEnd { outcome, fault: None, refused: None }
+    }
+
+    /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
+    /// agent: no user cancelled the turn.
+    fn cut_off_fault(&self, key: SessionKey) -> Fault {
+        let Session { slot, row, .. } = self.session(key);
+        let agent = &self.processes[slot];
+        let why = agent.reason().unwrap_or("it is being stopped");
+        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
+        Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
+    }
+
+    /// The process no longer knows a session that it held: the next prompt restores it. That may
+    /// fail in the same process, so it is restarted unless it works for another session.
+    fn session_forgotten(&mut self, key: SessionKey, reason: String) {
+        let slot = self.session(key).slot;
+        self.make_dormant(key, Dormant::Parked, Some(reason));
+        if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
+            let reason = Some("it forgot a session that it held".to_owned());
+            self.begin_stop(slot, StopWhy::Wedged, reason);
+        }
+    }
+}
+
+/// How an agent's answer to a prompt ends the turn.
+pub(crate) struct PromptEnd {
+    outcome: Outcome,
+    /// Replacement for the agent's answer to the sender.
+    fault: Option<Fault>,
+    refused: Option<ErrorObject>,
+}
+
+/// Returns whether an agent no longer knows a session that it held. Copilot does so after the
+/// connection was lost over which the session was made, and keeps doing so.
+pub(crate) fn says_forgotten(error: &ErrorObject) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    error.code == code::NOT_FOUND || message.contains("session not found")
+}

@@ -1,0 +1,96 @@
+//! Why an agent has no process, in words, and the way out.
+
+use acp_wire::code;
+use acpd_api::Reason;
+
+use crate::fault::{Fault, about_agent};
+use crate::ids::SlotId;
+use crate::process::leftovers::HANGS;
+use crate::process::slot::{Host, Slot, State};
+use crate::process::table::Processes;
+use crate::profile::Config;
+use crate::record::Desired;
+
+impl Processes {
+    /// Returns the error for what needed an agent that failed.
+    pub(crate) fn fault(&self, id: SlotId, reason: Reason, config: &Config) -> Fault {
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
+        let slot = &self[&id];
+        let what = slot.reason.as_deref().unwrap_or("it failed");
+        if slot.state == State::Failed(Reason::NeedsLogin) {
+            return self.login_fault(id, what);
+        }
+        let fault = Fault::new(reason, about_agent(&slot.profile, what));
+        fault.stderr(&slot.stderr).hint(self.hint(id, config))
+    }
+
+    pub(crate) fn login_fault(&self, id: SlotId, message: &str) -> Fault {
+        Fault::new(Reason::NeedsLogin, message.to_owned())
+            .with_code(code::AUTH_REQUIRED)
+            .hint(self.login_hint(id))
+    }
+
+    /// Returns advice for the user about an agent, if it waits for the user.
+    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<String> {
+        let slot = &self[&id];
+        let name = &slot.profile;
+        let is_down = self.known(name).row.desired == Desired::Down;
+        match slot.state {
+            State::Stopping { .. } | State::Ready => self.held_back_hint(id),
+            // The login has its own advice.
+            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => None,
+            State::Failed(_) => Some(self.hint(id, config)),
+            State::Stopped if is_down => Some(format!("`acpctl agent start {name}` starts it")),
+            // These states end by themselves or with a prompt.
+            State::Stopped
+            | State::Queued
+            | State::Starting
+            | State::Initializing
+            | State::Backoff => None,
+        }
+    }
+
+    /// Advice about a failed agent.
+    pub(crate) fn hint(&self, id: SlotId, config: &Config) -> String {
+        let Slot { profile: name, state, start_hint, .. } = &self[&id];
+        let hint = start_hint
+            .clone()
+            .unwrap_or_else(|| format!("its output is in `{}`", self.profile(id, config).log));
+        match state {
+            State::Failed(_) => {
+                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
+            }
+            _ => hint,
+        }
+    }
+
+    /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
+    /// run, or for one of the last daemon that does not answer.
+    pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
+        let slot = &self[&id];
+        let reason = match slot.host() {
+            Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
+            Some(Host { overdue: true, .. }) => Reason::AgentTimeout,
+            _ => return Ok(()),
+        };
+        let why = slot.api_reason().unwrap_or_default();
+        let fault = Fault::new(reason, about_agent(&slot.profile, &why));
+        Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
+    }
+
+    /// Advice for the user about such a process.
+    pub(super) fn held_back_hint(&self, id: SlotId) -> Option<String> {
+        let Slot { profile, .. } = &self[&id];
+        match self[&id].host()? {
+            Host { leftovers: Some(_), .. } => Some(format!(
+                "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
+            )),
+            Host { overdue: true, .. } => Some(format!(
+                "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
+            )),
+            _ => None,
+        }
+    }
+}

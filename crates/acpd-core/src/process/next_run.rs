@@ -1,0 +1,117 @@
+//! What comes after a process.
+//!
+//! ```text
+//!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed
+//! ```
+//!
+//! Architecture invariant: each client that waited for the process is answered when it is clear
+//! that it will not come, and prompts are only kept for a process that does.
+
+use acpd_api::Reason;
+
+use crate::cx::Cx;
+use crate::event::EngineEvent;
+use crate::ids::SlotId;
+use crate::process::Demand;
+use crate::process::slot::{Failed, State, StopWhy};
+use crate::process::table::Processes;
+use crate::profile::Config;
+use crate::timers::Timer;
+
+impl Processes {
+    /// Decides what comes after a process that is gone.
+    pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
+        let why = self.bury(cx, id);
+        let profile = self[&id].profile.clone();
+        let reason = self[&id].reason.clone();
+        let stopped_reason = match &why {
+            Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
+            Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
+            _ => reason.clone(),
+        };
+        let planned = |why: &StopWhy| {
+            use StopWhy::{ByPerson, Idle, Lost, NoLogin, Restart};
+            matches!(why, ByPerson | Restart | Idle | Lost | NoLogin)
+        };
+        let unexpected = !why.as_ref().is_some_and(planned);
+        let verdict = match why {
+            Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
+            Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(cx, id),
+            Some(StopWhy::NoLogin) if self.auth_state(&profile).wants_login() => {
+                Verdict::Fail(Reason::NeedsLogin)
+            }
+            _ => Verdict::Start { delay: 0 },
+        };
+        match verdict {
+            Verdict::Fail(kind) => {
+                let reason = if kind == Reason::AgentCrashLoop {
+                    let (times, last) = (self[&id].failures(), reason.unwrap_or_default());
+                    Some(format!("it failed {times} times in a row, last: {last}"))
+                } else {
+                    reason
+                };
+                self.set_state(cx, id, State::Failed(kind), reason);
+                self.give_up(cx, id, kind);
+            }
+            Verdict::Start { delay } if self.comes_back(id, unexpected, demand, &cx.config) => {
+                if unexpected {
+                    cx.report(EngineEvent::AgentRestarted(profile));
+                }
+                if delay == 0 {
+                    self.start(cx, id);
+                } else {
+                    self.set_state(cx, id, State::Backoff, reason);
+                    cx.timers.set(Timer::Slot(id), cx.now.after(delay));
+                }
+            }
+            Verdict::Start { .. } => {
+                self.set_state(cx, id, State::Stopped, stopped_reason);
+                cx.report(EngineEvent::ProcessStopped(id));
+                let ending = demand.ending;
+                let kind = if ending { Reason::ShuttingDown } else { Reason::AgentStopped };
+                self.give_up(cx, id, kind);
+            }
+        }
+    }
+
+    /// Takes the process that is gone out of its slot. Returns the purpose of its end, if that counts.
+    fn bury(&mut self, cx: &mut Cx, id: SlotId) -> Option<StopWhy> {
+        let Some(host) = self[&id].host().map(|host| host.id) else {
+            return self.slot_mut(id).ended.take();
+        };
+        let (_, was) = self.take(host)?;
+        cx.timers.clear(Timer::Slot(id));
+        let State::Stopping { why, .. } = self[&id].state.clone() else { return None };
+        if !self.has_run_long_enough(&was, id, &cx.config) {
+            return Some(why);
+        }
+        if why == StopWhy::Crashed {
+            self.slot_mut(id).crashed_after_a_good_run(cx.now);
+            return None;
+        }
+        self.slot_mut(id).forgive();
+        Some(why)
+    }
+
+    /// Returns whether a stopped process is started again.
+    fn comes_back(&self, id: SlotId, unexpected: bool, demand: Demand, config: &Config) -> bool {
+        let by_itself = self.profile(id, config).restart.on_failure || !unexpected;
+        if by_itself { self.is_needed(id, demand) } else { self.is_wanted(id, demand) }
+    }
+
+    /// A crash or a failed start: how long to wait, or to give up.
+    fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
+        let rules = self.profile(id, &cx.config).restart;
+        let Failed { in_a_row, of_late } = self.slot_mut(id).failed(cx.now, rules.window);
+        if of_late >= rules.budget {
+            return Verdict::Fail(Reason::AgentCrashLoop);
+        }
+        let doubled = rules.delay.saturating_mul(1 << (in_a_row - 1).min(16)).min(rules.max_delay);
+        Verdict::Start { delay: self.jitter(doubled) }
+    }
+}
+
+enum Verdict {
+    Start { delay: u64 },
+    Fail(Reason),
+}
