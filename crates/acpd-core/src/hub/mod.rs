@@ -1,5 +1,12 @@
 //! The hub: it owns all machines and is stepped by inputs. Each file here gathers facts for a machine, or is a
 //! sequence in which several take part. The constructor is in `recover.rs`.
+//!
+//! ```text
+//!  input ─▶ handler ─▶ machine ── events ─▶ route: the reactions, until there is no event ─▶ settle ─▶ batch
+//! ```
+//!
+//! A handler runs to its end before the reactions to what it has reported. No files here call each other in a
+//! circle: `facts.rs` is the lowest, the answers of agents, the requests of clients and the deadlines are the highest.
 
 mod clients;
 mod deadlines;

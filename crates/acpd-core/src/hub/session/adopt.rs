@@ -1,11 +1,7 @@
-//! Sessions that an agent knows and acpd does not: made by the agent's own program, say. They are
-//! listed beside acpd's own, and become its own when a client opens one.
+//! Taking over a session that an agent knows and acpd does not, when a client opens it (`foreign.rs`). The agent's
+//! answer is in `adopted.rs`.
 //!
 //! ```text
-//!  session/list ─▶ agent runs and can list ─▶ asked ── answered ─▶ own sessions, then its others
-//!                    │ no                        └── error, slow, gone ─┐
-//!                    └──────────────────────────────────────────────────┴─▶ own sessions
-//!
 //!  session/load of an id that is not ours ─▶ the agent loads it; what it replays is parked
 //!     ├── answered ─▶ a session of acpd's, the replay its history ─▶ opened for all who asked
 //!     └── error ────▶ the client's error, and nothing is kept

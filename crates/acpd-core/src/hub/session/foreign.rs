@@ -1,4 +1,11 @@
-//! Sessions of an agent that acpd does not know: in the lists of clients, and what clients ask about them.
+//! Sessions that an agent knows and acpd does not: made by the agent's own program, say. They are listed beside
+//! acpd's own, and become its own when a client opens one (`adopt.rs`).
+//!
+//! ```text
+//!  session/list ─▶ agent runs and can list ─▶ asked ── answered ─▶ own sessions, then its others
+//!                    │ no                        └── error, slow, gone ─┐
+//!                    └──────────────────────────────────────────────────┴─▶ own sessions
+//! ```
 
 use acp_wire::acp::{SessionList, SessionParams};
 use acp_wire::{Id, build, set_member, str_at};
