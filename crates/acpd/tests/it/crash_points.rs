@@ -1,7 +1,7 @@
 //! The daemon dies at every named point, the first or a later time, and nothing is lost or doubled.
 
 use acpd::crash::POINTS;
-use acpd_test::harness::{TestEnv, kill9, until};
+use acpd_test::harness::{Output, TestEnv, kill9, until};
 
 use crate::{echo, home};
 
@@ -33,15 +33,22 @@ fn a_day(point: &str, count: u32) {
     }
     say(&env, &what, "three", 4);
     let restart = env.spawn_acpctl(&["daemon", "restart"]);
-    say(&env, &what, "four", 5);
+    let four = count_up(&env, "four");
+    // It ends the connection over which the journal is read.
     let _ = restart.finish();
+    check(&env, &what, "four", 5, &four);
 }
 
-/// Has the agent count; it does to the end, or the turn is known to be broken. `most` prompts have
-/// been sent by then.
 fn say(env: &TestEnv, what: &str, tag: &str, most: usize) {
-    let prompt = format!("say #{tag} [number {NUMBERS} {tag} 50]");
-    let out = env.acpctl(&["run", "-s", "fix", &prompt]);
+    check(env, what, tag, most, &count_up(env, tag));
+}
+
+fn count_up(env: &TestEnv, tag: &str) -> Output {
+    env.acpctl(&["run", "-s", "fix", &format!("say #{tag} [number {NUMBERS} {tag} 50]")])
+}
+
+/// The agent has counted to the end, or the turn is known to be broken. `most` prompts have been sent by then.
+fn check(env: &TestEnv, what: &str, tag: &str, most: usize, out: &Output) {
     assert!(out.code_is(0) || out.code_is(6), "{what}, {tag}: {out:?}");
     let said = if out.code_is(0) { env.said("fix") } else { String::new() };
     for text in [out.stdout(), &said] {
