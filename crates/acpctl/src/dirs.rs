@@ -4,7 +4,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use acpd_api::ExitCode;
-use acpd_sys::file::canonical;
 
 use crate::error::{CommandError, Result};
 use crate::text::text;
@@ -18,7 +17,8 @@ pub(crate) fn current_dir() -> Result<PathBuf> {
 
 /// An absolute path without symbolic links, as agents and session names want it.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
-    let full = canonical(path).map_err(|error| CommandError::file("enter", path, &error))?;
+    let full =
+        dunce::canonicalize(path).map_err(|error| CommandError::file("enter", path, &error))?;
     if full.is_dir() {
         Ok(full)
     } else {

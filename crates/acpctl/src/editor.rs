@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use acpd_api::{ExitCode, Untrusted};
-use acpd_sys::person;
+use acpd_sys::programs;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::error::{CommandError, Result};
@@ -46,7 +46,7 @@ impl Edited {
 pub(crate) fn edit(file: &Path) -> Result {
     let editor = wanted(|name| env::var(name).ok());
     // As git does it: the editor may have arguments.
-    let mut command = person::shell_with(&editor, file);
+    let mut command = programs::shell_with(&editor, file);
     let failed = |why| {
         let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
         CommandError::new(ExitCode::Error, text)
@@ -62,7 +62,7 @@ pub(crate) fn edit(file: &Path) -> Result {
 fn wanted(variable: impl Fn(&str) -> Option<String>) -> String {
     let named = ["VISUAL", "EDITOR"].into_iter().filter_map(variable);
     let mut named = named.filter(|line| !line.trim().is_empty());
-    named.next().unwrap_or_else(|| person::EDITOR.to_owned())
+    named.next().unwrap_or_else(|| programs::EDITOR.to_owned())
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
         let wanted = |visual: Option<&str>, editor: Option<&str>| {
             wanted(|name| if name == "VISUAL" { visual } else { editor }.map(str::to_owned))
         };
-        assert_eq!(wanted(None, None), person::EDITOR);
+        assert_eq!(wanted(None, None), programs::EDITOR);
         assert_eq!(wanted(Some(""), Some("ed -s")), "ed -s");
         assert_eq!(wanted(Some("emacs"), Some("ed")), "emacs");
     }

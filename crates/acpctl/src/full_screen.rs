@@ -21,11 +21,11 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Screen
         return Err(CommandError::usage(error).hint(instead));
     }
     let theme =
-        Theme { is_coloured: ui.is_coloured(), is_unicode: acpd_sys::terminal::is_unicode() };
+        Theme { is_coloured: ui.is_coloured(), is_unicode: acpd_sys::terminal::has_unicode() };
     let options = door.options()?;
     Ok(ScreenStart {
         theme,
-        home: acpd_sys::person::home(),
+        home: acpd_sys::paths::home(),
         cwd: utf8(&current_dir()?)?,
         place: terminal::name(),
         opens: Opens::Top,
@@ -71,5 +71,7 @@ fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
 /// Returns whether there is a terminal for a full screen.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_possible() -> bool {
-    acpd_sys::terminal::is_able() && io::stdin().is_terminal() && io::stdout().is_terminal()
+    acpd_sys::terminal::can_show_full_screen()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
 }

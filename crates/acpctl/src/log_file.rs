@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_client::open_file;
-use acpd_sys::file::is_same;
+use acpd_sys::files::is_same;
 use clap::Args;
 
 use crate::error::{CommandError, Result};

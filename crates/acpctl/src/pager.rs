@@ -4,9 +4,10 @@ use std::env;
 use std::io::{self, Write};
 use std::process::{Child, Stdio};
 
-use acpd_sys::asked::leave_interrupts;
+use acpd_sys::process;
+use acpd_sys::programs;
+use acpd_sys::signals::{self, Signal};
 use acpd_sys::terminal::Utf8;
-use acpd_sys::{person, program};
 
 /// Default options of `less`: exit if all fits, keep colours and the screen.
 const LESS: &str = "FRX";
@@ -14,22 +15,22 @@ const LESS: &str = "FRX";
 #[derive(Debug)]
 pub(crate) struct Pager {
     child: Child,
-    encoding: Utf8,
+    _encoding: Utf8,
 }
 
 impl Pager {
     /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
     pub(crate) fn start() -> Option<Pager> {
         let line = command()?;
-        let mut command = program::shell(&line);
+        let mut command = process::shell(&line);
         command.stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
             command.env("LESS", LESS);
         }
         let child = command.spawn().ok()?;
         // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
-        leave_interrupts();
-        Some(Pager { child, encoding: Utf8::begin() })
+        drop(signals::ignore(&[Signal::Interrupt]));
+        Some(Pager { child, _encoding: Utf8::set() })
     }
 
     /// Closes the pager's input, and waits until the user has left it.
@@ -37,7 +38,6 @@ impl Pager {
         drop(self.child.stdin.take());
         // The exit status is no error of the output.
         drop(self.child.wait());
-        self.encoding.end();
     }
 }
 
@@ -62,6 +62,6 @@ pub(crate) fn command() -> Option<String> {
 /// The command line of the pager. An empty one, and `cat`, mean none.
 fn wanted(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
-    let line = named.unwrap_or_else(|| person::PAGER.to_owned());
+    let line = named.unwrap_or_else(|| programs::PAGER.to_owned());
     (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use acpd_api::ExitCode;
-use acpd_sys::asked::{Ask, asked, end_by};
+use acpd_sys::signals::{Signal, end_by, watch};
 
 use crate::text::Text;
 use crate::{terminal, ui};
@@ -33,17 +33,17 @@ pub(crate) fn on_keys(
     take: impl Fn(TerminalKey) + Send + Sync + 'static,
     last_words: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    let asks = asked(&[Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp])?;
+    let received = watch(&Signal::ENDING)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let take = Arc::new(take);
         let mut is_first = true;
-        for ask in asks {
-            let key = match ask {
-                Ask::Interrupt if is_first => TerminalKey::Interrupt,
-                Ask::Quit => TerminalKey::Detach,
-                _ => {
+        for received in received {
+            let key = match received.signal {
+                Signal::Interrupt if is_first => TerminalKey::Interrupt,
+                Signal::Quit => TerminalKey::Detach,
+                signal => {
                     last_words();
-                    leave(ask);
+                    leave(signal);
                 }
             };
             is_first &= key != TerminalKey::Interrupt;
@@ -58,20 +58,20 @@ pub(crate) fn on_keys(
 /// Calls `last_words`, from a thread, when the process is asked to end by SIGTERM, and then lets the
 /// signal end it.
 pub(crate) fn before_end(last_words: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let mut asks = asked(&[Ask::End])?;
+    let mut received = watch(&[Signal::Terminate])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        if let Some(ask) = asks.next() {
+        if let Some(received) = received.next() {
             last_words();
-            end_by(ask);
+            end_by(received.signal);
         }
     })?;
     Ok(())
 }
 
 #[expect(clippy::exit, reason = "the main thread may be stuck in a write, and must not hold us up")]
-fn leave(ask: Ask) -> ! {
+fn leave(signal: Signal) -> ! {
     terminal::restore();
-    if ask == Ask::Interrupt {
+    if signal == Signal::Interrupt {
         ui::leave_line();
         process::exit(i32::from(ExitCode::Cancelled.code()));
     }
@@ -80,5 +80,5 @@ fn leave(ask: Ask) -> ! {
         ui::leave_line();
         ui::complain(line);
     }
-    process::exit(128 + ask.signal())
+    process::exit(128 + signal.number())
 }

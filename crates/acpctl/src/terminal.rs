@@ -37,7 +37,7 @@ impl Drop for KeyMode {
 /// Puts the terminal back as it was, if a question is open.
 pub(crate) fn restore() {
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        terminal::restore(&before);
+        before.restore();
     }
 }
 

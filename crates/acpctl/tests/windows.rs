@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Once;
 
-use acpd_sys::asked::{Ask, asked, interrupt_all};
+use acpd_sys::signals::{Signal, interrupt_console, watch};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -339,8 +339,8 @@ fn console() {
     let mut web = web.spawn().unwrap();
     let _ = std::io::stdin().read(&mut [0]);
     // The interrupt reaches this process, too.
-    let _own = asked(&[Ask::Interrupt]).unwrap();
-    interrupt_all().unwrap();
+    let _own = watch(&[Signal::Interrupt]).unwrap();
+    interrupt_console().unwrap();
     println!("<ended {:?}>", web.wait().unwrap().code());
 }
 

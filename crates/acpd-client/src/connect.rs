@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_sys::dir;
+use acpd_sys::files;
 use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::{Stream, check_place, other_end};
@@ -96,7 +96,7 @@ fn is_locked(paths: &Paths) -> bool {
 /// Locks the start of daemons: until the lock is dropped, other clients wait, and then look for a daemon again. For
 /// a client that replaces the running daemon.
 pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
-    dir::private_dir(&paths.runtime)?;
+    files::private_dir(&paths.runtime)?;
     Ok(InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?)
 }
 

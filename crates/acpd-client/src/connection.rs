@@ -197,7 +197,7 @@ impl Connection {
     /// The two halves, for two threads.
     pub fn split(self) -> Result<(LinkReader, LinkWriter), ConnectError> {
         // A connection may live for hours; a long line must not cost its memory for as long.
-        acpd_sys::limits::return_large_buffers();
+        acpd_sys::limits::return_buffers(acpd_sys::limits::LARGE_BUFFER);
         self.writer.start_thread()?;
         Ok((self.reader, self.writer))
     }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use acp_wire::ErrorObject;
 use acpd_api::{ErrorData, Untrusted};
-use acpd_sys::dir::DirError;
-use acpd_sys::hints;
+use acpd_sys::files::DirError;
 use acpd_sys::lock::{self, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::process::{Condition, condition};
-use acpd_sys::socket::UserId;
+use acpd_sys::process::{self, Condition, condition};
 use acpd_sys::startup::SpawnError;
+use acpd_sys::users::UserId;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -170,10 +169,10 @@ impl NotAnswering {
     pub fn hint(&self) -> String {
         let log = self.log.display();
         match self.process {
-            Some((pid, Condition::Stopped)) => hints::continuing(pid),
+            Some((pid, Condition::Stopped)) => process::resume_hint(pid),
             Some((pid, _)) => format!(
                 "look into its log `{log}`; `{}` ends it, and the next command starts a new daemon",
-                hints::ending(pid)
+                process::kill_command(pid)
             ),
             None if self.obstacle.is_some() => {
                 "mend that: `acpctl doctor` says more; if it is a service that has given up meanwhile, \

@@ -43,9 +43,9 @@ mod silence;
 mod stream;
 pub mod worktree;
 
-pub use acpd_sys::file::open as open_file;
+pub use acpd_sys::files::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths, beside};
-pub use acpd_sys::socket::own_uid;
+pub use acpd_sys::users::own_uid;
 pub use connect::{Options, hold_starts, open_socket, wait_until_gone};
 pub use connection::{
     Connection, connect, connect_lasting, initialize_params, read_answer, read_result, rejoin,

@@ -24,6 +24,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acpd_sys::signals;
 use serde_json::{Map, Value, json};
 
 pub use options::{Options, help};
@@ -48,7 +49,8 @@ pub fn run(options: Options) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "scripted agent: {text}");
     };
     if options.flags.ignore_term
-        && let Err(error) = acpd_sys::process::ignore_term()
+        // On Windows, `Quit` is what asks a group of processes to end.
+        && let Err(error) = signals::ignore(&[signals::Signal::Terminate, signals::Signal::Quit])
     {
         complain(&format!("cannot ignore SIGTERM: {error}"));
         return ExitCode::from(2);

@@ -215,7 +215,7 @@ async fn nothing_is_left_after_a_kill_a_release_and_the_end() {
                 let exit = world.terminals.wait("a").unwrap();
                 drop(world.terminals);
                 exit.await;
-                let mut tree = Tree::leftovers(&marker, ids[0]);
+                let mut tree = Tree::leftovers(&marker, ids[0], &[]);
                 while !tree.is_empty() {
                     tokio::task::yield_now().await;
                 }

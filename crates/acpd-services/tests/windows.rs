@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use acpd_services::fs::{Effort, FsError, Lines, Roots, read_text_file, write_text_file};
 use acpd_services::terminal::{CreateTerminal, Exit, TerminalError, Terminals};
-use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, ends_by};
+use acpd_sys::process::{ExitKind, Liveness, ProcessId};
 use tempfile::TempDir;
 
 use common::Own;
@@ -77,7 +77,7 @@ fn terminals() -> Terminals {
 }
 
 fn killed() -> Exit {
-    ends_by(StopSignal::Kill).into()
+    ExitKind::Code(1).into()
 }
 
 /// Waits until `count` processes have printed their pids.

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{
-    Hold, ProcessId, StopSignal, adopt, detach_child, detach_child_into, discard, hold,
+    self, ProcessId, StopSignal, detach_child, detach_child_into, discard, error_number,
     try_wait_leader,
 };
-use acpd_sys::program::error_number;
-use acpd_sys::socket::{listener_uid, may_do_anything, own_uid};
+use acpd_sys::socket::listener_uid;
 use acpd_sys::tree::Tree;
+use acpd_sys::users::{may_do_anything, own_uid};
 use acpd_sys::wait::{End, Interest, Wait};
 
 use crate::cgroup::Cgroup;
@@ -32,7 +32,7 @@ pub(crate) struct Agent {
     /// The process, a child of ours, if there is one.
     pub(crate) leader: Option<ProcessId>,
     /// Keeps the pid from being used again.
-    _hold: Option<Hold>,
+    _child: Option<Child>,
     pub(crate) stdin: Option<End>,
     /// Output, until the agent closes it.
     pub(crate) stdout: Option<End>,
@@ -52,21 +52,27 @@ pub(crate) fn start(
     match how {
         How::Stdio(program) => {
             let mut child = spawn(program, marker, cgroup, Stdio::piped())?;
-            over_stdio(&mut child).map_err(|error| {
-                discard(child);
-                refusal(program, &error)
-            })
+            match over_stdio(&mut child) {
+                Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
+                Err(error) => {
+                    discard(child);
+                    Err(refusal(program, &error))
+                }
+            }
         }
         How::TcpSpawn { program, port, timeout } => {
             let mut child = spawn(program, marker, cgroup, Stdio::null())?;
             let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-            over_tcp(&mut child, addr, Instant::now() + *timeout, errors).map_err(|error| {
-                if let Some(leader) = ProcessId::of(child.id()) {
-                    Tree::below_us(marker, leader).signal_all(StopSignal::Kill);
+            match over_tcp(&mut child, addr, Instant::now() + *timeout, errors) {
+                Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
+                Err(error) => {
+                    if let Some(leader) = ProcessId::of(child.id()) {
+                        Tree::below_us(marker, leader).signal_all(StopSignal::Kill);
+                    }
+                    discard(child);
+                    Err(unreachable(addr, &error))
                 }
-                discard(child);
-                unreachable(addr, &error)
-            })
+            }
         }
         How::TcpConnect { addr, timeout } => {
             connect(*addr, *timeout).map_err(|error| unreachable(*addr, &error))
@@ -94,7 +100,7 @@ fn spawn(
         Some(procs) => detach_child_into(&mut command, procs),
         None => detach_child(&mut command),
     }
-    command.spawn().map_err(|error| refusal(program, &error))
+    process::start(&mut command).map_err(|error| refusal(program, &error))
 }
 
 fn refusal(program: &Program, error: &io::Error) -> Report {
@@ -121,8 +127,8 @@ fn over_stdio(child: &mut Child) -> io::Result<Agent> {
     let stderr = child.stderr.take().ok_or_else(missing)?;
     let (stdin, stdout) = (Some(End::new(stdin)?), Some(End::new(stdout)?));
     let stderr = vec![End::new(stderr)?];
-    let (leader, hold) = let_run(child)?;
-    Ok(Agent { leader: Some(leader), _hold: Some(hold), stdin, stdout, stderr, tcp: false })
+    let leader = Some(ProcessId::of_child(child)?);
+    Ok(Agent { leader, _child: None, stdin, stdout, stderr, tcp: false })
 }
 
 fn over_tcp(
@@ -134,17 +140,12 @@ fn over_tcp(
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
     let mut talk = vec![End::new(stdout)?, End::new(stderr)?];
-    let (leader, hold) = let_run(child)?;
+    let leader = ProcessId::of_child(child)?;
     loop {
         match TcpStream::connect_timeout(&addr, CONNECT) {
             Ok(stream) => {
                 let agent = over_stream(stream, addr)?;
-                return Ok(Agent {
-                    leader: Some(leader),
-                    _hold: Some(hold),
-                    stderr: talk,
-                    ..agent
-                });
+                return Ok(Agent { leader: Some(leader), stderr: talk, ..agent });
             }
             Err(error) if Instant::now() >= end => return Err(error),
             Err(_) => {}
@@ -158,7 +159,7 @@ fn over_tcp(
 
 /// Waits a moment, and keeps what is written in it: an agent whose output is not read would stand still.
 fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
-    let mut wait = Wait::for_up_to(talk.len());
+    let mut wait = Wait::empty();
     for end in &mut *talk {
         wait.add(end, Interest::Read, ());
     }
@@ -202,11 +203,5 @@ fn over_stream(stream: TcpStream, addr: SocketAddr) -> io::Result<Agent> {
     stream.set_nodelay(true)?;
     let (stdout, stdin) = End::halves(stream)?;
     let (stdin, stdout) = (Some(stdin), Some(stdout));
-    Ok(Agent { leader: None, _hold: None, stdin, stdout, stderr: Vec::new(), tcp: true })
-}
-
-/// Lets the child run that was just started: on some systems it has waited for that.
-fn let_run(child: &Child) -> io::Result<(ProcessId, Hold)> {
-    let hold = hold(child.id())?;
-    Ok((adopt(child.id())?, hold))
+    Ok(Agent { leader: None, _child: None, stdin, stdout, stderr: Vec::new(), tcp: true })
 }

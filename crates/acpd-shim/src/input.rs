@@ -158,7 +158,7 @@ mod tests {
     use std::fs::File;
     use std::io::{Read as _, pipe};
 
-    use acpd_sys::file::NULL;
+    use acpd_sys::files::NULL;
     use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
     use proptest::prelude::*;
 

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use acpd_sys::apart::Talk;
-use acpd_sys::process::ProcessId;
-use acpd_sys::program::{clear_environment, is_no_program};
+use acpd_sys::process::{ProcessId, clear_environment, is_no_program};
+use acpd_sys::startup::PipedProcess;
 use acpd_sys::wait::Interest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -92,7 +91,7 @@ pub struct Started {
     pub shim: ProcessId,
     /// The agent, if it is a process: not if there is only a connection.
     pub agent: Option<ProcessId>,
-    /// The shim ends together with others that this process belongs to, see [`Talk::is_bound`].
+    /// The shim ends together with others that this process belongs to, see [`PipedProcess::is_bound`].
     pub is_bound: bool,
 }
 
@@ -284,7 +283,8 @@ pub fn start_command(
     clear_environment(&mut command);
     command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
     let exe = command.get_program().into();
-    let mut shim = Talk::start(command).map_err(|source| StartError::Exec { exe, source })?;
+    let mut shim =
+        PipedProcess::start(command).map_err(|source| StartError::Exec { exe, source })?;
     let answer = converse(&mut shim, &bytes, end);
     match answer {
         Ok(Some(line)) => match Report::parse(&line) {
@@ -314,8 +314,8 @@ pub fn start_command(
 }
 
 /// Writes the launch and reads the answer; `None` if the deadline passes first.
-fn converse(shim: &mut Talk, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
-    let Talk { input, output, .. } = shim;
+fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
+    let PipedProcess { input, output, .. } = shim;
     let mut rest = launch;
     while !rest.is_empty() {
         if !input.until(Interest::Write, end)? {

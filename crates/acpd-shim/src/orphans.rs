@@ -28,14 +28,14 @@ impl Orphans {
         let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(none);
         let recorded = shim_dir.tree().unwrap_or_default();
         let marker = shim_dir.marker().to_owned();
-        let tree = Tree::leftovers_with(&marker, leader, &recorded);
+        let tree = Tree::leftovers(&marker, leader, &recorded);
         let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
         Orphans { tree, marker, cgroup }
     }
 
     /// Looks for what is left of an agent that never had a shim: it was a child of an earlier daemon.
     pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
-        let tree = Tree::leftovers(marker, leader);
+        let tree = Tree::leftovers(marker, leader, &[]);
         Orphans { tree, marker: marker.to_owned(), cgroup: None }
     }
 

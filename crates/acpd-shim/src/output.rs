@@ -9,8 +9,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
-use acpd_sys::file::{read_exact_at, write_all_at};
-
 use crate::shim_dir::{SPOOL_HEAD, ShimDir};
 
 /// Output that is kept, in memory and on disk.
@@ -105,7 +103,8 @@ impl Output {
             let before = to.len();
             to.resize(before + count, 0);
             let at = SPOOL_HEAD + offset - spool.start;
-            return read_exact_at(&spool.file, &mut to[before..], at);
+            (&spool.file).seek(SeekFrom::Start(at))?;
+            return (&spool.file).read_exact(&mut to[before..]);
         }
         let (head, tail) = self.memory.as_slices();
         let start = (offset + self.memory.len() as u64 - self.end) as usize;
@@ -173,8 +172,9 @@ impl Output {
         // A part that got there before an error is written over.
         let (head, tail) = self.memory.as_slices();
         let at = SPOOL_HEAD + spool.end - spool.start;
-        write_all_at(&spool.file, head, at)?;
-        write_all_at(&spool.file, tail, at + head.len() as u64)?;
+        spool.file.seek(SeekFrom::Start(at))?;
+        spool.file.write_all(head)?;
+        spool.file.write_all(tail)?;
         spool.end += self.memory.len() as u64;
         self.memory.clear();
         Ok(())

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use acpd_sys::incoming::Incoming;
 use acpd_sys::limits;
 use acpd_sys::lock::InstanceLock;
 use acpd_sys::process::{ProcessId, become_subreaper, close_inherited, drop_stdio};
-use acpd_sys::signals::{self, Signals};
-use acpd_sys::socket::{self, SocketFile, touch};
+use acpd_sys::signals::SignalPipe;
+use acpd_sys::socket::{self, Listener, SocketFile, touch};
 use acpd_sys::tree::Tree;
 use acpd_sys::wait::{Interest, Wait};
 
@@ -85,8 +84,8 @@ struct Shim {
     dir: ShimDir,
     /// Held as long as we live.
     lock: InstanceLock,
-    signals: Signals,
-    incoming: Incoming,
+    signals: SignalPipe,
+    incoming: Listener,
     socket: PathBuf,
     marker: String,
     agent: Agent,
@@ -140,7 +139,7 @@ impl Shim {
             Report::Shim(format!("cannot {what}: {error}"))
         };
         set_up_process();
-        let mut signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
+        let mut signals = SignalPipe::open().map_err(|error| shim("catch signals", &error))?;
         let launch =
             Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
         let lock = shim_dir.lock().map_err(|error| shim("lock its directory", &error))?;
@@ -148,7 +147,7 @@ impl Shim {
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
         // A daemon that finds us dead has to know the socket to remove.
         shim_dir.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
-        let incoming = Incoming::bind(&launch.socket).map_err(|error| shim("listen", &error))?;
+        let incoming = Listener::bind(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);
         let mut errors = Errors::default();
         let agent = agent::start(&launch.how, &launch.marker, cgroup.as_ref(), &mut errors)
@@ -156,7 +155,7 @@ impl Shim {
                 cgroup.iter().for_each(Cgroup::remove);
                 socket::remove(&launch.socket);
             })?;
-        let watched = agent.leader.map_or(Ok(()), |leader| signals.watch(leader.pid));
+        let watched = agent.leader.map_or(Ok(()), |leader| signals.watch_child(leader.pid));
         let record = Record {
             version: VERSION,
             shim: own,
@@ -183,8 +182,8 @@ impl Shim {
     fn new(
         dir: ShimDir,
         lock: InstanceLock,
-        signals: Signals,
-        incoming: Incoming,
+        signals: SignalPipe,
+        incoming: Listener,
         agent: Agent,
         launch: Launch,
     ) -> Shim {
@@ -351,7 +350,7 @@ impl Shim {
         let room = self.sealed || self.output.room() > 0;
         let wake = self.next_wake();
 
-        let mut wait = Wait::for_up_to(8);
+        let mut wait = Wait::empty();
         wait.add(&mut self.signals, Interest::Read, Ready::Signals);
         wait.add(&mut self.incoming, Interest::Read, Ready::Incoming);
         let links = [(&mut self.candidate, Ready::Candidate), (&mut self.link, Ready::Link)];
@@ -420,7 +419,7 @@ impl Shim {
     fn check_socket(&mut self) {
         if SocketFile::at(&self.socket).is_some() {
             touch(&self.socket).ok();
-        } else if let Ok(incoming) = Incoming::bind(&self.socket) {
+        } else if let Ok(incoming) = Listener::bind(&self.socket) {
             self.incoming = incoming;
         }
     }
@@ -442,7 +441,7 @@ fn set_up_process() {
     become_subreaper().ok();
     limits::no_core_dumps().ok();
     limits::private_files();
-    limits::return_small_buffers();
+    limits::return_buffers(limits::SMALL_BUFFER);
 }
 
 /// The buffer for what is read, which takes no memory before it is used.

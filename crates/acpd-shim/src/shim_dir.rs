@@ -25,11 +25,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use acpd_sys::dir::{self, DirError};
-use acpd_sys::file::{self, ReadError};
+use acpd_sys::files::{self, DirError, ReadError};
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::process::{Liveness, ProcessId};
-use acpd_sys::program::os_string;
+use acpd_sys::process::{Liveness, ProcessId, os_string};
 use acpd_sys::socket;
 use thiserror::Error;
 
@@ -126,9 +124,9 @@ impl ShimDir {
 
     /// Makes the directory, for a shim that is about to be started.
     pub fn create(state: &Path, marker: &str) -> Result<ShimDir, ShimDirError> {
-        dir::private_dir(&parent(state))?;
+        files::private_dir(&parent(state))?;
         let shim_dir = ShimDir::of(state, marker);
-        dir::private_dir(&shim_dir.dir)?;
+        files::private_dir(&shim_dir.dir)?;
         Ok(shim_dir)
     }
 
@@ -234,7 +232,7 @@ impl ShimDir {
     /// The output from `from` on that a dead shim left; `None` if there is nothing.
     pub fn leftover(&self, from: u64) -> Result<Option<Leftover>, ShimDirError> {
         let path = self.file("spool");
-        let mut file = match file::open(&path) {
+        let mut file = match files::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed("open", &path))?,
         };
@@ -263,7 +261,7 @@ impl ShimDir {
         fill: impl FnOnce(&File) -> io::Result<()>,
     ) -> io::Result<File> {
         let new = self.file("spool.new");
-        let mut options = file::private_options();
+        let mut options = files::private_options();
         options.read(true).write(true).create(true).truncate(true);
         let made = options.open(&new).and_then(|file| {
             fill(&file)?;
@@ -309,7 +307,7 @@ impl ShimDir {
     fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), ShimDirError> {
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
         let write = || -> io::Result<()> {
-            let mut options = file::private_options();
+            let mut options = files::private_options();
             let mut file = options.write(true).create(true).truncate(true).open(&new)?;
             file.write_all(bytes)?;
             if durable == Durable::Yes {
@@ -317,7 +315,7 @@ impl ShimDir {
             }
             fs::rename(&new, &path)?;
             if durable == Durable::Yes {
-                dir::sync(&self.dir)?;
+                files::sync_dir(&self.dir)?;
             }
             Ok(())
         };
@@ -330,7 +328,7 @@ impl ShimDir {
         parse: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<Option<T>, ShimDirError> {
         let path = self.file(name);
-        let bytes = match file::read(&path, LONGEST) {
+        let bytes = match files::read(&path, LONGEST) {
             Ok(bytes) => bytes,
             Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use acpd_shim::launch::{How, LadderTimes, Launch, LaunchError, Program};
-use acpd_sys::program::os_string;
+use acpd_sys::process::os_string;
 use proptest::prelude::*;
 
 fn any_text() -> impl Strategy<Value = OsString> {

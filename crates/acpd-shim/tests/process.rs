@@ -20,9 +20,9 @@ use acpd_shim::frame::{PIECE, Stage, Status, Step, ToShim, WINDOW};
 use acpd_shim::launch::{How, Program, StartError};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::Identity;
-use acpd_sys::process::{ExitKind, Liveness, StopSignal, anonymous_bytes, reap};
+use acpd_sys::process::{ExitKind, Liveness, rss_bytes};
 
-use common::{Heard, Host, agent, ended_by, own, program, wait_until};
+use common::{Heard, Host, KILLED, agent, own, program, wait_until};
 
 const TESTS: &[(&str, fn())] = &[
     ("what_goes_in_comes_out_and_nothing_stays", what_goes_in_comes_out_and_nothing_stays),
@@ -139,7 +139,7 @@ fn a_new_daemon_goes_on_in_the_middle() {
     let mut third = host.connect();
     assert_eq!(third.hello(6).written, 1);
     third.say(&ToShim::Signal(Step::Kill));
-    third.end(ended_by(StopSignal::Kill));
+    third.end(KILLED.into());
     host.assert_clean();
 }
 
@@ -162,7 +162,7 @@ fn the_last_daemon_is_the_daemon() {
     second.write_chunk(2, b"2\n");
     second.read_output(2, b"2\n");
     second.say(&ToShim::Signal(Step::Kill));
-    second.end(ended_by(StopSignal::Kill));
+    second.end(KILLED.into());
     host.assert_clean();
 }
 
@@ -172,7 +172,7 @@ fn a_flood_without_a_daemon_is_held_back() {
     const KEPT: (u64, u64) = (4 << 20, 16 << 20);
     // Memory of a shim that keeps nothing: a program's own pages, and more under a sanitizer.
     let idle = Host::start(agent("cat"));
-    let idle_bytes = anonymous_bytes(idle.started.shim.pid).unwrap();
+    let idle_bytes = rss_bytes(idle.started.shim.pid).unwrap();
     let mut daemon = idle.connect();
     daemon.hello(0);
     daemon.say(&ToShim::Signal(Step::CloseStdin));
@@ -189,7 +189,7 @@ fn a_flood_without_a_daemon_is_held_back() {
     let mut daemon = host.connect();
     let hello = daemon.hello(0);
     assert!(hello.end <= full + memory, "{} bytes are kept", hello.end);
-    let grown = anonymous_bytes(hello.shim).unwrap().saturating_sub(idle_bytes);
+    let grown = rss_bytes(hello.shim).unwrap().saturating_sub(idle_bytes);
     assert!(grown < 2 * memory, "{grown} bytes more than an idle one, which has {idle_bytes}");
     let (mut line, mut expected, mut offset) = (0_u64, Vec::new(), 0_u64);
     while line < LINES || !expected.is_empty() {
@@ -241,7 +241,7 @@ fn a_blocked_agent_blocks_nothing_else() {
     let mut daemon = host.connect();
     daemon.hello(3);
     daemon.say(&ToShim::Signal(Step::Kill));
-    daemon.end(ended_by(StopSignal::Kill));
+    daemon.end(KILLED.into());
     host.assert_clean();
 }
 
@@ -251,7 +251,7 @@ fn a_stop_ends_what_an_agent_has_started() {
     daemon.hello(0);
     let ids = daemon.read_pids(3);
     daemon.say(&ToShim::Signal(Step::Kill));
-    daemon.end(ended_by(StopSignal::Kill));
+    daemon.end(KILLED.into());
     assert!(ids.iter().all(|id| id.is_alive() == Liveness::Gone));
     host.assert_clean();
 }
@@ -293,7 +293,7 @@ fn a_lease_that_runs_out_leaves_what_is_unread() {
     let host = Host::start_with(agent("say kept;cat;say end"), |launch| {
         launch.lease = Some(Duration::from_millis(1));
     });
-    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
+    assert_eq!(host.exit(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.verify(), Identity::Dead);
     assert!(!host.launch.socket.exists());
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
@@ -314,7 +314,7 @@ fn a_stop_goes_on_without_the_daemon() {
     daemon.read_output(0, b"up\n");
     daemon.say(&ToShim::Signal(Step::CloseStdin));
     drop(daemon);
-    let killed = ended_by(StopSignal::Kill);
+    let killed = KILLED.into();
     wait_until(|| host.shim_dir.exit().unwrap() == Some(killed));
     let mut daemon = host.connect();
     daemon.hello(3);

@@ -22,7 +22,7 @@ fn text(shim_dir: &ShimDir, name: &str, text: &str) {
 #[test]
 fn shim_directories_are_private_and_found_again() {
     let (state, shim_dir) = created();
-    acpd_sys::dir::private_dir(shim_dir.path()).unwrap();
+    acpd_sys::files::private_dir(shim_dir.path()).unwrap();
     assert_eq!(shim_dir.marker(), "7-3");
     assert_eq!(shim_dir::list(state.path()).unwrap(), [ShimDir::of(state.path(), "7-3")]);
     shim_dir.remove().unwrap();

@@ -20,8 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::dir::{DirError, private_target};
-use acpd_sys::file::{put_in_place, stamp};
+use acpd_sys::files::{DirError, private_target, put_in_place, stamp};
 use acpd_sys::lock;
 use acpd_sys::paths::Paths;
 use rusqlite::backup::{Backup, StepResult};

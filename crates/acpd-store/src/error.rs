@@ -72,7 +72,7 @@ impl From<rusqlite::Error> for StoreError {
 pub enum OpenError {
     /// The file could not be made private to this user.
     #[error(transparent)]
-    File(#[from] acpd_sys::dir::DirError),
+    File(#[from] acpd_sys::files::DirError),
     #[error("`{path}` is empty, but it held a journal before")]
     Emptied { path: PathBuf },
     /// A database of another program, or of an acpd before its first release.

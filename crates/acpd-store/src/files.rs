@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use acpd_sys::file::{Stamp, stamp};
+use acpd_sys::files::{Stamp, stamp};
 
 use crate::error::StoreError;
 

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use acpd_core::record::Snapshot;
-use acpd_sys::file;
+use acpd_sys::files;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chores::{self, Chores};
@@ -33,7 +33,7 @@ pub fn open(
     report: impl Fn(Report) + Send + 'static,
 ) -> Result<(Writer, Reader, Snapshot), OpenError> {
     // The log and its index are made by SQLite with the mode of this file.
-    drop(acpd_sys::dir::private_file(path)?);
+    drop(acpd_sys::files::private_file(path)?);
 
     let failed = |source| store_failed(path, source);
     let sql_failed = |error| failed(StoreError::from(error));
@@ -84,11 +84,11 @@ pub fn open(
 /// that was there before.
 pub fn check_file(path: &Path, index: &Path) -> Result<(), OpenError> {
     // SQLite reports a file that cannot be opened.
-    let Ok(file) = file::open(path) else { return Ok(()) };
+    let Ok(file) = files::open(path) else { return Ok(()) };
     let mut head = Vec::new();
     let read = file.take(MAGIC.len() as u64).read_to_end(&mut head);
     read.map_err(|error| store_failed(path, StoreError::Io(error.to_string())))?;
-    let has_index = || file::stamp(index).ok().flatten().is_some_and(|file| file.length > 0);
+    let has_index = || files::stamp(index).ok().flatten().is_some_and(|file| file.length > 0);
     if head.is_empty() && has_index() {
         return Err(OpenError::Emptied { path: path.into() });
     }
@@ -109,7 +109,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(());
     }
-    drop(acpd_sys::dir::private_file(path)?);
+    drop(acpd_sys::files::private_file(path)?);
     let failed = |error| store_failed(path, StoreError::from(error));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;

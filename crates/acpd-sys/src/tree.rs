@@ -1,62 +1,60 @@
-//! All processes of one agent, wherever they went.
+//! All processes of an agent, or of a command in a terminal.
 //!
 //! Real agents start themselves again under another pid, run their tools in sessions of their
 //! own, and daemonise. So a process belongs to the tree if
 //!
-//! - it is the leader, the process that we started, or
-//! - its environment says so (`ACPD_HOST`), or
+//! - it is the leader, the process that was started, or
+//! - its environment has the mark (`ACPD_HOST`), or
 //! - its parent belongs, or its session or group was founded by one that belongs,
 //!
-//! and once it was seen to belong it always will. What leaves its parent, its session and its
-//! environment behind between two looks is not found. Without a readable environment (macOS),
-//! parents, sessions and groups decide alone.
+//! and once it was seen to belong it always will. A process that leaves its parent, its session and its
+//! environment between two looks is not found. Without a readable environment (macOS), parents, sessions and
+//! groups decide alone.
 //!
-//! A process whose environment has another mark is a stranger, and so is all below it: a daemon
-//! that a tool of an agent started does not end with that agent.
+//! A process with another mark is a stranger, and so are all processes below it: a daemon that a tool of an
+//! agent started does not end with that agent.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use crate::os;
-use crate::process::{Liveness, ProcessId, StopSignal, rss_bytes, signal_one};
-use crate::process_table::Entry;
-use crate::socket::own_uid;
+use crate::process::{
+    self, Entry, Liveness, ProcessId, StopSignal, look_up, rss_bytes, signal_one,
+};
+use crate::users::own_uid;
 
 /// The variable that marks an agent's processes.
 pub(crate) const MARK: &str = "ACPD_HOST";
 
-/// How often [`Tree::signal_all`] looks again. A tree that still grows after that forks faster
-/// than we kill.
+/// Looks of [`Tree::signal_all`]. A tree that still grows after that forks faster than it is killed.
 const MAX_ROUNDS: usize = 100;
 
-/// The resources that a tree uses.
+/// Resources of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Memory in RAM in bytes; pages that several share count once for each.
     pub bytes: u64,
-    /// How many processes run.
     pub processes: u32,
 }
 
-/// The processes of one agent. Never this process, init, or another user's.
+/// The processes of an agent. Never this process, init, or a process of another user.
 #[derive(Debug)]
 pub struct Tree {
     marker: String,
     leader: ProcessId,
     /// Everything below this process belongs, and nothing else is looked at.
     below_us: bool,
-    /// The keeper of the tree: everything below it belongs, but not itself.
+    /// The keeper of the tree, which does not belong, but everything below it.
     keeper: Option<u32>,
-    /// Other trees have the same mark, so it proves nothing.
+    /// Other trees have the same mark, so it says nothing.
     shares_mark: bool,
-    /// Processes with another mark. They are not asked for it again.
+    /// Processes with another mark, which are not read again.
     strangers: HashSet<ProcessId>,
-    /// Seen to belong, and still there in person or as the founder of a session or group.
+    /// Seen to belong, and still running or named as the founder of a session or group.
     known: HashSet<ProcessId>,
-    /// Recorded as members, and not seen alive by us: since they ended, their pids may have been given to
-    /// others, so nothing follows from what hangs on those pids.
+    /// Recorded as members, and not seen alive here: their pids may be other processes by now, so nothing
+    /// follows from processes that name these pids.
     unseen: HashSet<ProcessId>,
-    /// Looked at, and not marked: an environment is read once.
+    /// Read, and without the mark.
     unmarked: HashSet<ProcessId>,
     alive: Vec<ProcessId>,
 }
@@ -81,8 +79,8 @@ impl Tree {
         }
     }
 
-    /// The tree below `leader`, a child just started with [`detach_child`] that has the mark of this process, if it has
-    /// one: all else that has it is not of the tree.
+    /// The tree below `leader`, a child just started with [`detach_child`] that has the mark of this process, if it
+    /// has one. Other processes with that mark do not belong.
     ///
     /// [`detach_child`]: crate::process::detach_child
     pub fn below(leader: ProcessId) -> Tree {
@@ -90,19 +88,10 @@ impl Tree {
         Tree { shares_mark: true, ..Tree::new(marker, leader) }
     }
 
-    /// A tree whose daemon is gone. The leader may be long dead: then of its children, session and group only
-    /// processes with the mark count, or those that cannot be asked for it.
-    pub fn leftovers(marker: impl Into<String>, leader: ProcessId) -> Tree {
-        Tree::leftovers_with(marker, leader, &[])
-    }
-
-    /// Like `leftovers`, with processes that were recorded as members. The rules for the leader hold for each
-    /// of them.
-    pub fn leftovers_with(
-        marker: impl Into<String>,
-        leader: ProcessId,
-        recorded: &[ProcessId],
-    ) -> Tree {
+    /// The rest of a tree whose daemon is gone, with processes that were recorded to belong. They and the leader
+    /// may be long dead: then of their children, sessions and groups only processes with the mark belong, or
+    /// with a hidden environment.
+    pub fn leftovers(marker: impl Into<String>, leader: ProcessId, recorded: &[ProcessId]) -> Tree {
         let mut tree = Tree::new(marker, leader);
         tree.known.extend(recorded);
         tree.unseen.clone_from(&tree.known);
@@ -110,41 +99,39 @@ impl Tree {
         tree
     }
 
-    /// The tree of the only agent of this process, which is its subreaper: all that is below this
-    /// process belongs. On Linux nothing else is looked at, so that a look costs no more than the
-    /// tree is large. On Windows the agent's Job says what belongs.
+    /// The tree of the only agent of this process, which is its subreaper: all processes below it belong. On Linux
+    /// no others are looked at, so that a look costs no more than the tree is large. On Windows the agent's Job
+    /// says what belongs.
     pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
-        Tree { below_us: os::WHAT_IS_BELOW_US_IS_ITS, ..Tree::new(marker, leader) }
+        Tree { below_us: process::ALL_BELOW_BELONGS, ..Tree::new(marker, leader) }
     }
 
-    /// Sets the [keeper](crate::keeper), whose children are the leader and orphans.
+    /// The same tree, with a [keeper](crate::keeper) as the parent of leader and orphans.
     #[must_use]
     pub fn with_keeper(self, keeper: Option<u32>) -> Tree {
         Tree { keeper, ..self }
     }
 
-    /// Looks at the process table once, and returns how many of the tree's processes run. If the table cannot
+    /// Looks at the process table once, and returns the number of the tree's processes. If the table cannot
     /// be read, the last look stands.
     pub fn refresh(&mut self) -> usize {
-        // The last look stands.
         self.look().ok();
         self.alive.len()
     }
 
     fn look(&mut self) -> io::Result<()> {
-        let entries = if self.below_us { os::scan_below()? } else { os::scan()? };
+        let entries = if self.below_us { process::scan_below()? } else { process::scan()? };
         self.update(&Table::new(entries));
         Ok(())
     }
 
-    /// Looks, and tells the processes that run.
+    /// Looks, and returns the processes that run.
     pub fn alive(&mut self) -> Vec<ProcessId> {
         self.refresh();
         self.alive.clone()
     }
 
-    /// Looks at the processes, and returns whether none of the tree runs. Zombies do not run. A tree that
-    /// cannot be looked at is not empty.
+    /// Looks, and returns whether no process of the tree runs. A tree that cannot be looked at is not empty.
     pub fn is_empty(&mut self) -> bool {
         self.look().is_ok() && self.alive.is_empty()
     }
@@ -155,11 +142,11 @@ impl Tree {
         if !self.known.contains(&self.leader) || self.unseen.contains(&self.leader) {
             return Ok(());
         }
-        os::signal_group(self.leader, signal, !self.alive.is_empty())
+        process::signal_group(self.leader, signal, !self.alive.is_empty())
     }
 
-    /// Sends the signal once to each process of the tree, and looks again until there is no new
-    /// one; the number of processes that got it.
+    /// Sends the signal once to each process of the tree, and looks again until there is no new one. Returns the
+    /// number of processes that got it.
     pub fn signal_all(&mut self, signal: StopSignal) -> usize {
         let mut done = HashSet::new();
         for _ in 0..MAX_ROUNDS {
@@ -177,18 +164,17 @@ impl Tree {
         done.len()
     }
 
-    /// Takes a step of a stop: signals the group first, in one go, then every process outside of it. Leaves
-    /// those out while the leader runs and is only asked to end: it ends its children in its own way.
+    /// Signals the group first, in one go, then every process outside of it. Leaves those out while the leader
+    /// runs and is only asked to end: it ends its children in its own way.
     pub fn stop(&mut self, signal: StopSignal, leader_ended: bool) {
-        // A group that is gone is what was wanted; for anything else, the stop is not over before the
-        // tree is empty.
+        // Whatever fails, the stop is not over before the tree is empty.
         self.signal_group(signal).ok();
         if leader_ended || signal == StopSignal::Kill {
             self.signal_all(signal);
         }
     }
 
-    /// Returns what the processes of the last look use, with all that is below them by now.
+    /// Resources of the processes of the last look, and of all below them by now.
     pub fn usage(&mut self) -> Usage {
         let roots = self.alive.iter().chain([&self.leader]);
         let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
@@ -200,13 +186,12 @@ impl Tree {
         })
     }
 
-    /// Returns the usage of a tree of which everything is below `root`, its subreaper, which itself does not
-    /// count.
+    /// Resources of a tree below `root`, its subreaper, which itself does not count.
     pub fn usage_below(&mut self, root: ProcessId) -> Usage {
         if root.is_alive() != Liveness::Alive {
             return Usage::default();
         }
-        let roots = os::children(root.pid);
+        let roots = process::children(root.pid);
         match roots.and_then(|roots| take_stock(roots, &self.marker)) {
             Ok(usage) => usage,
             Err(_) => self.usage(),
@@ -221,10 +206,10 @@ impl Tree {
         let seen = self.known.difference(&self.unseen);
         self.take_in(table, seen.map(|id| id.pid).collect());
         let unseen = self.unseen.iter().filter_map(|id| table.by_founder.get(&id.pid)).flatten();
-        // Those with the mark are found by it.
+        // Processes with the mark are found by it.
         let silent = unseen.filter(|pid| environ(**pid).is_none());
         self.take_in(table, silent.copied().collect());
-        self.take_in(table, os::members(self.leader));
+        self.take_in(table, process::members(self.leader));
         let marked = self.marked(table);
         self.take_in(table, marked);
         if let Some(parent) = self.keeper.or(self.below_us.then(std::process::id)) {
@@ -240,8 +225,8 @@ impl Tree {
         self.alive.sort_unstable();
     }
 
-    /// Takes in the processes with these pids and all that hang on them. The walk goes on
-    /// through another user's process (`sudo`), which itself is none of ours.
+    /// Takes in the processes with these pids and all that name them as parent, session or group. The walk
+    /// continues through another user's process (`sudo`), which itself does not belong.
     fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
         let (own_uid, own_pid) = (own_uid(), std::process::id());
         let mut seen = HashSet::from([0, 1, own_pid, self.keeper.unwrap_or(own_pid)]);
@@ -275,7 +260,7 @@ impl Tree {
         strange
     }
 
-    /// The processes not known yet whose environment has the mark.
+    /// Returns the processes with the mark that are not known yet.
     fn marked(&mut self, table: &Table) -> Vec<u32> {
         if self.shares_mark {
             return Vec::new();
@@ -302,22 +287,21 @@ impl Tree {
     }
 }
 
-/// Returns what these processes and all below them use, without processes with another mark and all below
-/// those. Looks at nothing else, so it costs what the tree is large, on a machine of any load. An error where
-/// the system does not list children.
+/// Adds up these processes and all below them, without strangers and all below those. Looks at no others, so it
+/// costs no more than the tree is large. An error where the system does not list children.
 fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
-    // Some systems list none of any process.
-    os::children(std::process::id())?;
+    // Fails where the system lists no children.
+    process::children(std::process::id())?;
     let mut usage = Usage::default();
     let (mut todo, mut seen) = (roots, HashSet::new());
     while let Some(pid) = todo.pop() {
         if !seen.insert(pid) || has_other_mark(pid, marker) {
             continue;
         }
-        // A process may end while it is looked at; its children have another parent then.
-        todo.extend(os::children(pid).unwrap_or_default());
+        // It may end meanwhile; its children have another parent then.
+        todo.extend(process::children(pid).unwrap_or_default());
         let runs = |entry: &Entry| entry.uid == own_uid() && !entry.is_zombie();
-        if os::look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
+        if look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
             usage.bytes += rss_bytes(pid).unwrap_or(0);
             usage.processes += 1;
         }
@@ -325,16 +309,15 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
     Ok(usage)
 }
 
-/// A process that cannot be looked at shows no mark.
+/// A hidden environment shows no mark.
 fn environ(pid: u32) -> Option<Vec<u8>> {
-    os::environ(pid).ok().flatten()
+    process::environ(pid).ok().flatten()
 }
 
 fn has_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ) == Some(marker.as_bytes())
 }
 
-/// The value of the variable, if it has one.
 fn mark(environ: &[u8]) -> Option<&[u8]> {
     let mut entries = environ.split(|byte| *byte == 0);
     let value =
@@ -342,13 +325,12 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// The marks of this user's processes, each with a process that has it. None where environments
-/// cannot be read (macOS).
+/// Returns the marks of this user's processes, each with a process that has it. None where environments cannot be
+/// read (macOS).
 pub fn marks() -> HashMap<String, ProcessId> {
     let own_uid = own_uid();
     let mut found = HashMap::new();
-    // A process that cannot be looked at shows no mark.
-    for entry in os::scan().unwrap_or_default() {
+    for entry in process::scan().unwrap_or_default() {
         if entry.uid != own_uid || entry.is_zombie() {
             continue;
         }
@@ -370,15 +352,15 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
-/// Returns whether a process is an agent's or descends from one: it or a process above it carries
-/// the mark of an agent or of a shim, or is one that this process has started for agents.
+/// Returns whether a process is an agent's or descends from one: it or a process above it has the mark of an agent or
+/// of a shim, or was started by this process for agents.
 ///
-/// What has cleared its environment and left its parents is still below the shim, or below this process if
-/// that is its subreaper: orphans go to the next one above them. So every process below this one counts, but
-/// for those that `whose` says are the user's; it returns `None` for a process that it does not know. An
-/// error if it cannot be looked at, which says nothing of whose it is.
+/// A process that has cleared its environment and left its parents is still below the shim, or below this process if
+/// that is its subreaper: orphans go to the next one above them. So every process below this one counts, but for
+/// those that `whose` says are the user's; it returns `None` for a process that it does not know. An error if the
+/// process cannot be looked at.
 pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> io::Result<bool> {
-    find_above(pid, whose, os::look_up)
+    find_above(pid, whose, look_up)
 }
 
 fn find_above(
@@ -386,12 +368,12 @@ fn find_above(
     whose: impl Fn(ProcessId) -> Option<Whose>,
     look_up: impl Fn(u32) -> io::Result<Option<Entry>>,
 ) -> io::Result<bool> {
-    // Processes of others may be hidden.
+    // Processes of other users may be hidden.
     let look_up = |pid| match look_up(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         other => other,
     };
-    // Parents end while they are looked for. What goes on changing cannot be shown to be outside.
+    // Parents end meanwhile. A process whose parents keep changing cannot be shown to be outside.
     let mut last = Ok(true);
     for _ in 0..TRIES {
         last = match is_below_agent(pid, &whose, look_up) {
@@ -403,7 +385,6 @@ fn find_above(
     last
 }
 
-/// The owner of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// An agent's, or the shim of one.
@@ -412,9 +393,9 @@ pub enum Whose {
     Users,
 }
 
-/// How often the processes above one are looked for.
+/// Attempts to find the processes above one.
 const TRIES: usize = 8;
-/// No process of a person has more processes above it; but an agent can make as many.
+/// The most processes above one of a user; an agent can make more.
 const HIGHEST: usize = 256;
 
 /// Returns `None` if the processes change while it looks at them.
@@ -433,12 +414,12 @@ fn is_below_agent(
             return Ok(Some(false));
         }
         let Some(entry) = look_up(next)? else {
-            // An ended process proves nothing about the processes that run in its name.
+            // A process that has ended says nothing of its connections.
             let Some(child) = below else { return Ok(Some(true)) };
             let again = look_up(child.id.pid)?.filter(|again| again.id == child.id);
             let Some(Entry { parent, .. }) = again else { return Ok(None) };
             if parent == next {
-                // The parent is there, but another user's who hides processes.
+                // The parent exists, and is hidden, so it is another user's.
                 return Ok(Some(false));
             }
             next = parent;
@@ -449,7 +430,7 @@ fn is_below_agent(
             Some(Whose::Users) => return Ok(Some(false)),
             None => {}
         }
-        if os::environ(next)?.is_some_and(|environ| is_other_mark(&environ, NO_AGENT)) {
+        if process::environ(next)?.is_some_and(|environ| is_other_mark(&environ, NO_AGENT)) {
             return Ok(Some(true));
         }
         next = entry.parent;
@@ -458,7 +439,7 @@ fn is_below_agent(
     Ok(Some(true))
 }
 
-/// Returns what `owner` has for a process, or for the nearest of those above it that has something.
+/// Returns the owner of a process, or of the nearest process above it that has one.
 pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Option<T> {
     for _ in 0..TRIES {
         let mut next = pid;
@@ -466,8 +447,8 @@ pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Opt
             if next <= 1 || next == std::process::id() {
                 return None;
             }
-            // An ended process leaves its children to another parent: look again.
-            let Ok(Some(entry)) = os::look_up(next) else { break };
+            // A process that has ended leaves its children to another one: look again.
+            let Ok(Some(entry)) = look_up(next) else { break };
             if let Some(found) = owner(entry.id) {
                 return Some(found);
             }
@@ -477,10 +458,9 @@ pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Opt
     None
 }
 
-/// The mark of a daemon, which belongs to no agent, even if one started the daemon.
-const NO_AGENT: &str = "-";
+/// The mark of a daemon, which is no agent's, even if an agent started it.
+pub(crate) const NO_AGENT: &str = "-";
 
-/// One look at all processes.
 struct Table {
     by_pid: HashMap<u32, Entry>,
     /// Pid to the pids that name it as their parent, session or group.
@@ -505,12 +485,12 @@ impl Table {
         self.by_pid.get(&id.pid).is_some_and(|e| e.id == id)
     }
 
-    /// Returns whether the process is there, or its pid still names a session or group that it founded: the
-    /// kernel does not reuse the pid as long as it does.
+    /// Returns whether the process runs, or its pid still names a session or group that it founded: as long
+    /// as it does, no other process gets the pid.
     fn has_trace_of(&self, id: ProcessId) -> bool {
         match self.by_pid.get(&id.pid) {
             Some(entry) => entry.id == id,
-            None => self.by_founder.contains_key(&id.pid) && os::is_of_this_boot(id),
+            None => self.by_founder.contains_key(&id.pid) && process::is_of_this_boot(id),
         }
     }
 }
@@ -574,7 +554,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_hangs_on_a_pid_that_may_have_been_anothers_needs_the_mark() {
+    fn processes_of_a_reused_pid_need_the_mark() {
         use std::io::{Read as _, Write as _};
         use std::process::{Command, Stdio};
 
@@ -582,7 +562,7 @@ mod tests {
             let mut cat = Command::new("cat");
             let cat = cat.env(MARK, mark).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = cat.spawn().unwrap();
-            // The child runs, so its environment is there.
+            // It runs, so its environment is there.
             child.stdin.as_mut().unwrap().write_all(b".").unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let mut tree = Tree::new("m", id(LEADER, 0));
@@ -601,7 +581,7 @@ mod tests {
         let mut tree = Tree::new("m", id(LEADER, 0));
         let own = std::process::id();
         let mut sudo = entry(LEADER + 1, LEADER, LEADER, LEADER);
-        sudo.uid = crate::user::nobody();
+        sudo.uid = crate::users::nobody();
         let found = look(
             &mut tree,
             vec![
@@ -617,8 +597,8 @@ mod tests {
         assert_eq!(found, [LEADER, LEADER + 2]);
     }
 
-    /// Returns whether a process descends from the agent, in a world in which the parent of each has the next
-    /// pid, and in which `looks` looks succeed.
+    /// Returns whether a process descends from the agent, where the parent of each has the next pid, and
+    /// only the first `looks` succeed.
     fn is_below(pid: u32, agent: u32, looks: usize) -> io::Result<bool> {
         let done = std::cell::Cell::new(0);
         let look_up = |pid| {
@@ -632,19 +612,19 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_cannot_be_looked_at_is_neither_an_agents_nor_nobodys() {
+    fn a_failed_look_is_an_error() {
         assert!(is_below(LEADER, LEADER + 2, 3).unwrap());
         for looks in 0..3 {
-            let told = is_below(LEADER, LEADER + 2, looks).unwrap_err();
-            assert_eq!(told.kind(), io::ErrorKind::OutOfMemory);
+            let error = is_below(LEADER, LEADER + 2, looks).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
         }
     }
 
     #[test]
-    fn who_has_more_above_it_than_anybody_has_is_an_agents() {
+    fn a_process_with_too_many_above_it_is_an_agents() {
         let looks = 256;
         assert!(is_below(LEADER, 0, looks).unwrap());
-        assert!(is_below(LEADER, 0, looks - 1).is_err(), "so many are looked at");
+        assert!(is_below(LEADER, 0, looks - 1).is_err());
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
-use acpd_sys::dir::{DirError, private_dir, private_file};
-use acpd_sys::socket::{check_server_dir, own_uid};
+use acpd_sys::files::{DirError, private_dir, private_file};
+use acpd_sys::socket::check_place;
+use acpd_sys::users::own_uid;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -33,7 +34,7 @@ fn a_missing_directory_is_made_with_its_parents_for_the_owner_alone() {
     assert_eq!(mode(&dir), 0o700);
     assert_eq!(mode(dir.parent().unwrap()), 0o700);
     private_dir(&dir).unwrap();
-    check_server_dir(&dir).unwrap();
+    assert!(check_place(&dir.join("socket")).unwrap());
 }
 
 #[test]
@@ -43,7 +44,8 @@ fn a_directory_open_to_others_is_refused_with_the_command_that_closes_it() {
         let dir = home.path().join(format!("d {open:o}"));
         fs::create_dir(&dir).unwrap();
         set_mode(&dir, open);
-        for error in [private_dir(&dir).unwrap_err(), check_server_dir(&dir).unwrap_err()] {
+        for error in [private_dir(&dir).unwrap_err(), check_place(&dir.join("socket")).unwrap_err()]
+        {
             assert!(matches!(error, DirError::OpenToOthers { mode, .. } if mode == open));
             let hint = format!("run `chmod 700 '{}'`", dir.display());
             assert_eq!(error.hint(), Some(hint));
@@ -81,9 +83,7 @@ fn a_file_in_the_place_of_a_directory_is_refused() {
 #[test]
 fn a_missing_directory_is_no_servers() {
     let home = TempDir::new().unwrap();
-    let error = check_server_dir(&home.path().join("none")).unwrap_err();
-    assert!(matches!(error, DirError::Open { source, .. }
-        if source.kind() == std::io::ErrorKind::NotFound));
+    assert!(!check_place(&home.path().join("none/socket")).unwrap());
 }
 
 #[test]

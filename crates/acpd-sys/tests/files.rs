@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use acpd_sys::file::{ReadError, read, read_trusted};
+use acpd_sys::files::{ReadError, read, read_trusted};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;

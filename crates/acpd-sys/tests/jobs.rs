@@ -12,10 +12,8 @@ use std::ptr::null;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_sys::apart::{Talk, are_we_bound};
-use acpd_sys::process::{Liveness, ProcessId, StopSignal, signal_one};
-use acpd_sys::program::clear_environment;
-use acpd_sys::startup::{StartupOutcome, spawn_daemon, startup_notifier};
+use acpd_sys::process::{Liveness, ProcessId, StopSignal, clear_environment, signal_one};
+use acpd_sys::startup::{PipedProcess, StartupOutcome, is_bound, spawn_daemon, startup_notifier};
 use acpd_sys::wait::{End, Interest};
 use tempfile::TempDir;
 use windows_sys::Win32::System::JobObjects::{
@@ -69,10 +67,10 @@ fn helper() {
         // The daemon, which starts a shim with this word and talks with it.
         "host" => {
             wait_for_input();
-            assert!(are_we_bound());
+            assert!(is_bound());
             let mut command = Command::new(std::env::current_exe().unwrap());
             clear_environment(command.args(common::HELPER_ARGS).arg(rest).current_dir("/"));
-            let mut shim = Talk::start({
+            let mut shim = PipedProcess::start({
                 command.env(common::PART, "shim");
                 command
             })
@@ -88,7 +86,7 @@ fn helper() {
             std::io::stdin().read_line(&mut word).unwrap();
             let is_bare = std::env::var_os("USERPROFILE").is_none();
             let (word, pid) = (word.trim(), std::process::id());
-            println!("<{word} to {pid} {is_bare} {}>", are_we_bound());
+            println!("<{word} to {pid} {is_bare} {}>", is_bound());
             stay();
         }
         other => unreachable!("{other}"),
@@ -273,7 +271,7 @@ fn outside_of_a_job_nothing_is_bound() {
     let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     client.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     assert_eq!(word_of(&mut client), "bound false");
-    assert!(!are_we_bound());
+    assert!(!is_bound());
     client.kill().unwrap();
     client.wait().unwrap();
     let pid = fs::read_to_string(home.path().join("pid")).unwrap();

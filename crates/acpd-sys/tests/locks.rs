@@ -138,5 +138,5 @@ fn who_asks_whether_a_lock_is_held_makes_none_and_waits_for_no_pipe() {
     let pipe = dir.path().join("pipe");
     mkfifo(&pipe, Mode::S_IRWXU).unwrap();
     is_held(&pipe).unwrap_err();
-    acpd_sys::file::open(&pipe).unwrap_err();
+    acpd_sys::files::open(&pipe).unwrap_err();
 }

@@ -2,7 +2,7 @@
 
 use std::process;
 
-use acpd_sys::nudges::{nudge, nudges};
+use acpd_sys::signals::{nudge, nudges};
 
 #[test]
 fn each_nudge_wakes_whoever_waits() {

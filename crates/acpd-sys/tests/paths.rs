@@ -6,7 +6,7 @@ mod common;
 use std::io::Write as _;
 
 use acpd_sys::paths::Paths;
-use acpd_sys::socket::own_uid;
+use acpd_sys::users::own_uid;
 
 /// `RUNTIME STATE CONFIG`, or the error, as a process with only these variables sees them.
 fn discover(variables: &[(&str, &str)]) -> String {

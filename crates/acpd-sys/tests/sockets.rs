@@ -2,11 +2,11 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use acpd_sys::socket::{Peer, StaleError, clear_stale_socket, connect, own_uid, peer_of};
+use acpd_sys::socket::{StaleError, clear_stale_socket, connect, other_end};
+use acpd_sys::users::{Peer, own_uid};
 use tempfile::TempDir;
 
 #[test]
@@ -37,7 +37,7 @@ fn what_is_no_socket_is_left_alone() {
 #[test]
 fn the_kernel_names_the_peer() {
     let (a, _b) = UnixStream::pair().unwrap();
-    let peer = peer_of(a.as_fd()).unwrap();
+    let peer = other_end(&a).unwrap();
     assert_eq!(peer, Peer { uid: own_uid(), pid: Some(std::process::id()) });
 }
 

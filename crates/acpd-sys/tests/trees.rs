@@ -106,10 +106,10 @@ STAY";
     agent.kill_leader();
     reap(agent.id.pid).unwrap();
     // The session alone shows nothing: the leader's pid may have been another's since.
-    assert_eq!(Tree::leftovers(&agent.marker, agent.id).refresh(), 1);
-    let mut tree = Tree::leftovers_with(&agent.marker, agent.id, &recorded);
+    assert_eq!(Tree::leftovers(&agent.marker, agent.id, &[]).refresh(), 1);
+    let mut tree = Tree::leftovers(&agent.marker, agent.id, &recorded);
     kill_all(&mut tree, agent.id, 2);
-    assert!(Tree::leftovers(&agent.marker, agent.id).is_empty());
+    assert!(Tree::leftovers(&agent.marker, agent.id, &[]).is_empty());
     assert_no_children();
 }
 
@@ -123,7 +123,7 @@ STAY";
     let mut trees = [
         Tree::new(&agent.marker, agent.id),
         Tree::below_us(&agent.marker, agent.id),
-        Tree::leftovers(&agent.marker, agent.id),
+        Tree::leftovers(&agent.marker, agent.id, &[]),
     ];
     assert_eq!(trees.each_mut().map(Tree::refresh), [2; 3]);
     let [tree, ..] = &mut trees;
@@ -155,8 +155,8 @@ STAY";
     agent.kill_leader();
     reap(agent.id.pid).unwrap();
     assert_eq!(below.refresh(), 2);
-    assert_eq!(Tree::leftovers(&agent.marker, agent.id).refresh(), 0);
-    let mut left = Tree::leftovers_with(&agent.marker, agent.id, &recorded);
+    assert_eq!(Tree::leftovers(&agent.marker, agent.id, &[]).refresh(), 0);
+    let mut left = Tree::leftovers(&agent.marker, agent.id, &recorded);
     assert_eq!(left.alive(), below.alive());
     kill_all(&mut left, agent.id, 2);
     assert_no_children();

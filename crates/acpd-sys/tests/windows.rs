@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use acpd_sys::asked::{Ask, asked, interrupt_all};
-use acpd_sys::dir::{DirError, private_dir, private_file, secret_file};
-use acpd_sys::file::{ReadError, put_secret, read, stamp, version};
+use acpd_sys::files::{
+    DirError, ReadError, private_dir, private_file, put_secret, read, secret_file, stamp, version,
+};
 use acpd_sys::lock::{InstanceLock, LockError, is_held, signature};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::{
-    ExitKind, Liveness, ProcessId, StopSignal, adopt, detach_child, discard, try_wait_leader,
-    wait_leader,
+    self, ExitKind, Liveness, ProcessId, StopSignal, detach_child, discard, wait_leader,
 };
+use acpd_sys::signals::{Signal, interrupt_console, watch};
 use acpd_sys::socket::{
-    Listener, StaleError, Stream, accept, clear_stale_socket, connect, hang_up, other_end, own_uid,
+    Listener, StaleError, Stream, clear_stale_socket, connect, hang_up, other_end,
 };
 use acpd_sys::startup::{StartupOutcome, StartupPipe, spawn_daemon, startup_notifier};
 use acpd_sys::tree::Tree;
+use acpd_sys::users::own_uid;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use windows_sys::Win32::System::Threading::CREATE_NO_WINDOW;
@@ -85,8 +86,7 @@ fn helper() {
             // Keeps an agent, and prints its pid.
             let mut command = common::helper("stay");
             detach_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-            let mut child = command.spawn().unwrap();
-            adopt(child.id()).unwrap();
+            let mut child = process::start(&mut command).unwrap();
             await_up(&mut child);
             println!("child {}", child.id());
             println!("up");
@@ -115,11 +115,12 @@ fn helper() {
 /// Has its console ask it twice, and tells which of its parts hear of it.
 #[expect(clippy::print_stdout, reason = "the test reads what it says")]
 fn asks_itself() {
-    let mut all = asked(&[Ask::Interrupt, Ask::Quit, Ask::End, Ask::HangUp]).unwrap();
+    let mut all = watch(&Signal::ENDING).unwrap();
     for part in ["first", "second"] {
-        let mut own = asked(&[Ask::Interrupt]).unwrap();
-        interrupt_all().unwrap();
-        println!("heard the {part}: {:?} {:?}", all.next(), own.next());
+        let mut own = watch(&[Signal::Interrupt]).unwrap();
+        interrupt_console().unwrap();
+        let signals = [all.next().unwrap().signal, own.next().unwrap().signal];
+        println!("heard the {part}: {signals:?}");
     }
 }
 
@@ -132,8 +133,8 @@ fn await_up(child: &mut Child) -> Vec<String> {
 fn start(part: &str) -> (Child, ProcessId, Vec<String>) {
     let mut command = common::helper(part);
     detach_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    let mut child = command.spawn().unwrap();
-    let id = adopt(child.id()).unwrap();
+    let mut child = process::start(&mut command).unwrap();
+    let id = ProcessId::of_child(&child).unwrap();
     let said = await_up(&mut child);
     (child, id, said)
 }
@@ -146,12 +147,11 @@ fn pid_in(said: &[String]) -> u32 {
 // ---- processes
 
 #[test]
-fn an_adopted_child_runs_and_its_end_is_told() {
+fn the_end_of_a_child_is_returned() {
     let mut command = common::helper("code 7");
     detach_child(command.stdout(Stdio::null()));
-    let mut child = command.spawn().unwrap();
-    assert_eq!(try_wait_leader(child.id()).unwrap(), None, "it waits to be adopted");
-    let id = adopt(child.id()).unwrap();
+    let mut child = process::start(&mut command).unwrap();
+    let id = ProcessId::of_child(&child).unwrap();
     assert_eq!(id.pid, child.id());
     assert_eq!(wait_leader(child.id()).unwrap(), ExitKind::Code(7));
     assert_eq!(id.is_alive(), Liveness::Gone);
@@ -166,7 +166,7 @@ fn a_console_asks_and_whoever_listens_hears_of_it() {
     let said = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success(), "{said} {}", String::from_utf8_lossy(&done.stderr));
     let heard: Vec<&str> = said.lines().filter(|line| line.starts_with("heard")).collect();
-    let both = "Some(Interrupt) Some(Interrupt)";
+    let both = "[Interrupt, Interrupt]";
     assert_eq!(heard, [format!("heard the first: {both}"), format!("heard the second: {both}")]);
 }
 
@@ -268,7 +268,7 @@ proptest! {
 fn pair(path: &Path) -> (Listener, Stream, Stream) {
     let listener = Listener::bind(path).unwrap();
     let client = connect(path, LONG).unwrap();
-    let server = accept(&listener).unwrap();
+    let server = listener.accept_until(Instant::now() + LONG).unwrap();
     (listener, client, server)
 }
 
@@ -363,7 +363,7 @@ fn a_connection_that_nobody_takes_up_waits() {
     let listener = Listener::bind(&path).unwrap();
     let _first = connect(&path, SOON).unwrap();
     assert_eq!(connect(&path, SOON).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
-    let _server = accept(&listener).unwrap();
+    let _server = listener.accept_until(Instant::now() + LONG).unwrap();
     connect(&path, LONG).unwrap();
 }
 

@@ -19,10 +19,9 @@ use std::time::{Duration, Instant, SystemTime};
 use acp_wire::ErrorObject;
 use acpd_api::{ClientName, Untrusted};
 use acpd_client::{ConnectError, LinkError, LinkEvent, LinkReader, LinkWriter};
-use acpd_sys::asked::{Ask, end_by};
-use acpd_sys::program;
-use acpd_sys::screen::{self, Told, told};
-use acpd_sys::terminal::Utf8;
+use acpd_sys::process;
+use acpd_sys::signals::{Signal, end_by, watch};
+use acpd_sys::terminal::{self, Utf8};
 use acpd_view::text::Text;
 use bytes::Bytes;
 use ratatui::Terminal;
@@ -102,15 +101,14 @@ enum DriverEvent {
     Typed(Vec<AppEvent>),
     Opened(LinkId, LinkWriter),
     HungUp,
-    Told(Told),
+    Signal(Signal),
 }
 
 #[derive(Clone, Copy)]
 enum ProgramEnd {
     /// The user leaves, or the keyboard is gone.
     Left,
-    /// A signal asks for it.
-    Asked(Ask),
+    Signalled(Signal),
 }
 
 /// State of a connection.
@@ -170,8 +168,8 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
     driver.perform(effects)?;
     let ended = driver.follow(&news);
     driver.leave();
-    if let ProgramEnd::Asked(ask) = ended? {
-        end_by(ask);
+    if let ProgramEnd::Signalled(signal) = ended? {
+        end_by(signal);
     }
     let unsent = driver.state.unsent().collect();
     match driver.state.not_begun() {
@@ -258,12 +256,12 @@ impl Driver {
                     _ => self.end(link),
                 }
             }
-            DriverEvent::Told(Told::Continued) => {
+            DriverEvent::Signal(Signal::Continue) => {
                 term::enter()?;
                 self.redraw()?;
             }
-            DriverEvent::Told(Told::Resized) => {}
-            DriverEvent::Told(Told::Asked(ask)) => return Ok(Some(ProgramEnd::Asked(ask))),
+            DriverEvent::Signal(Signal::Resize) => {}
+            DriverEvent::Signal(signal) => return Ok(Some(ProgramEnd::Signalled(signal))),
             DriverEvent::HungUp => return Ok(Some(ProgramEnd::Left)),
         }
         Ok(None)
@@ -309,14 +307,14 @@ impl Driver {
                     self.update(AppEvent::Edited(edited))?;
                 }
                 Effect::Redraw => self.redraw()?,
-                Effect::Suspend if !screen::CAN_SUSPEND => {
+                Effect::Suspend if !terminal::CAN_SUSPEND => {
                     self.update(AppEvent::Failed(
                         "no program can be suspended on this system".into(),
                     ))?;
                 }
                 Effect::Suspend => {
                     term::restore();
-                    screen::suspend();
+                    terminal::suspend();
                     term::enter()?;
                     self.redraw()?;
                 }
@@ -414,21 +412,19 @@ impl Driver {
         let Some(line) = self.pager.clone() else {
             return self.update(AppEvent::Failed("no pager: $PAGER names none".into()));
         };
-        let mut command = program::shell(&line);
+        let mut command = process::shell(&line);
         command.stdin(Stdio::piped());
         // `less` must not end at once when all fits.
         let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
         command.env("LESS", format!("{less} -+F"));
         let shown = self.lend(|| -> io::Result<()> {
             let mut child = command.spawn()?;
-            let encoding = Utf8::begin();
+            let _encoding = Utf8::set();
             if let Some(mut stdin) = child.stdin.take() {
                 // A pager that ends early reads no more.
                 let _ = stdin.write_all(text.as_bytes());
             }
-            let ended = child.wait().map(drop);
-            encoding.end();
-            ended
+            child.wait().map(drop)
         })?;
         match shown {
             Ok(()) => Ok(()),
@@ -456,22 +452,20 @@ impl Driver {
 }
 
 fn listen(sender: SyncSender<DriverEvent>) -> io::Result<()> {
-    let all = told()?;
+    let received = watch(&[&Signal::ENDING[..], &[Signal::Continue, Signal::Resize]].concat())?;
     let wait = move || {
-        for told in all {
-            let ask = match told {
+        for signal in received.map(|received| received.signal) {
+            if matches!(signal, Signal::Interrupt | Signal::Quit) && term::is_lent() {
                 // Ctrl-C is for the program that has the terminal.
-                Told::Asked(Ask::Interrupt | Ask::Quit) if term::is_lent() => continue,
-                Told::Asked(ask) => Some(ask),
-                Told::Continued | Told::Resized => None,
-            };
+                continue;
+            }
             // A full queue has enough to draw.
-            let _ = sender.try_send(DriverEvent::Told(told));
-            if let Some(ask) = ask {
+            let _ = sender.try_send(DriverEvent::Signal(signal));
+            if Signal::ENDING.contains(&signal) {
                 // The driver may be blocked by a terminal that reads nothing.
                 thread::sleep(GRACE);
                 term::restore();
-                end_by(ask);
+                end_by(signal);
             }
         }
     };

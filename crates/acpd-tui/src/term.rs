@@ -19,15 +19,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::screen::{self, Before, write_all};
-use acpd_sys::terminal::forget_typed;
+use acpd_sys::terminal::{self, forget_typed, write_all};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crossterm::terminal::enable_raw_mode;
 
 static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
 /// The modes before the screens. Nothing blocks while this is locked, so that every exit can lock
 /// it.
-static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
+static BEFORE: Mutex<Option<terminal::Modes>> = Mutex::new(None);
 
 /// State of the terminal that frames rely on and [`restore`] undoes.
 struct Modes {
@@ -88,7 +87,7 @@ impl Drop for Screen {
 /// Enters the modes; also after [`restore`], and after SIGSTOP.
 pub(crate) fn enter() -> io::Result<()> {
     let mut modes = lock();
-    let found = screen::take()?;
+    let found = terminal::raw()?;
     // crossterm reads Ctrl-J as Enter until it has set the mode itself; the mode is the same.
     enable_raw_mode()?;
     // A shell that has stopped the process may have changed them.
@@ -96,7 +95,7 @@ pub(crate) fn enter() -> io::Result<()> {
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
         if modes.has_mouse {
-            screen::report_mouse(true)?;
+            terminal::report_mouse(true)?;
             write_all(MOUSE)?;
         }
     }
@@ -120,7 +119,7 @@ pub(crate) fn is_lent() -> bool {
 pub(crate) fn tell_again() {
     let modes = lock();
     if modes.holder == Holder::Us {
-        screen::tell_again();
+        terminal::announce_keys();
     }
 }
 
@@ -129,7 +128,7 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     let mut modes = lock();
     modes.has_mouse = is_on;
     if modes.holder == Holder::Us {
-        screen::report_mouse(is_on)?;
+        terminal::report_mouse(is_on)?;
         write_all(if is_on { MOUSE } else { NO_MOUSE })
     } else {
         Ok(())
@@ -181,7 +180,7 @@ fn give(next: Holder) {
     // Errors of a closed terminal do not matter.
     let _ = write_all(LEAVE);
     if let Some(before) = before().take() {
-        screen::give_back(&before);
+        before.restore();
     }
     // Keys for the screens and late answers of the terminal are not for the shell.
     forget_typed();
@@ -191,7 +190,7 @@ fn lock() -> MutexGuard<'static, Modes> {
     MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn before() -> MutexGuard<'static, Option<Before>> {
+fn before() -> MutexGuard<'static, Option<terminal::Modes>> {
     BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

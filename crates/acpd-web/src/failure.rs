@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use acpd_client::{ConnectError, PathError, chain};
-use acpd_sys::dir::DirError;
+use acpd_sys::files::DirError;
 use acpd_sys::lock::LockError;
 use serde::Serialize;
 

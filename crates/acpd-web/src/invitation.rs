@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use acpd_sys::desktop;
+use acpd_sys::machine::OPENER;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use tempfile::NamedTempFile;
@@ -47,7 +47,7 @@ impl Invitation {
              <meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">acpd</a>\n"
         );
         file.write_all(page.as_bytes()).map_err(failed)?;
-        let mut command = Command::new(desktop::opener());
+        let mut command = Command::new(OPENER);
         command.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut opener = command.spawn().map_err(failed)?;
         // So that it leaves no zombie.

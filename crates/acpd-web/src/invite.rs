@@ -3,7 +3,7 @@
 use std::env;
 
 use acpd_client::Paths;
-use acpd_sys::{lock, nudges};
+use acpd_sys::{lock, signals};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -70,7 +70,7 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
         && let Some(signature) = lock::signature(&path)
     {
         // The lock is held, so the pid is that of its holder.
-        nudges::nudge(signature.pid);
+        signals::nudge(signature.pid);
     }
     Ok(gone.into_iter().map(TokenInfo::from).collect())
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_api::method;
-use acpd_sys::halves::halves;
+use acpd_sys::runtime::halves;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;

@@ -16,7 +16,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_wire::{Body, Framer};
-use acpd_sys::halves::{Reader, Writer, halves};
+use acpd_sys::runtime::{StreamReader, StreamWriter, halves};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::{Buf as _, Bytes};
 use futures_util::stream::{SplitSink, SplitStream};
@@ -121,7 +121,7 @@ impl Heard {
 /// Lines of the client.
 struct FromClient<'a> {
     source: SplitStream<WebSocket>,
-    daemon: Writer,
+    daemon: StreamWriter,
     client: &'a Client,
     /// The client is the page, which has a conversation.
     is_page: bool,
@@ -264,12 +264,12 @@ impl ToClient<'_> {
 
 /// Reads the lines of the daemon.
 pub(crate) struct Lines {
-    daemon: Reader,
+    daemon: StreamReader,
     framer: Framer,
 }
 
 impl Lines {
-    pub(crate) fn new(daemon: Reader) -> Lines {
+    pub(crate) fn new(daemon: StreamReader) -> Lines {
         Lines { daemon, framer: Framer::new(usize::MAX) }
     }
 

@@ -8,9 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_client::Paths;
-use acpd_sys::asked::{Ask, asked};
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::nudges::nudges;
+use acpd_sys::signals::{ReceivedSignal, Signal, nudges, watch};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use hyper::server::conn::http1;
@@ -163,13 +162,13 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
 
 /// Requests to end the server, and to look at its tokens again.
 struct Asks {
-    end: UnboundedReceiver<Ask>,
+    end: UnboundedReceiver<ReceivedSignal>,
     changed: UnboundedReceiver<()>,
 }
 
 impl Asks {
     fn hear() -> io::Result<Asks> {
-        let end = received(asked(&[Ask::Interrupt, Ask::End, Ask::HangUp])?);
+        let end = received(watch(&[Signal::Interrupt, Signal::Terminate, Signal::HangUp])?);
         Ok(Asks { end, changed: received(nudges()?) })
     }
 }

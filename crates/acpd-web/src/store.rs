@@ -15,9 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acpd_client::Paths;
-use acpd_sys::file::Version;
+use acpd_sys::files::{self, Version};
 use acpd_sys::lock::InstanceLock;
-use acpd_sys::{dir, file};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -107,8 +106,8 @@ impl Store {
     /// The one of this user.
     pub(crate) fn open(paths: &Paths) -> Result<Store, Failure> {
         let folder = folder(paths);
-        dir::private_dir(&paths.state)?;
-        dir::private_dir(&folder)?;
+        files::private_dir(&paths.state)?;
+        files::private_dir(&folder)?;
         Ok(Store { folder, read: Mutex::default() })
     }
 
@@ -255,7 +254,7 @@ impl Store {
     /// Returns the present content of the file.
     fn content(&self) -> Result<Arc<Content>, Failure> {
         let path = self.path();
-        let Some(version) = file::version(&path) else { return Ok(Arc::default()) };
+        let Some(version) = files::version(&path) else { return Ok(Arc::default()) };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, content)) = &*read
             && *of == version
@@ -267,7 +266,7 @@ impl Store {
             Failure::about(format!("cannot read `{}`", path.display()), error)
                 .hint("remove that file to sign out everybody, and sign in again")
         };
-        dir::secret_file(&path)?
+        files::secret_file(&path)?
             .take(LONGEST)
             .read_to_string(&mut text)
             .map_err(|error| failed(&error))?;
@@ -291,7 +290,7 @@ impl Store {
         let text = serde_json::to_vec_pretty(&content).map_err(|error| {
             Failure::about(format!("cannot write `{}`", path.display()), &error)
         })?;
-        file::put_secret(&path, &text)?;
+        files::put_secret(&path, &text)?;
         drop(lock);
         Ok(changed)
     }
@@ -368,7 +367,7 @@ mod tests {
         for secret in [code.reveal(), key, phone.cookie.reveal()] {
             assert!(!text.contains(secret), "{text}");
         }
-        dir::secret_file(&path).unwrap();
+        files::secret_file(&path).unwrap();
         assert_eq!(store.revoke(|token| token.name == "my phone").unwrap().len(), 1);
         assert!(!fits(cookie, true));
     }
@@ -405,11 +404,11 @@ mod tests {
     fn a_file_that_others_may_read_or_that_is_broken_lets_nobody_in() {
         let (_dir, store) = home();
         store.add_program("ide", Scopes::default()).unwrap();
-        if file::HAS_MODES {
+        if files::HAS_MODES {
             let opened = fs::File::open(store.path()).unwrap();
-            file::set_mode(&opened, 0o644).unwrap();
+            files::set_mode(&opened, 0o644).unwrap();
             assert!(store.tokens().is_err());
-            file::set_mode(&opened, 0o600).unwrap();
+            files::set_mode(&opened, 0o600).unwrap();
         }
         fs::write(store.path(), "{").unwrap();
         assert!(store.tokens().unwrap_err().way_out().is_some());

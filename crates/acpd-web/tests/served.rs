@@ -4,11 +4,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acpd_client::Paths;
-use acpd_sys::dir::private_dir;
-use acpd_sys::socket::{Listener, Stream, accept, hang_up};
+use acpd_sys::socket::{Listener, Stream, hang_up};
 use acpd_web::{Event, Limits, Options, Scopes};
 use tempfile::TempDir;
 use tungstenite::client::IntoClientRequest as _;
@@ -16,6 +15,9 @@ use tungstenite::{Message, WebSocket};
 
 /// Longer than any machine takes.
 const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Longer than all tests take.
+const HOUR: Duration = Duration::from_hours(1);
 
 type Socket = WebSocket<TcpStream>;
 
@@ -29,11 +31,10 @@ impl Home {
     fn new() -> Home {
         let dir = tempfile::tempdir().unwrap();
         let paths = paths(&dir);
-        private_dir(&paths.runtime).unwrap();
-        let listener = Listener::bind(paths.socket()).unwrap();
+        let listener = Listener::bind(&paths.socket()).unwrap();
         thread::spawn(move || {
             loop {
-                let stream = accept(&listener).unwrap();
+                let stream = listener.accept_until(Instant::now() + HOUR).unwrap();
                 thread::spawn(move || say_again(stream));
             }
         });

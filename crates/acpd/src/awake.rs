@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acpd_sys::desktop;
+use acpd_sys::machine::AWAKE;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -80,15 +80,14 @@ async fn hold(reaper: Reaper, mut stop: watch::Receiver<()>, told: Arc<AtomicBoo
     // The helper ends when this end of its input is closed.
     let _input = child.stdin.take();
     match run_to_end(child, reaper, std::future::ready(()), FOR_EVER, &mut stop).await {
-        End::Exit(exit) => tell(format!("`{}` ended with {exit}", desktop::awake().join(" "))),
+        End::Exit(exit) => tell(format!("`{}` ended with {exit}", AWAKE.join(" "))),
         End::Late | End::Stopped | End::Unknown => {}
     }
 }
 
 async fn start(reaper: Reaper) -> io::Result<Child> {
     let start = move || {
-        let words = desktop::awake();
-        let Some((program, args)) = words.split_first() else {
+        let Some((program, args)) = AWAKE.split_first() else {
             return Err(io::Error::other("acpd knows no command for that on this system"));
         };
         let mut command = Command::new(program);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use acp_wire::Id;
 use acpd_api::{ConfigReport, ConfigValues, Environment};
 use acpd_core::ids::ClientId;
-use acpd_sys::dir::private_dir;
+use acpd_sys::files::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;

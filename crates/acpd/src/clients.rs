@@ -25,8 +25,8 @@ use acpd_api::{
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, StatusPart, ToClient};
 use acpd_store::size_on_disk;
-use acpd_sys::door;
 use acpd_sys::paths::Paths;
+use acpd_sys::runtime;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -300,7 +300,7 @@ pub(crate) async fn serve(
     silence: oneshot::Receiver<()>,
 ) {
     // Now, when the process that connects is there.
-    let pid = door::other_end(&stream).ok().and_then(|peer| peer.pid);
+    let pid = runtime::peer_of_client(&stream).ok().and_then(|peer| peer.pid);
     let origin = match pid {
         Some(pid) => service.reaper.origin_of(pid).await,
         None => Ok(ClientOrigin::User),

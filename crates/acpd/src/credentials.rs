@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
-use acpd_sys::boot::since_boot;
+use acpd_sys::machine::since_boot;
 use acpd_sys::process::ExitKind;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};

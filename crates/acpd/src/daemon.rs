@@ -10,10 +10,12 @@ use std::time::Duration;
 use acpd_api::Environment;
 use acpd_core::{Batch, Hub};
 use acpd_store::Report;
+use acpd_sys::handover::{Heritage, KEEPS_TERMINAL, ServiceManager};
+use acpd_sys::limits;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::successor::{Heritage, KEEPS_TERMINAL};
-use acpd_sys::{apart, limits, process, startup};
+use acpd_sys::process;
+use acpd_sys::startup;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check;
@@ -51,7 +53,7 @@ pub fn run(background: bool) -> Result<(), Failure> {
     let background = background || notifier.is_some();
     // Before the program can be replaced.
     let exe = own_program();
-    let manager = Manager::find();
+    let manager = Manager(ServiceManager::find());
     let successor = match Daemon::open(background, exe.clone(), manager) {
         Ok(daemon) => daemon.run(|| {
             if let Some(notifier) = notifier {
@@ -87,7 +89,7 @@ fn start_again(
     brought: &Environment,
 ) -> Result<(), Failure> {
     crash::point("before-exec");
-    manager.keep_socket();
+    manager.0.keep_socket();
     let mut command = Command::new(exe);
     command.arg("run").envs(brought.iter());
     if background || !KEEPS_TERMINAL {
@@ -145,13 +147,13 @@ impl Daemon {
         let log_max_bytes = config.daemon.log_max_bytes;
         let file = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
         let log = log::start(&config.daemon.log_level, file);
-        if apart::are_we_bound() {
+        if startup::is_bound() {
             tracing::warn!("{BOUND}");
         }
         process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
         limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
         limits::raise_nofile_limit().ok();
-        limits::return_large_buffers();
+        limits::return_buffers(limits::LARGE_BUFFER);
         let signals = signals::watch().map_err(|e| Failure::system("cannot watch signals", e))?;
         acpd_store::check_file(&paths.database(), &paths.search_index())
             .map_err(|e| Failure::new(&e, e.hint()))?;
@@ -239,7 +241,7 @@ impl Daemon {
         let own_socket = door.own_path();
         let logs = BTreeMap::new();
         let events = host_events;
-        let managed = manager.is_there();
+        let managed = manager.0.is_there();
         let agents =
             Agents { config, config_file, paths, generation, exe, managed, reaper, events, logs };
         let ended = runtime.block_on(async move {

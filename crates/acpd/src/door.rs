@@ -19,10 +19,11 @@ use acp_wire::{ErrorObject, code};
 use acpd_api::Reason;
 use acpd_core::Fault;
 use acpd_core::ids::ClientId;
-use acpd_sys::dir::private_dir;
-use acpd_sys::door::{self, Handed, Removals};
+use acpd_sys::files::private_dir;
 use acpd_sys::limits::Spare;
+use acpd_sys::runtime::{self, ListeningSocket, RemovalWatch};
 use acpd_sys::socket::{self, SocketFile};
+use acpd_sys::users;
 use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::tokio::{Listener, Stream};
 use tokio::sync::{oneshot, watch};
@@ -61,7 +62,7 @@ impl Door {
     /// When the path is taken by something else or cannot be bound.
     pub fn open(path: PathBuf) -> Result<Door, String> {
         socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
-        let listener = door::listen(&path)
+        let listener = runtime::listen(&path)
             .map_err(|error| format!("cannot listen on `{}`: {error}", path.display()))?;
         let file = SocketFile::at(&path);
         Ok(Door { place: Some((path, file)), listener })
@@ -72,16 +73,16 @@ impl Door {
     ///
     /// # Errors
     /// When it is no such socket.
-    pub fn given(socket: Handed, path: Option<PathBuf>) -> Result<Door, String> {
-        let listener = door::listen_again(socket)
+    pub fn given(socket: ListeningSocket, path: Option<PathBuf>) -> Result<Door, String> {
+        let listener = runtime::listen_again(socket)
             .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
         let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
         Ok(Door { place, listener })
     }
 
     /// The socket itself, which goes on listening where it passes to the next daemon. To be called on the runtime.
-    pub fn into_socket(self) -> Option<Handed> {
-        door::let_go(self.listener)
+    pub fn into_socket(self) -> Option<ListeningSocket> {
+        runtime::into_socket(self.listener)
     }
 
     /// The file that goes with the daemon.
@@ -89,9 +90,9 @@ impl Door {
         self.place.as_ref().map(|(path, _)| path.clone())
     }
 
-    fn removals(&self) -> Removals {
+    fn removals(&self) -> RemovalWatch {
         let dir = self.place.as_ref().and_then(|(path, _)| path.parent());
-        Removals::of(dir.unwrap_or(Path::new("")))
+        RemovalWatch::of(dir.unwrap_or(Path::new("")))
     }
 
     /// Binds again if the file is gone or another one: cleaners of temporary directories do that, and the system at the
@@ -259,13 +260,13 @@ impl Shortage {
 
 /// Why a connection is refused before a byte of it is read.
 fn stranger(stream: &Stream) -> Option<ErrorObject> {
-    let peer = door::other_end(stream).ok();
+    let peer = runtime::peer_of_client(stream).ok();
     if peer.is_some_and(|peer| peer.is_ours()) {
         return None;
     }
     let who =
         peer.map_or_else(|| "an unknown user".to_owned(), |peer| format!("user {}", peer.uid));
-    let text = format!("this acpd belongs to user {}, not to {who}", socket::own_uid());
+    let text = format!("this acpd belongs to user {}, not to {who}", users::own_uid());
     let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
     Some(fault.hint("each user runs an acpd of their own").object())
 }

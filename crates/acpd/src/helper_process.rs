@@ -5,8 +5,8 @@ use std::io::{self, PipeReader};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use acpd_sys::pipes::receiver;
-use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use acpd_sys::process::{ExitKind, detach_child, wait_leader};
+use acpd_sys::runtime::pipe_receiver;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -30,7 +30,7 @@ pub enum End {
 pub fn set_apart(command: &mut Command) {
     // Another mark, and not none: it belongs to no agent, even if an agent has started the daemon.
     command.env("ACPD_HOST", "-");
-    detach_child_alone(command);
+    detach_child(command);
 }
 
 /// Waits for the end of a command and talks with it meanwhile; then the rest of its group is ended.
@@ -73,6 +73,6 @@ pub async fn run_to_end(
 
 /// Reads the output of a command, until all writers have closed it or it was `most` bytes.
 pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
-    receiver(output)?.take(most).read_to_end(said).await?;
+    pipe_receiver(output)?.take(most).read_to_end(said).await?;
     Ok(())
 }

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use acpd_api::HookEvent;
-use acpd_sys::desktop;
-use acpd_sys::pipes::{receiver, sender};
+use acpd_sys::machine;
 use acpd_sys::process::ExitKind;
+use acpd_sys::runtime::{pipe_receiver, pipe_sender};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -105,7 +105,7 @@ impl Hooks {
 
     /// Has the desktop show a notification, if there is one.
     pub fn notify(&self, title: &str, body: &str) {
-        let Some(command) = desktop::notification(title, body) else { return };
+        let Some(command) = machine::notification(title, body) else { return };
         // No user has configured it, so it is no error that the program is missing.
         let refused = AtomicBool::new(true);
         self.start(Arc::new(Hook { name: NOTIFY, command, refused }), Bytes::new());
@@ -199,7 +199,7 @@ fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
 /// Writes a line to the command, which need not read it.
 async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
     let Some(stdin) = stdin else { return Ok(()) };
-    let mut stdin = sender(stdin)?;
+    let mut stdin = pipe_sender(stdin)?;
     stdin.write_all(about).await?;
     stdin.write_all(b"\n").await?;
     stdin.flush().await
@@ -207,7 +207,7 @@ async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
 
 /// Reads until all writers have closed the pipe, and keeps the beginning.
 async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let mut output = receiver(output)?;
+    let mut output = pipe_receiver(output)?;
     let mut piece = [0; 1 << 10];
     loop {
         let read = output.read(&mut piece).await?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_wire::code;
 use acpd_api::{LogLevel, Reason, escape};
 use acpd_core::Fault;
-use acpd_sys::dir::private_file;
+use acpd_sys::files::private_file;
 use acpd_sys::startup::stderr_to;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;

@@ -25,9 +25,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpd_api::escape::shell_word;
-use acpd_sys::login_shell;
-use acpd_sys::process::{ExitKind, running_program};
-use acpd_sys::program::os_string;
+use acpd_sys::process::{ExitKind, os_string, running_program};
+use acpd_sys::programs;
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 
@@ -94,7 +93,7 @@ impl LoginShell {
             UseLoginShell::Always => true,
             UseLoginShell::Never => false,
         };
-        let shell = login_shell::find().filter(|_| is_wanted)?;
+        let shell = programs::login_shell().filter(|_| is_wanted)?;
         will_ask(&shell);
         Some(LoginShell { shell, exe, reaper, limit: LIMIT, asked: Arc::default() })
     }
@@ -243,7 +242,7 @@ pub fn print() -> io::Result<()> {
         text.extend([name, b"=", value, b"\0"].concat());
     }
     text.extend(END);
-    login_shell::answer(&text)
+    programs::answer_from_shell(&text)
 }
 
 /// The variables between the marks; none if a mark is missing.

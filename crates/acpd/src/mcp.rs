@@ -11,8 +11,7 @@ use acp_wire::{Id, locate, set_member, splice};
 use acpd_api::{McpKind, Tools};
 use acpd_core::LeftOut;
 use acpd_core::mcp::{Named, take_names};
-use acpd_sys::dir::{DirError, secret_file};
-use acpd_sys::hints;
+use acpd_sys::files::{DirError, close_command, secret_file};
 use acpd_sys::paths::{Paths, beside};
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
@@ -173,7 +172,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let file = secret_file(path).map_err(|error| match error {
         DirError::Open { source, .. } => format!("cannot open `{shown}`: {source}"),
-        DirError::OpenToOthers { .. } => format!("{error}; {}", hints::closing(path)),
+        DirError::OpenToOthers { .. } => format!("{error}; run `{}`", close_command(path)),
         error => error.to_string(),
     })?;
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::Reason;
 use acpd_core::Fault;
-use acpd_sys::hints::MORE_FILES;
+use acpd_sys::limits::MORE_FILES;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::AsyncWriteExt as _;
 

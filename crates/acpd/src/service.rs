@@ -3,47 +3,32 @@
 //! Without a service manager this module does nothing. The variables of the environment stay, so that a daemon
 //! that takes this one's place in the same process finds them again; agents do not get them.
 
-use acpd_sys::door::Handed;
-use acpd_sys::service::{self, News};
+use acpd_sys::handover::{ServiceManager, ServiceState};
+use acpd_sys::runtime::ListeningSocket;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// The service manager, if there is one.
 #[derive(Debug, Clone, Copy)]
-pub struct Manager(service::Manager);
+pub struct Manager(pub ServiceManager);
 
 impl Manager {
-    /// Looks for it in the environment.
-    pub fn find() -> Manager {
-        Manager(service::Manager::find())
-    }
-
-    /// Returns whether a manager listens for the daemon, or waits for its notifications.
-    pub fn is_there(&self) -> bool {
-        self.0.is_there()
-    }
-
     /// The socket that was handed over.
     ///
     /// # Errors
     /// When it cannot be used.
-    pub fn socket(&self) -> Result<Option<Handed>, String> {
+    pub fn socket(&self) -> Result<Option<ListeningSocket>, String> {
         let socket = self.0.socket();
         socket.map_err(|error| format!("cannot use the service manager's socket: {error}"))
     }
 
-    /// Leaves the socket to the daemon that takes this one's place.
-    pub fn keep_socket(&self) {
-        self.0.keep_socket();
-    }
-
     /// Clients are let in.
     pub fn ready(&self) {
-        self.tell(News::Ready);
+        self.tell(ServiceState::Ready);
     }
 
     /// The daemon ends, or makes room for the next one in the same process.
     pub fn stopping(&self, restart: bool) {
-        self.tell(if restart { News::Restarting } else { News::Stopping });
+        self.tell(if restart { ServiceState::Restarting } else { ServiceState::Stopping });
     }
 
     /// The clock for signs of life; to be called on the runtime.
@@ -58,8 +43,8 @@ impl Manager {
         Pulse { manager: *self, ticks, asked: false }
     }
 
-    fn tell(&self, news: News) {
-        if let Err(error) = self.0.tell(news) {
+    fn tell(&self, news: ServiceState) {
+        if let Err(error) = self.0.report(news) {
             tracing::warn!(%error, "cannot reach the service manager");
         }
     }
@@ -100,7 +85,7 @@ impl Pulse {
     /// Gives the sign of life.
     pub fn answer(&self) {
         if self.ticks.is_some() {
-            self.manager.tell(News::Alive);
+            self.manager.tell(ServiceState::Alive);
         }
     }
 }

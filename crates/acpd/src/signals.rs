@@ -1,29 +1,35 @@
-//! Requests that come by no connection: signals, with the process that sent them; on Windows those of the console and the
-//! system.
+//! Requests of the system, a terminal or another process to the daemon: signals.
 
 use std::io;
 use std::thread;
 
-use acpd_sys::requests::Requests;
+use acpd_sys::signals::{self, ReceivedSignal, Signal};
 use tokio::sync::mpsc;
 
-pub use acpd_sys::requests::Wish as Call;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    Stop,
+    /// To read the configuration again.
+    Reload,
+}
 
-/// Requests that came as signals.
 pub type Calls = mpsc::UnboundedReceiver<Call>;
 
-/// Starts the thread that waits for them.
+/// Starts the thread that waits for signals.
 pub fn watch() -> io::Result<Calls> {
-    let mut requests = Requests::watch()?;
+    let received = signals::watch(&signals::STOP_REQUESTS)?;
     let (tell, calls) = mpsc::unbounded_channel();
     thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10).spawn(move || {
-        loop {
-            for request in requests.wait() {
-                let (signal, sender) = (request.name, request.sender);
-                tracing::info!(signal, sender, "signal received");
-                if tell.send(request.wish).is_err() {
-                    return;
-                }
+        for ReceivedSignal { signal, sender } in received {
+            let call = match (signal, sender) {
+                // The terminal that the daemon was started in is gone.
+                (Signal::HangUp, None) => continue,
+                (Signal::HangUp, Some(_)) => Call::Reload,
+                _ => Call::Stop,
+            };
+            tracing::info!(signal = signal.name(), sender = sender.unwrap_or(0), "signal received");
+            if tell.send(call).is_err() {
+                return;
             }
         }
     })?;

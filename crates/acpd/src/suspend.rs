@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use acpd_sys::boot::since_boot;
+use acpd_sys::machine::since_boot;
 
 /// How much of a difference between two clocks is none.
 const JITTER: Duration = Duration::from_secs(1);

@@ -96,7 +96,7 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
 }
 
 fn table(found: &GcResult) -> Table {
-    let (now, home) = (human::now(), acpd_sys::person::home());
+    let (now, home) = (human::now(), acpd_sys::paths::home());
     let mut table = Table::new(["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"])
         .cut("DIRECTORY", Cut::Middle(12))
         .drop(&["AGENT"]);

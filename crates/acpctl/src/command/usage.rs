@@ -51,7 +51,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
         }
         _ => Vec::new(),
     };
-    let home = acpd_sys::person::home().filter(|_| ui.out_width().is_some());
+    let home = acpd_sys::paths::home().filter(|_| ui.out_width().is_some());
     let label = |total: &UsageTotal| match by {
         UsageBy::Agent => text!("{}", total.agent),
         UsageBy::Session => {

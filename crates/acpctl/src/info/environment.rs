@@ -1,10 +1,8 @@
 //! Variables of agents, and those that the daemon lacks.
 
-use std::env;
 use std::path::Path;
 
 use acpd_api::{AgentInfo, Environment, Untrusted, VariableFrom, VariableInfo, is_named};
-use acpd_sys::person::is_program;
 
 use crate::human;
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
@@ -52,9 +50,7 @@ pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
 /// The program of an agent that acpd does not find, although this terminal does; and the way out.
 pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
     let program = unknown_program(agent)?;
-    let path = env::var_os("PATH").unwrap_or_default();
-    let here =
-        env::split_paths(&path).map(|dir| dir.join(program.raw())).find(|path| is_program(path))?;
+    let here = which::which(program.raw()).ok()?;
     let shell = match &agent.login_shell {
         None => text!(
             "; or let acpd ask your login shell: `login_shell = \"always\"` in `[daemon]`, then \

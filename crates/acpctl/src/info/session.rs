@@ -89,7 +89,7 @@ pub(crate) fn nested<'a>(
         .cut("DIRECTORY", Cut::Middle(12))
         .cut("TITLE", Cut::End(12))
         .drop(&DROPPED);
-    let home = acpd_sys::person::home().filter(|_| width.is_some());
+    let home = acpd_sys::paths::home().filter(|_| width.is_some());
     for (depth, session) in depths.iter().zip(&sessions) {
         let (turn, style) = turn(session, now);
         let branch = BRANCHES[(*depth).min(BRANCHES.len() - 1)];

@@ -174,7 +174,7 @@ fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
 fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
+    acpd_sys::files::private_dir(&options.paths.state).unwrap();
     let _lock = acpd_sys::lock::InstanceLock::acquire(&options.paths.lock()).unwrap();
     // The listener accepts no connection.
     let _listener = listen(&options);
@@ -182,7 +182,7 @@ fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     let CallError::Ended(LinkError::NotAnswering(silent)) = error else { panic!("{error:?}") };
     let own = std::process::id();
     assert_eq!(silent.to_string(), format!("acpd does not answer (pid {own}, running)"));
-    let ending = acpd_sys::hints::ending(own);
+    let ending = acpd_sys::process::kill_command(own);
     assert!(silent.hint().contains(&ending) && silent.hint().contains("acpd.log"));
 }
 
@@ -229,7 +229,7 @@ fn next_within_returns_in_time_while_daemon_is_away() {
     for _ in 0..3 {
         assert_eq!(connection.next_within(brief).unwrap(), None);
     }
-    let listener = Listener::bind(options.paths.socket()).unwrap();
+    let listener = Listener::bind(&options.paths.socket()).unwrap();
     assert_eq!(connection.next_within(long).unwrap(), Some(LinkEvent::Resumed));
     drop(accept(&listener));
 }

@@ -15,7 +15,6 @@ fn a_directory_that_others_could_use_is_refused_before_a_word() {
     let options = options(home.path());
     let runtime = &options.paths.runtime;
     let listener = listen(&options);
-    listener.set_nonblocking(true).unwrap();
 
     std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o770)).unwrap();
     let error = connect(&options).unwrap_err();
@@ -33,9 +32,9 @@ fn a_directory_that_others_could_use_is_refused_before_a_word() {
 fn a_daemon_of_another_login_is_found_by_its_lock_file() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
+    acpd_sys::files::private_dir(&options.paths.state).unwrap();
     let other = home.path().join("other");
-    acpd_sys::dir::private_dir(&other).unwrap();
+    acpd_sys::files::private_dir(&other).unwrap();
     let socket = other.join("acpd.sock");
     let lock = format!("4711\n{}\n", socket.display());
     std::fs::write(options.paths.lock(), lock).unwrap();
@@ -53,7 +52,7 @@ fn a_daemon_of_another_login_is_found_by_its_lock_file() {
 fn a_daemon_without_a_socket_is_reported_as_running() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
+    acpd_sys::files::private_dir(&options.paths.state).unwrap();
     let lock = InstanceLock::acquire(&options.paths.lock()).unwrap();
     let error = connect(&options).unwrap_err();
     let own = Some(std::process::id());

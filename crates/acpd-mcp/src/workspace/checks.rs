@@ -24,8 +24,7 @@ use std::time::{Duration, Instant};
 use acpd_services::fs::Kind;
 use acpd_sys::keeper::{dismiss, wrap};
 use acpd_sys::ladder::{Ladder, Pauses};
-use acpd_sys::process::{ExitKind, adopt, detach_child, discard, reap, wait_leader};
-use acpd_sys::program;
+use acpd_sys::process::{self, ExitKind, ProcessId, detach_child, discard, reap, wait_leader};
 use acpd_sys::tree::Tree;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -295,7 +294,7 @@ fn run(
     stopped: &Stopped,
 ) -> io::Result<(Option<Event>, Vec<u8>)> {
     let (output, input) = io::pipe()?;
-    let mut plain = program::shell(command);
+    let mut plain = process::shell(command);
     plain.stdin(Stdio::null());
     let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
     let (mut shell, mut control) = match wrapped {
@@ -304,12 +303,12 @@ fn run(
     };
     shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
-    let child = shell.spawn()?;
+    let child = process::start(&mut shell)?;
     // The command has the other ends of the pipe and of the connection, which would never end.
     drop(shell);
     let pid = child.id();
     // A child that was not waited for keeps its pid.
-    let started = adopt(pid).and_then(|child| {
+    let started = ProcessId::of_child(&child).and_then(|child| {
         let Some(control) = &mut control else { return Ok((child, None, child)) };
         Ok((control.begin()?, Some(control.lease()?), child))
     });

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use acpd_sys::file::{LONGEST_PATH, NEVER_WAIT, is_no_file, too_long, too_many_links};
+use acpd_sys::files::{LONGEST_PATH, NEVER_WAIT, is_no_file};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
@@ -142,7 +142,7 @@ impl Root {
 fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     if path.as_os_str().len() >= LONGEST_PATH {
         // The path could be created step by step, and then not be opened by its name.
-        return Err(too_long());
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, "file name too long"));
     }
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -157,7 +157,7 @@ fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     match (place.read_link(), links.checked_sub(1)) {
         (Err(_), _) => Ok(place),
         (Ok(target), Some(links)) => destination(&parent.join(target), links),
-        (Ok(_), None) => Err(too_many_links()),
+        (Ok(_), None) => Err(io::Error::other("too many symbolic links")),
     }
 }
 

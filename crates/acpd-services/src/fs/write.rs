@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use acpd_sys::file::{HAS_MODES, mode, set_mode};
+use acpd_sys::files::{HAS_MODES, mode, set_mode};
 use cap_std::fs::{Dir, OpenOptions};
 use cap_tempfile::TempFile;
 

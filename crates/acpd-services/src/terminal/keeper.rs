@@ -1,12 +1,13 @@
 //! The thread of a terminal that ends its process tree, and tells when nothing of it is left.
 
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use acpd_sys::keeper::{Lease, dismiss};
 use acpd_sys::ladder::{Ladder, Pauses};
-use acpd_sys::process::{Hold, ProcessId, StopSignal};
+use acpd_sys::process::ProcessId;
 use acpd_sys::tree::Tree;
 use acpd_sys::wait::Rope;
 use tokio::sync::watch;
@@ -27,14 +28,14 @@ pub(super) enum Job {
 
 pub(super) struct Keeper {
     pub(super) tree: Tree,
-    /// Our child: the leader, or its keeper.
-    pub(super) child: ProcessId,
+    /// The child of this process: the leader, or its keeper.
+    pub(super) id: ProcessId,
+    /// On Windows, the pid is not reused while this exists.
+    pub(super) _child: Arc<Child>,
     /// The child is a keeper.
     pub(super) is_kept: bool,
     /// The keeper ends the tree when this is dropped, also because the daemon has died.
     pub(super) lease: Option<Lease>,
-    /// While this exists, the pid is not reused.
-    pub(super) hold: Hold,
     /// The leader has ended.
     pub(super) ended: bool,
     pub(super) grace: Duration,
@@ -82,26 +83,23 @@ impl Keeper {
             match jobs.recv_timeout(self.grace) {
                 Ok(Job::Ended) | Err(RecvTimeoutError::Disconnected) => self.ended = true,
                 // The command may have stopped its keeper, which then reports nothing.
-                Err(RecvTimeoutError::Timeout) if self.is_kept => dismiss(self.child),
+                Err(RecvTimeoutError::Timeout) if self.is_kept => dismiss(self.id),
                 Ok(Job::End) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
         if self.is_kept {
-            dismiss(self.child);
+            dismiss(self.id);
         }
-        self.children.reap(self.child.pid);
-        drop((self.hold, self.alive, self.lease));
+        self.children.reap(self.id.pid);
+        drop((self.alive, self.lease));
         self.wake.pull();
     }
 
     fn end(&mut self) {
         let Keeper { tree, ended, .. } = self;
         Ladder::term_first(self.grace, LOOK.longest).climb(LOOK, |signal| {
-            match signal {
-                // In one go. It can only fail when there is nothing to signal.
-                Some(StopSignal::Term) if !*ended => drop(tree.signal_group(StopSignal::Term)),
-                Some(signal) => drop(tree.signal_all(signal)),
-                None => {}
+            if let Some(signal) = signal {
+                tree.stop(signal, *ended);
             }
             tree.is_empty()
         });

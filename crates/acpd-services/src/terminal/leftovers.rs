@@ -17,7 +17,7 @@ pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
     Ladder::term_first(grace, LOOK.longest).climb(LOOK, |signal| {
         for (mark, process) in marks() {
             if is_left(&mark) && !left.contains_key(&mark) {
-                let mut tree = Tree::leftovers(mark.clone(), process);
+                let mut tree = Tree::leftovers(mark.clone(), process, &[]);
                 tree.signal_all(StopSignal::Term);
                 left.insert(mark, tree);
             }

@@ -63,7 +63,7 @@ pub(super) fn read(
     let mut piece = vec![0; PIECE];
     let (mut open, mut running) = (true, true);
     while open || running {
-        let mut wait = Wait::for_up_to(2);
+        let mut wait = Wait::empty();
         wait.add(&mut bell, Interest::Read, Ready::Bell);
         if open {
             wait.add(&mut pipe, Interest::Read, Ready::Pipe);

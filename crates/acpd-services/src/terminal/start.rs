@@ -9,8 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_sys::keeper::{Control, wrap};
-use acpd_sys::process::{adopt, detach_child, hold, wait_leader};
-use acpd_sys::program::{is_same_variable, shell};
+use acpd_sys::process::{ProcessId, detach_child, is_same_variable, shell, wait_leader};
 use acpd_sys::tree::Tree;
 use acpd_sys::wait::{Bell, output_pipe};
 use tokio::sync::watch;
@@ -83,6 +82,7 @@ fn run(
         }
     };
 
+    let child = Arc::new(child);
     let limit = request.output_byte_limit.unwrap_or(USUAL_OUTPUT).min(MOST_OUTPUT);
     let (writer, state) = watch::channel(State::new(limit as usize));
     let (exit, exited) = mpsc::channel();
@@ -92,16 +92,15 @@ fn run(
     let until_gone = gone.clone();
     let look_after = || {
         let pid = child.id();
-        let hold = hold(pid)?;
         let (bell, wake) = Bell::new()?;
-        let child = adopt(pid)?;
-        let leader = kept.unwrap_or(child);
+        let id = ProcessId::of_child(&child)?;
+        let leader = kept.unwrap_or(id);
         let keeper = Keeper {
             tree: Tree::new(&request.marker, leader).with_keeper(kept.map(|_| pid)),
-            child,
+            id,
+            _child: Arc::clone(&child),
             is_kept: kept.is_some(),
             lease,
-            hold,
             ended: false,
             grace,
             children: Arc::clone(children),
@@ -123,7 +122,9 @@ fn run(
         spawn(format!("keep {pid}"), move || keeper.run(&queue))
     };
     if let Err(error) = look_after() {
-        children.discard(child);
+        if let Some(child) = Arc::into_inner(child) {
+            children.discard(child);
+        }
         return Err(error);
     }
     Ok(Terminal { owner: request.owner, jobs, state, gone })

@@ -5,8 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use acpd_sys::process::ExitKind;
-use acpd_sys::program::signal_name;
+use acpd_sys::process::{ExitKind, signal_name};
 
 /// Terminals of one owner at a time.
 pub const MOST_OF_OWNER: usize = 64;

@@ -4,14 +4,14 @@ use std::io;
 use std::process::{Child, Command};
 
 use acpd_services::terminal::Children;
-use acpd_sys::process::{discard, reap};
+use acpd_sys::process::{discard, reap, start};
 
 /// Children of this program, in which nothing else reaps.
 pub(crate) struct Own;
 
 impl Children for Own {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
-        command.spawn()
+        start(command)
     }
 
     fn discard(&self, child: Child) {

@@ -1,10 +1,12 @@
 //! A host to test, and a daemon of a few lines.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
@@ -12,9 +14,7 @@ use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, 
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::paths::Paths;
-use acpd_sys::process::{
-    ExitKind, Hold, Liveness, ProcessId, StopSignal, ends_by, hold, reap, signal_one,
-};
+use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, reap, signal_one, wait_leader};
 use acpd_sys::socket::{Stream, connect};
 use tempfile::TempDir;
 
@@ -30,8 +30,8 @@ pub(crate) struct Host {
     pub(crate) launch: Launch,
     pub(crate) started: Started,
     _state: TempDir,
-    /// Keeps the pid from being used again.
-    _hold: Hold,
+    /// Waits for the end of the shim, which keeps its pid until then.
+    waiter: Mutex<Option<JoinHandle<io::Result<ExitKind>>>>,
 }
 
 /// Arguments of this program.
@@ -57,10 +57,9 @@ pub(crate) fn agent(script: &str) -> How {
     How::Stdio(program(&own(), &["agent", script]))
 }
 
-/// Returns the status of an agent that this signal has ended.
-pub(crate) fn ended_by(signal: StopSignal) -> Status {
-    ends_by(signal).into()
-}
+/// The end of a process that was killed.
+pub(crate) const KILLED: ExitKind =
+    if cfg!(windows) { ExitKind::Code(1) } else { ExitKind::Signal(9) };
 
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -119,8 +118,9 @@ impl Host {
         let shim_dir = ShimDir::create(state.path(), &launch.marker).unwrap();
         change(&mut launch);
         let started = start_command(shim(&shim_dir), &launch, LONG)?;
-        let hold = hold(started.shim.pid).unwrap();
-        Ok(Host { shim_dir, launch, started, _state: state, _hold: hold })
+        let waiter = thread::spawn(move || wait_leader(started.shim.pid));
+        let waiter = Mutex::new(Some(waiter));
+        Ok(Host { shim_dir, launch, started, _state: state, waiter })
     }
 
     pub(crate) fn connect(&self) -> Daemon {
@@ -132,14 +132,22 @@ impl Host {
     /// Kills the shim; how it ended.
     pub(crate) fn kill(&self) -> ExitKind {
         signal_one(self.started.shim, StopSignal::Kill);
-        reap(self.started.shim.pid).unwrap()
+        self.exit()
+    }
+
+    /// Waits for the end of the shim.
+    pub(crate) fn exit(&self) -> ExitKind {
+        let exit =
+            self.waiter.lock().unwrap().take().expect("called once").join().unwrap().unwrap();
+        // There are no zombies on Windows.
+        reap(self.started.shim.pid).ok();
+        exit
     }
 
     /// The shim ends, and nothing of it stays.
     pub(crate) fn assert_clean(&self) {
         // A sanitizer that has found something lets it end in another way.
-        let exit = reap(self.started.shim.pid).unwrap();
-        assert_eq!(exit, ExitKind::Code(0));
+        assert_eq!(self.exit(), ExitKind::Code(0));
         assert!(!self.shim_dir.path().exists());
         assert!(!self.launch.socket.exists());
     }

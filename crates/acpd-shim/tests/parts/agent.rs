@@ -16,6 +16,8 @@
 use std::io::{self, BufRead as _, Write as _};
 use std::process::{Command, ExitCode};
 
+use acpd_sys::signals::{self, Signal};
+
 use crate::common::own;
 
 pub(crate) fn play(script: &str) -> ExitCode {
@@ -38,7 +40,7 @@ pub(crate) fn play(script: &str) -> ExitCode {
                 let script = rest.replace(',', ";");
                 children.push(Command::new(own()).args(["agent", &script]).spawn().unwrap());
             }
-            "deaf" => acpd_sys::process::ignore_term().unwrap(),
+            "deaf" => signals::ignore(&[Signal::Terminate, Signal::Quit]).unwrap(),
             "stay" => loop {
                 std::thread::park();
             },

@@ -8,7 +8,7 @@ use acpd_shim::frame::{Status, Step, ToShim};
 use acpd_shim::launch::How;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::{Identity, ShimDir};
-use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal, reap};
+use acpd_sys::process::{ExitKind, Liveness, ProcessId, StopSignal};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -87,7 +87,7 @@ fn a_disk_that_takes_nothing_is_waited_for() {
     // Not even a zombie, so its end was to be written.
     wait_until(|| ProcessId::of(agent.pid) != Some(agent));
     std::fs::remove_dir(&in_the_way).unwrap();
-    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
+    assert_eq!(host.exit(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 
@@ -95,7 +95,7 @@ fn a_terminated_shim_stops_its_agent() {
     let host = Host::start(sh("exec cat"));
     kill(pid(host.started.shim), Signal::SIGINT).unwrap();
     kill(pid(host.started.shim), Signal::SIGTERM).unwrap();
-    assert_eq!(reap(host.started.shim.pid).unwrap(), ExitKind::Code(0));
+    assert_eq!(host.exit(), ExitKind::Code(0));
     assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 

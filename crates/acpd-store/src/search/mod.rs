@@ -226,7 +226,7 @@ impl Index {
 
 /// A connection to the index of this journal, which is made if there is none.
 fn fitting(path: &Path, generation: &str) -> Result<Connection, OpenError> {
-    drop(acpd_sys::dir::private_file(path)?);
+    drop(acpd_sys::files::private_file(path)?);
     begin(path, generation).map_err(|source| OpenError::Store { path: path.into(), source })
 }
 

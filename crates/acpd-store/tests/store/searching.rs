@@ -132,7 +132,7 @@ fn an_index_that_is_damaged_or_of_another_journal_is_made_again() {
     let mut index = caught_up(other.path());
     assert_eq!(find(&mut index, &["parser"]).len(), 0);
     assert_eq!(find(&mut index, &["another"]).len(), 1);
-    acpd_sys::dir::secret_file(&index_file(other.path())).expect("nobody else's");
+    acpd_sys::files::secret_file(&index_file(other.path())).expect("nobody else's");
     index.discard().unwrap();
     assert!(!index_file(other.path()).exists());
     store.close();

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::screen;
+use acpd_sys::terminal;
 use crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
 
 use super::DriverEvent;
@@ -53,7 +53,7 @@ impl Keyboard {
 fn batch() -> io::Result<Vec<AppEvent>> {
     let mut events = Vec::new();
     while events.is_empty() {
-        screen::wait()?;
+        terminal::wait()?;
         while event::poll(Duration::ZERO)? {
             events.push(event::read()?);
         }
@@ -63,7 +63,7 @@ fn batch() -> io::Result<Vec<AppEvent>> {
             thread::sleep(PAUSE);
         }
     }
-    if screen::HAS_BARE_KEYS {
+    if terminal::HAS_BARE_KEYS {
         events = dressed(events);
     }
     Ok(meant(events))

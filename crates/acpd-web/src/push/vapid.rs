@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use acpd_sys::{dir, file};
+use acpd_sys::files;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -43,7 +43,7 @@ impl Vapid {
             Failure::new(format!("cannot read `{}`: {error}", path.display()))
                 .hint("remove that file, and turn notifications off and on in each browser")
         };
-        let key = dir::secret_file(&path)?;
+        let key = files::secret_file(&path)?;
         std::io::Read::read_to_end(&mut std::io::Read::take(key, LONGEST), &mut bytes)
             .map_err(|error| failed(&error))?;
         let random = SystemRandom::new();
@@ -75,5 +75,5 @@ impl Vapid {
 fn make(path: &Path) -> Result<(), Failure> {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
     let key = key.map_err(|_| Failure::new("the system gives no random bits"))?;
-    Ok(file::put_secret(path, key.as_ref())?)
+    Ok(files::put_secret(path, key.as_ref())?)
 }

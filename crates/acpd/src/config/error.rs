@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use acpd_api::{ConfigMistake, Untrusted, nearest};
-use acpd_sys::file::ReadError;
+use acpd_sys::files::ReadError;
 
 /// The most mistakes that are reported of one file.
 const MOST: usize = 100;

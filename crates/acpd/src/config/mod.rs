@@ -36,7 +36,7 @@ mod values;
 use std::io;
 use std::path::Path;
 
-use acpd_sys::file::ReadError;
+use acpd_sys::files::ReadError;
 
 pub use error::{ConfigError, UnknownAgent};
 pub use format::LONGEST_LINE;
@@ -73,7 +73,7 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 
 /// The text of the file; none is as good as an empty one.
 fn text_of(path: &Path) -> Result<String, ConfigError> {
-    match acpd_sys::file::read_trusted(path, LONGEST) {
+    match acpd_sys::files::read_trusted(path, LONGEST) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| ConfigError::not_text(path)),
         Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(ConfigError::unreadable(path, &error)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acpd_api::ConfigChanged;
-use acpd_sys::file::{Version, version};
+use acpd_sys::files::{Version, version};
 
 use crate::config::launch::starts_alike;
 use crate::config::{Config, load};

@@ -43,7 +43,7 @@ const HIDDEN_TABLES: [&str; 3] = ["env", "headers", "credentials"];
 /// # Errors
 /// When it cannot be read or is no TOML: where, in words that quote nothing of it.
 pub fn redacted(path: &Path) -> Result<String, String> {
-    let bytes = match acpd_sys::file::read(path, super::LONGEST) {
+    let bytes = match acpd_sys::files::read(path, super::LONGEST) {
         Ok(bytes) => bytes,
         Err(_) if !path.exists() => return Ok(String::new()),
         Err(error) => return Err(format!("it cannot be read: {error}")),

@@ -11,13 +11,14 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use acp_wire::acp::InitializeResult;
 use acpd_api::{escape, json};
 use acpd_sys::paths::Paths;
-use acpd_sys::requests::on_stop;
+use acpd_sys::signals;
 use serde_json::{Value, json};
 
 use crate::config::{self, Config, Installed, Profile};
@@ -41,7 +42,11 @@ struct Found<'a> {
 /// When stdout cannot be written, or the system gives no signals.
 pub fn run(json: bool) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
-    on_stop(&stop)?;
+    let (mut received, is_stopped) = (signals::watch(&signals::STOP_REQUESTS)?, Arc::clone(&stop));
+    thread::spawn(move || {
+        received.next();
+        is_stopped.store(true, Ordering::Relaxed);
+    });
     // Where that cannot be, what an agent leaves behind is found by its mark.
     acpd_sys::process::become_subreaper().ok();
     let config = config::parse(Path::new("catalogue.toml"), "").map_err(io::Error::other)?;

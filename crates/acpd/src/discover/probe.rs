@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
 use acp_wire::{ErrorObject, Id, build};
 use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
-use acpd_sys::process::{
-    ProcessId, detach_child_alone, reap, reap_orphans, start, try_wait_leader,
-};
+use acpd_sys::process::{ProcessId, detach_child, reap, reap_orphans, start, try_wait_leader};
 use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -71,7 +69,7 @@ pub(super) fn ask(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    detach_child_alone(&mut command);
+    detach_child(&mut command);
     let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
     let mut child = start(&mut command).map_err(failed)?;
     // A child that is not reaped has its pid for itself; without a start time only kills are refused.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, SpawnError};
 use acpd_shim::launch::{self, How, LadderTimes, Program};
-use acpd_sys::dir::private_dir;
+use acpd_sys::files::private_dir;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::running_program;
 

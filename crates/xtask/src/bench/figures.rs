@@ -4,7 +4,6 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::pss_bytes;
 use serde_json::json;
 
 use super::agent::{nanos, stamp};
@@ -186,4 +185,11 @@ fn memory(bench: &Bench) -> Result<f64> {
 /// Returns a time in milliseconds.
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Memory of a process in bytes, shared pages divided among their users.
+fn pss_bytes(pid: u32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB"));
+    Ok(kib.ok_or("no Pss")?.trim().parse::<u64>()? << 10)
 }

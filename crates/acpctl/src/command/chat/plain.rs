@@ -269,7 +269,7 @@ impl Chat {
         self.typed.clear();
         acpd_sys::terminal::forget_typed();
         let width = ui.out_width().unwrap_or(WIDTH);
-        let home = acpd_sys::person::home();
+        let home = acpd_sys::paths::home();
         let head = text!("question: {}", acpd_tui::asks(question, home.as_deref()));
         ui.warn(head);
         ui.talk(&Text::lines(&acpd_tui::rows(question, width)));

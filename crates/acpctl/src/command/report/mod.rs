@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use acpd_api::{Untrusted, redact};
 use acpd_client::Paths;
-use acpd_sys::file::private_options;
+use acpd_sys::files::private_options;
 use clap::{Args, ValueHint};
 use jiff::Timestamp;
 

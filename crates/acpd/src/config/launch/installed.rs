@@ -18,7 +18,7 @@ use std::env::home_dir;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use acpd_sys::{npm, uv};
+use acpd_sys::programs;
 use serde::Deserialize;
 
 use crate::config::launch::variable;
@@ -152,7 +152,7 @@ fn node_package(
     });
     let global = std::env::split_paths(path)
         .filter(|bin| bin.is_absolute())
-        .filter_map(|bin| Some((bin.clone(), npm::packages_of(&bin)?)));
+        .filter_map(|bin| Some((bin.clone(), programs::npm_packages_of(&bin)?)));
     let user = local.into_iter().chain(global);
     user.chain(npx_caches(wanted, env, home))
         .find_map(|(bin, modules)| node_program(wanted, &bin, &modules))
@@ -165,7 +165,7 @@ fn npx_caches(
     home: &Path,
 ) -> Vec<(PathBuf, PathBuf)> {
     let given = |name: &str| variable(env, name).map(PathBuf::from);
-    let cache = given("npm_config_cache").unwrap_or_else(|| npm::cache(home, given));
+    let cache = given("npm_config_cache").unwrap_or_else(|| programs::npm_cache(home, given));
     let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     folders.sort();
@@ -193,7 +193,7 @@ fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathB
         Bin::Named(mut files) => (own.to_owned(), files.remove(own)?),
     };
     // What has the same name may be another package's.
-    npm::program_of(bin, name, &folder.join(file))
+    programs::npm_program_of(bin, name, &folder.join(file))
 }
 
 /// The program of a tool of `uv`.
@@ -201,7 +201,7 @@ fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Op
     let given =
         |name: &str| variable(env, name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let tools = variable(env, "UV_TOOL_DIR").map(PathBuf::from);
-    let tools = tools.unwrap_or_else(|| uv::tools(home, given));
+    let tools = tools.unwrap_or_else(|| programs::uv_tools(home, given));
     // Where names are compared, case and the kind of dash do not count (PEP 503).
     let normal = wanted.name.to_ascii_lowercase().replace(['_', '.'], "-");
     let tool = tools.join(&normal);
@@ -211,11 +211,11 @@ fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Op
             let names = std::fs::read_dir(site).into_iter().flatten().flatten();
             names.map(|entry| entry.file_name()).any(|name| is_same(&name, &info))
         };
-        if !uv::packages(&tool).into_iter().any(has) {
+        if !programs::uv_packages(&tool).into_iter().any(has) {
             return None;
         }
     }
-    let program = uv::program(&tool, wanted.name);
+    let program = programs::uv_program(&tool, wanted.name);
     program.is_file().then_some(program)
 }
 

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use acpd_api::is_named;
-use acpd_sys::npm_shim::{Behind, NeedsShell, without_shell};
+use acpd_sys::programs::{NeedsShell, ScriptCommand, without_shell};
 
 use crate::config::profile::Profile;
 
@@ -149,7 +149,7 @@ pub fn executable(
     profile: &Profile,
     env: &[(OsString, OsString)],
     file: PathBuf,
-) -> Result<Behind, CommandNotFound> {
+) -> Result<ScriptCommand, CommandNotFound> {
     let found = without_shell(file.clone()).map_err(|why| refused(profile, &file, why))?;
     if found.program.parent() != Some(Path::new("")) {
         return Ok(found);
@@ -157,8 +157,8 @@ pub fn executable(
     let cwd = profile.cwd.clone().or_else(std::env::home_dir).unwrap_or_default();
     let program = which::which_in(&found.program, variable(env, "PATH"), cwd).ok();
     match program.map(without_shell) {
-        Some(Ok(Behind { program, args })) if args.is_empty() => {
-            Ok(Behind { program, args: found.args })
+        Some(Ok(ScriptCommand { program, args })) if args.is_empty() => {
+            Ok(ScriptCommand { program, args: found.args })
         }
         _ => {
             let path = variable(env, "PATH").unwrap_or_default().to_string_lossy();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use acpd_core::StopStep;
 use acpd_shim::frame::{Hello, Inbox, PIECE, ToDaemon, ToShim, VERSION};
 use acpd_shim::shim_dir::Record;
-use acpd_sys::door::{self, connect, listener_of};
+use acpd_sys::runtime::{self, connect_to_shim, peer_of_shim};
 
 use crate::crash;
 
@@ -26,7 +26,7 @@ pub(super) enum End {
 
 /// The connection, and what was not written or understood yet.
 pub(super) struct Link {
-    pub(super) stream: door::Link,
+    pub(super) stream: runtime::ShimStream,
     pub(super) inbox: Inbox,
     pub(super) outbox: Vec<u8>,
     pub(super) sent: Sent,
@@ -43,7 +43,7 @@ pub(super) struct Sent {
 
 impl Link {
     /// A connection on which nothing was said, but for a hello from this offset on.
-    pub(super) fn over(stream: door::Link, from: u64) -> Link {
+    pub(super) fn over(stream: runtime::ShimStream, from: u64) -> Link {
         let sent = Sent { ack: from, ..Sent::default() };
         Link { stream, inbox: Inbox::default(), outbox: Vec::new(), sent }
     }
@@ -51,8 +51,8 @@ impl Link {
     /// Connects and says hello: output before `from` is committed.
     pub(super) async fn open(record: &Record, from: u64) -> io::Result<(Link, Hello)> {
         let answer = async {
-            let stream = connect(&record.socket).await?;
-            let peer = listener_of(&stream)?;
+            let stream = connect_to_shim(&record.socket).await?;
+            let peer = peer_of_shim(&stream)?;
             if !peer.is_ours() || peer.pid.is_some_and(|pid| pid != record.shim.pid) {
                 return Err(io::Error::other("somebody else listens there"));
             }

@@ -394,7 +394,7 @@ impl Supervisor {
     async fn kill_shim(&mut self, record: &Record) {
         tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
         let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
-        let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
+        let kill = move || Tree::leftovers(marker, shim, &[]).signal_all(StopSignal::Kill);
         // If this fails, the shim still runs, and that is noticed.
         tokio::task::spawn_blocking(kill).await.ok();
     }
@@ -550,7 +550,7 @@ impl Supervisor {
     async fn send_away(self) {
         if let Identity::Alive(record) = self.shim_dir.verify() {
             // The shim leads a group of its own, which its agent is not in.
-            let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
+            let end = move || Tree::leftovers("", record.shim, &[]).stop(StopSignal::Term, false);
             tokio::task::spawn_blocking(end).await.ok();
         }
         self.wait_for_shim_end().await;

@@ -1,0 +1,73 @@
+//! The next daemon is a new process, which waits for the lock.
+//!
+//! ```text
+//! this daemon: journal closed, socket closed ── starts the next one ── releases the lock, ends
+//! the next one:                                     waits for the lock ────────▶ opens the socket
+//! ```
+//!
+//! A daemon that a client starts in between may get the lock first: then it is the next one, and the one that was
+//! started here ends. Either of them finds the shims.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Heritage, ServiceState};
+use crate::lock::InstanceLock;
+use crate::runtime::ListeningSocket;
+use crate::startup::{null, start_apart};
+
+/// The pid of the daemon before.
+const HERITAGE: &str = "ACPD_HERITAGE";
+
+/// The shell of the console would run next to the new process.
+pub const KEEPS_TERMINAL: bool = false;
+
+/// How long the next daemon waits for the end of the one before.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Heritage {
+    /// Waits for the end of the daemon before this one.
+    pub fn take(lock: &Path) -> Option<Heritage> {
+        let _before: u32 = std::env::var(HERITAGE).ok()?.parse().ok()?;
+        let lock = InstanceLock::acquire_wait(lock, PATIENCE).ok()?;
+        Some(Heritage { lock, socket: None })
+    }
+
+    /// Starts the next daemon, and releases the lock. This one is to end then.
+    pub fn pass_to(self, mut command: Command) -> io::Result<()> {
+        command.env(HERITAGE, std::process::id().to_string());
+        start_apart(command, [null()?, null()?, null()?], false).map(drop)
+    }
+}
+
+/// There is none.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceManager(());
+
+impl ServiceManager {
+    pub fn find() -> ServiceManager {
+        ServiceManager(())
+    }
+
+    pub fn is_there(&self) -> bool {
+        false
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+    pub fn socket(&self) -> io::Result<Option<ListeningSocket>> {
+        Ok(None)
+    }
+
+    pub fn keep_socket(&self) {}
+
+    pub fn watchdog(&self) -> Option<Duration> {
+        None
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+    pub fn report(&self, _state: ServiceState) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use super::ARGUMENT;
+use crate::ladder::{Ladder, Pauses};
+use crate::limits;
+use crate::process::{
+    ExitKind, HAS_SUBREAPER, ProcessId, StopSignal, become_subreaper, close_inherited,
+    detach_child, drop_stdio, error_number, reap_orphans, running_program, signal_one,
+    try_wait_leader,
+};
+use crate::signals::SignalPipe;
+use crate::tree::{MARK, Tree};
+use crate::wait::{End, Interest, Wait};
+
+/// The longest command line that a keeper takes, in bytes.
+const LONGEST: usize = 16 << 20;
+/// Time from SIGTERM to SIGKILL when the control connection is closed.
+const GRACE: Duration = Duration::from_secs(1);
+/// Pauses between two looks at a tree that is being ended.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
+/// Time between two looks at a tree without a signal.
+const TICK: Duration = Duration::from_secs(5);
+
+/// Ends the tree of a command when all copies of it and the connection are dropped.
+pub type Lease = OwnedFd;
+
+/// The connection to a keeper.
+#[derive(Debug)]
+pub struct Control {
+    socket: BufReader<UnixStream>,
+    /// The program and its arguments, with a NUL byte between two of them, until they are sent.
+    words: Vec<u8>,
+}
+
+/// Returns the command that starts a keeper for `inner`, and the connection to it, which is its stdin. Only program and
+/// arguments of `inner` are taken over; directory, environment and output are those of the keeper. `exe` is the file
+/// of this program. Returns `None` on systems where orphans cannot come to a keeper.
+///
+/// # Errors
+/// When the command line is too long or has a NUL byte, or there is no connection.
+pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)>> {
+    if !HAS_SUBREAPER {
+        return Ok(None);
+    }
+    let words: Vec<&OsStr> = std::iter::once(inner.get_program()).chain(inner.get_args()).collect();
+    let count = words.len();
+    let words = words.join(OsStr::new("\0")).into_vec();
+    if words.len() > LONGEST {
+        return Err(io::ErrorKind::ArgumentListTooLong.into());
+    }
+    if words.split(|byte| *byte == 0).count() > count {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte in the command line"));
+    }
+    let (ours, theirs) = UnixStream::pair()?;
+    // The command line goes over the connection, so that `pkill -f` in one command finds no other keeper.
+    let mut command = Command::new(running_program(exe));
+    command.arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
+    Ok(Some((command, Control { socket: BufReader::new(ours), words })))
+}
+
+impl Control {
+    /// Has the keeper, which was just started, start the command. Returns the command's process. Blocks the thread.
+    ///
+    /// # Errors
+    /// When the command cannot be started.
+    pub fn begin(&mut self) -> io::Result<ProcessId> {
+        let words = std::mem::take(&mut self.words);
+        let mut socket = self.socket.get_ref();
+        socket.write_all(&(words.len() as u32).to_le_bytes())?;
+        socket.write_all(&words)?;
+        match self.receive() {
+            Some(("pid", pid)) => ProcessId::of(pid.cast_unsigned())
+                .ok_or_else(|| io::Error::other("its start time cannot be read")),
+            Some(("error", number)) if number != 0 => Err(io::Error::from_raw_os_error(number)),
+            _ => Err(io::Error::other("the keeper of the command has ended")),
+        }
+    }
+
+    /// Waits for the end of the command. Returns `None` if the keeper was killed. Blocks the thread.
+    pub fn wait(&mut self) -> Option<ExitKind> {
+        match self.receive()? {
+            ("code", code) => Some(ExitKind::Code(code)),
+            ("signal", signal) => Some(ExitKind::Signal(signal)),
+            _ => None,
+        }
+    }
+
+    /// Returns a handle that keeps the tree running as this connection does.
+    pub fn lease(&self) -> io::Result<Lease> {
+        self.socket.get_ref().as_fd().try_clone_to_owned()
+    }
+
+    fn receive(&mut self) -> Option<(&'static str, i32)> {
+        let mut line = String::new();
+        self.socket.read_line(&mut line).ok()?;
+        let (word, number) = line.trim_end().split_once(' ')?;
+        let word = ["pid", "error", "code", "signal"].into_iter().find(|known| *known == word)?;
+        Some((word, number.parse().ok()?))
+    }
+}
+
+/// Runs as a keeper: starts the command that comes on stdin, and stays until nothing of its tree is left. To be called
+/// first in `main`: it closes every descriptor but stdin, stdout and stderr.
+pub fn run() -> ExitCode {
+    match keep() {
+        Ok(()) => ExitCode::SUCCESS,
+        // The daemon may be gone.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn keep() -> io::Result<()> {
+    close_inherited()?;
+    become_subreaper()?;
+    limits::no_core_dumps().ok();
+    let mut signals = SignalPipe::open()?;
+    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let started = read_command(&mut control).and_then(|mut command| command.spawn());
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => return writeln!(control, "error {}", error_number(&error)),
+    };
+    // The output ends with the command and what it has started.
+    drop_stdio()?;
+    let pid = child.id();
+    writeln!(control, "pid {pid}")?;
+    let leader = ProcessId::of(pid).unwrap_or(ProcessId { pid, start: 0 });
+    let mut tree = Tree::below_us(std::env::var(MARK).unwrap_or_default(), leader);
+    let kept = BTreeSet::from([pid]);
+    let mut end = End::new(control.try_clone()?)?;
+    let mut has_ended = false;
+    limits::give_back_unused();
+    loop {
+        if !has_ended && let Some(exit) = try_wait_leader(pid)? {
+            has_ended = true;
+            // Without a daemon the connection is closed, which is noticed below.
+            match exit {
+                ExitKind::Code(code) => writeln!(control, "code {code}").ok(),
+                ExitKind::Signal(signal) => writeln!(control, "signal {signal}").ok(),
+            };
+        }
+        reap_orphans(&kept);
+        if has_ended && tree.is_empty() {
+            return Ok(());
+        }
+        let mut wait = Wait::empty();
+        wait.add(&mut signals, Interest::Read, false);
+        wait.add(&mut end, Interest::Read, true);
+        let ready = wait.until(Instant::now() + TICK);
+        // A request to end (SIGTERM) is for the command, which gets its own.
+        signals.take();
+        if ready.contains(&true) {
+            end_tree(&mut tree, &kept);
+            return Ok(());
+        }
+    }
+}
+
+fn end_tree(tree: &mut Tree, kept: &BTreeSet<u32>) {
+    Ladder::term_first(GRACE, LOOK.longest).climb(LOOK, |signal| {
+        if let Some(signal) = signal {
+            tree.stop(signal, true);
+        }
+        reap_orphans(kept);
+        tree.is_empty()
+    });
+}
+
+fn read_command(from: &mut impl Read) -> io::Result<Command> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut words = vec![0; length];
+    from.read_exact(&mut words)?;
+    let mut words = words.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).stdin(Stdio::null());
+    detach_child(&mut command);
+    Ok(command)
+}
+
+/// Ends a keeper of which nothing is left to keep.
+pub fn dismiss(keeper: ProcessId) {
+    signal_one(keeper, StopSignal::Kill);
+}

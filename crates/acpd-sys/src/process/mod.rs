@@ -1,0 +1,155 @@
+//! Processes: identity, start, end, memory; and the programs that they run.
+//!
+//! Children start in a group of their own and with nothing of this process but its environment
+//! ([`detach_child`], [`start`]). A child that has ended keeps its pid until it is reaped: on Unix as a
+//! zombie, on Windows as long as its [`Child`] exists.
+
+use std::process::Child;
+use std::{fmt, io};
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+#[cfg_attr(target_os = "macos", path = "macos.rs")]
+#[cfg(unix)]
+mod table;
+
+#[cfg(windows)]
+use system as table;
+#[cfg(windows)]
+pub(crate) mod jobs;
+
+pub(crate) use system::{ALL_BELOW_BELONGS, members, signal_group};
+pub use system::{
+    become_program, clear_environment, close_inherited, detach_child, detach_child_into, discard,
+    drop_stdio, error_number, is_no_program, is_same_variable, kill_command, os_string, reap,
+    reap_orphans, resume_hint, running_program, shell, signal_name, signal_one, start,
+    try_wait_leader, wait_leader,
+};
+#[cfg(windows)]
+pub(crate) use system::{has_ended, keep_standard_handles, pids, started_at};
+#[cfg(unix)]
+pub(crate) use system::{inherited, leave_inherited, start_detached, take_inherited};
+#[cfg(unix)]
+pub(crate) use table::HAS_SUBREAPER;
+pub use table::{become_subreaper, rss_bytes};
+pub(crate) use table::{children, environ, is_of_this_boot, look_up, scan, scan_below};
+
+use crate::users::UserId;
+
+/// A process, told apart from every other that has or had its pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId {
+    pub pid: u32,
+    /// Start time, as an opaque number that fits in an `i64`. On Linux: 23 bits of a hash of the boot id,
+    /// then 40 bits of clock ticks since boot, so that the same pid at the same uptime of another boot
+    /// is another process. On macOS: microseconds since 1970. On Windows: units of 100 ns since 1601.
+    pub start: u64,
+}
+
+impl ProcessId {
+    /// The process that has this pid now, or `None` if there is none or the system does not say.
+    pub fn of(pid: u32) -> Option<ProcessId> {
+        Some(look_up(pid).ok()??.id)
+    }
+
+    /// The process of a child that was not waited for.
+    pub fn of_child(child: &Child) -> io::Result<ProcessId> {
+        let id = ProcessId::of(child.id());
+        id.ok_or_else(|| io::Error::other("its start time cannot be read"))
+    }
+
+    /// Returns whether this very process still runs. A zombie does not.
+    pub fn is_alive(&self) -> Liveness {
+        match look_up(self.pid) {
+            Err(_) => Liveness::Unverifiable,
+            Ok(Some(found)) if found.id == *self && !found.is_zombie() => Liveness::Alive,
+            Ok(_) => Liveness::Gone,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    Alive,
+    /// Ended, or a zombie, or its pid is another process by now.
+    Gone,
+    /// The system does not say: neither kill nor forget it.
+    Unverifiable,
+}
+
+/// A request to a process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    Term,
+    Kill,
+}
+
+/// What a process does, as far as the system reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It runs, or waits for something to do.
+    Running,
+    /// It waits for a disk or the like, and cannot be interrupted.
+    Blocked,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    Ended,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Condition::Running => "running",
+            Condition::Blocked => "waiting for a disk",
+            Condition::Stopped => "stopped",
+            Condition::Ended => "ended",
+        })
+    }
+}
+
+/// Returns `None` if there is no process with this pid, or the system does not say.
+pub fn condition(pid: u32) -> Option<Condition> {
+    Some(look_up(pid).ok()??.condition)
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitKind {
+    Code(i32),
+    /// The number of the signal that ended it.
+    Signal(i32),
+}
+
+impl ExitKind {
+    /// The end as a predicate: `ended with exit code 3`, `was killed (SIGKILL)`.
+    pub fn predicate(self) -> String {
+        match self {
+            ExitKind::Code(_) => format!("ended with {self}"),
+            ExitKind::Signal(number) => format!("was killed ({})", signal_name(number)),
+        }
+    }
+}
+
+/// A line of the process table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) id: ProcessId,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    pub(crate) uid: UserId,
+    pub(crate) condition: Condition,
+}
+
+impl Entry {
+    pub(crate) fn is_zombie(&self) -> bool {
+        self.condition == Condition::Ended
+    }
+}
+
+/// The name of a process, which it may choose itself.
+pub fn name_of(pid: u32) -> Option<String> {
+    table::name_of(pid).filter(|name| !name.is_empty())
+}

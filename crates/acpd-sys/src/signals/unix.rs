@@ -1,0 +1,108 @@
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::{Signals, SignalsInfo};
+use signal_hook::{flag, low_level};
+
+use super::{ReceivedSignal, SeenSignals, Signal};
+use crate::wait::{Source, never_block};
+
+pub(super) use signal_hook::consts::SIGCONT;
+
+/// The signals by which a user or the system asks a server to end. A hang-up of no process tells of a
+/// terminal that is gone.
+pub const STOP_REQUESTS: [Signal; 3] = [Signal::HangUp, Signal::Interrupt, Signal::Terminate];
+
+/// Catches these signals from now on. Each call of `next` blocks until one comes.
+pub fn watch(
+    signals: &[Signal],
+) -> io::Result<impl Iterator<Item = ReceivedSignal> + Send + use<>> {
+    let signals = signals.to_vec();
+    let mut source = SignalsInfo::<WithOrigin>::new(signals.iter().map(|one| one.number()))?;
+    Ok(std::iter::from_fn(move || {
+        let came = source.forever().next()?;
+        let signal = *signals.iter().find(|one| one.number() == came.signal)?;
+        let sender = came.process.and_then(|process| u32::try_from(process.pid).ok());
+        Some(ReceivedSignal { signal, sender: sender.filter(|pid| *pid != 0) })
+    }))
+}
+
+/// Drops these signals from now on. Programs that this one starts get them.
+pub fn ignore(signals: &[Signal]) -> io::Result<()> {
+    let mut numbers = signals.iter().map(|signal| signal.number());
+    numbers.try_for_each(|number| flag::register(number, Arc::default()).map(drop))
+}
+
+/// Catches the nudges of other processes of acpd from now on. Each call of `next` blocks until one comes.
+/// A nudge says that something has changed which this process knows how to look up.
+pub fn nudges() -> io::Result<impl Iterator<Item = ()> + Send + use<>> {
+    let mut source = Signals::new([SIGUSR1])?;
+    Ok(std::iter::from_fn(move || source.forever().next().map(drop)))
+}
+
+/// Nudges a process, which catches that.
+pub fn nudge(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) {
+        // It may have ended.
+        let _ = kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGUSR1);
+    }
+}
+
+/// Ends the process as the signal does if no one catches it.
+pub fn end_by(signal: Signal) {
+    // There is nothing to be done if it should not.
+    let _ = low_level::emulate_default_handler(signal.number());
+}
+
+/// Signals as a source to poll, for a process of one thread.
+#[derive(Debug)]
+pub struct SignalPipe {
+    /// Readable after a signal.
+    pipe: PipeReader,
+    child: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+}
+
+impl SignalPipe {
+    /// Catches `SIGCHLD`, `SIGTERM` and `SIGHUP` from now on, and drops `SIGINT`.
+    pub fn open() -> io::Result<SignalPipe> {
+        let (pipe, write) = io::pipe()?;
+        never_block(&pipe)?;
+        never_block(&write)?;
+        let signals = SignalPipe { pipe, child: Arc::default(), stop: Arc::default() };
+        let caught = [(SIGCHLD, &signals.child), (SIGTERM, &signals.stop), (SIGHUP, &signals.stop)];
+        for (signal, is_seen) in caught {
+            // In this order: it is set before the pipe is readable.
+            flag::register(signal, Arc::clone(is_seen))?;
+            low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        flag::register(SIGINT, Arc::default())?;
+        Ok(signals)
+    }
+
+    /// Watches the end of this child. The system reports that of every child.
+    pub fn watch_child(&mut self, _child: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns what came since the last call.
+    pub fn take(&mut self) -> SeenSignals {
+        while matches!(self.pipe.read(&mut [0; 64]), Ok(count) if count > 0) {}
+        let take = |flag: &AtomicBool| flag.swap(false, Ordering::Relaxed);
+        SeenSignals { child: take(&self.child), stop: take(&self.stop) }
+    }
+}
+
+impl AsFd for SignalPipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl Source for SignalPipe {}

@@ -1,0 +1,31 @@
+//! The sockets of the daemon and of shims: Unix sockets, or named pipes on Windows. Both ends know each
+//! other's user.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+
+#[cfg(all(unix, feature = "daemon"))]
+pub(crate) use system::peer_of;
+pub use system::{
+    Listener, SocketFile, Stream, check_place, clear_stale_socket, connect, hang_up, is_left,
+    listener_uid, other_end, remove, touch,
+};
+#[cfg(all(windows, feature = "daemon"))]
+pub(crate) use system::{client_of, server_of};
+
+/// Why a socket stays where it is.
+#[derive(Debug, Error)]
+pub enum StaleError {
+    #[error("somebody listens on `{}`", .path.display())]
+    InUse { path: PathBuf },
+    #[error("`{}` is not a socket", .path.display())]
+    NotASocket { path: PathBuf },
+    #[error("cannot clear the old socket `{}`", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}

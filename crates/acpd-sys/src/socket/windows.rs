@@ -1,0 +1,384 @@
+//! ```text
+//! listener                                        client
+//! first instance of the name, or nothing    ──▶   opens it, lets itself be identified and no more
+//! access list: this user alone              ──▶   owner of the pipe is this user, else it sends nothing
+//! client's process has this user's token    ◀──
+//! ```
+//!
+//! A name belongs to the maker of its first instance, so a second listener fails instead of sharing it. The owner of
+//! a pipe cannot be forged: it is the maker, or a group of the maker.
+//!
+//! A [`Stream`] does overlapped calls and waits for each, so that two threads may read and write at the same time, that a
+//! wait may have a limit, and that one thread may end the other's.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::windows::fs::OpenOptionsExt as _;
+use std::os::windows::io::{AsRawHandle as _, OwnedHandle, RawHandle};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use windows_sys::Win32::Foundation::{
+    ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_OPERATION_ABORTED, ERROR_PIPE_BUSY,
+    ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT, GetLastError, HANDLE,
+};
+use windows_sys::Win32::Security::Authorization::SE_KERNEL_OBJECT;
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_OVERLAPPED, ReadFile, SECURITY_IDENTIFICATION, WriteFile,
+};
+use windows_sys::Win32::System::IO::{CancelIoEx, GetOverlappedResult, OVERLAPPED};
+use windows_sys::Win32::System::Pipes::{
+    ConnectNamedPipe, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, WaitNamedPipeW,
+};
+use windows_sys::core::BOOL;
+
+use super::StaleError;
+use crate::files::DirError;
+use crate::handle::{Event, check, is_set, open_to_look, wait_any};
+use crate::named_pipe::{first_instance, next_instance, wide};
+use crate::users::{Peer, UserId, user_of_process, who_may};
+use crate::wait::{Interest, OverlappedCall, Source, is_end};
+
+/// Stands for no limit.
+const FOR_EVER: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub struct Listener {
+    path: PathBuf,
+    waiting: Mutex<Waiting>,
+}
+
+/// The instance of the pipe that waits for a client.
+#[derive(Debug)]
+struct Waiting {
+    call: OverlappedCall,
+    /// A client came without a call that waited for it.
+    is_connected: bool,
+    // After the call, which ends before it is closed.
+    pipe: OwnedHandle,
+}
+
+impl Listener {
+    pub fn bind(path: &Path) -> io::Result<Listener> {
+        clear_stale_socket(path).map_err(io::Error::other)?;
+        let pipe = first_instance(path)?;
+        let waiting = Waiting { call: OverlappedCall::new()?, is_connected: false, pipe };
+        Ok(Listener { path: path.to_owned(), waiting: Mutex::new(waiting) })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn accept(&self) -> io::Result<Stream> {
+        let mut waiting = self.waiting();
+        waiting.begin()?;
+        if !waiting.is_connected {
+            match waiting.call.result() {
+                Ok(None) => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(Some(_)) => {}
+                Err(error) if has_come(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        waiting.is_connected = false;
+        // The next one exists before this one can go: the name is never free.
+        let pipe = std::mem::replace(&mut waiting.pipe, next_instance(&self.path)?);
+        Stream::new(pipe, true)
+    }
+
+    pub fn accept_until(&self, deadline: Instant) -> io::Result<Stream> {
+        self.accept_until_or(deadline, None)
+    }
+
+    /// Waits also for the end of a process: then [`io::ErrorKind::WouldBlock`].
+    pub(crate) fn accept_until_or(
+        &self,
+        deadline: Instant,
+        process: Option<RawHandle>,
+    ) -> io::Result<Stream> {
+        let handles: Vec<RawHandle> =
+            std::iter::once(self.waiting().handle()).chain(process).collect();
+        let left = deadline.saturating_duration_since(Instant::now());
+        match wait_any(&handles, Some(left))? {
+            Some(_) => self.accept(),
+            None => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+impl Waiting {
+    /// Begins to wait for a client, unless one is there.
+    fn begin(&mut self) -> io::Result<()> {
+        if self.is_connected || self.call.is_begun() {
+            return Ok(());
+        }
+        let pipe = self.pipe.as_raw_handle();
+        // SAFETY: the handle is open, and the call keeps the state until it is over.
+        let begun =
+            self.call.begin(pipe, |pipe, _, state| unsafe { ConnectNamedPipe(pipe, state) });
+        match begun {
+            Err(error) if has_come(&error) => {
+                self.is_connected = true;
+                self.call.event.set();
+                Ok(())
+            }
+            begun => begun,
+        }
+    }
+
+    /// Begins to wait, and returns the handle that is set when a client is there.
+    fn handle(&mut self) -> RawHandle {
+        if self.begin().is_err() {
+            // The next `accept` returns why.
+            self.call.event.set();
+        }
+        self.call.event.as_raw_handle()
+    }
+}
+
+/// Returns whether a client is there, or came and went.
+fn has_come(error: &io::Error) -> bool {
+    let come = [ERROR_PIPE_CONNECTED, ERROR_NO_DATA];
+    error.raw_os_error().is_some_and(|code| come.contains(&(code as u32)))
+}
+
+impl Source for Listener {
+    fn begin(&mut self, _interest: Interest, handles: &mut Vec<RawHandle>) {
+        handles.push(self.waiting().handle());
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Stream {
+    pipe: OwnedHandle,
+    is_server: bool,
+    ended: Event,
+    /// In milliseconds.
+    read_limit: AtomicU64,
+    write_limit: AtomicU64,
+}
+
+pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
+    let end = Instant::now() + patience;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(FILE_FLAG_OVERLAPPED).security_qos_flags(SECURITY_IDENTIFICATION);
+    loop {
+        match options.open(path) {
+            Ok(file) => return Stream::new(file.into(), false),
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY as i32) => {
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                wait_for_place(path, left)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until an instance of the pipe is free, which another client may get then.
+fn wait_for_place(path: &Path, limit: Duration) -> io::Result<()> {
+    let name = wide(path);
+    let millis = limit.as_millis().clamp(1, u128::from(u32::MAX - 1)) as u32;
+    // SAFETY: the name ends with a zero.
+    match check(unsafe { WaitNamedPipeW(name.as_ptr(), millis) }) {
+        Err(error) if error.raw_os_error() == Some(ERROR_SEM_TIMEOUT as i32) => {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+        waited => waited,
+    }
+}
+
+impl Stream {
+    fn new(pipe: OwnedHandle, is_server: bool) -> io::Result<Stream> {
+        let (read_limit, write_limit) = (AtomicU64::new(FOR_EVER), AtomicU64::new(FOR_EVER));
+        Ok(Stream { pipe, is_server, ended: Event::new()?, read_limit, write_limit })
+    }
+
+    /// Limits how long a read waits: then [`io::ErrorKind::TimedOut`].
+    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+    pub fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.read_limit.store(millis(limit), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Limits how long a write waits.
+    #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+    pub fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.write_limit.store(millis(limit), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Does an overlapped call and waits for its end.
+    fn run(
+        &self,
+        limit: &AtomicU64,
+        begin: impl FnOnce(HANDLE, *mut OVERLAPPED) -> BOOL,
+    ) -> io::Result<usize> {
+        let ended = self.ended.as_raw_handle();
+        if is_set(ended) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let limit = limit.load(Ordering::Relaxed);
+        let limit = (limit != FOR_EVER).then(|| Duration::from_millis(limit));
+        let event = Event::new()?;
+        let mut state = OVERLAPPED { hEvent: event.as_raw_handle(), ..OVERLAPPED::default() };
+        let pipe = self.pipe.as_raw_handle();
+        // SAFETY: it only returns the error of the call before.
+        if begin(pipe, &raw mut state) == 0 && unsafe { GetLastError() } != ERROR_IO_PENDING {
+            return Err(self.error(io::Error::last_os_error()));
+        }
+        if !matches!(wait_any(&[event.as_raw_handle(), ended], limit), Ok(Some(0))) {
+            // SAFETY: the handle is open, and the state is that of the call. It may be over by now.
+            unsafe { CancelIoEx(pipe, &raw const state) };
+        }
+        let mut count = 0;
+        // SAFETY: as above. It waits, so that nothing is written to the state or the buffer after it.
+        check(unsafe { GetOverlappedResult(pipe, &raw const state, &raw mut count, 1) })
+            .map_err(|error| self.error(error))?;
+        Ok(count as usize)
+    }
+
+    fn error(&self, error: io::Error) -> io::Error {
+        let is_cancelled = error.raw_os_error() == Some(ERROR_OPERATION_ABORTED as i32);
+        if is_cancelled && !is_set(self.ended.as_raw_handle()) {
+            io::ErrorKind::TimedOut.into()
+        } else if is_cancelled || is_end(&error) {
+            io::ErrorKind::BrokenPipe.into()
+        } else {
+            error
+        }
+    }
+}
+
+fn millis(limit: Option<Duration>) -> u64 {
+    limit.map_or(FOR_EVER, |limit| limit.as_micros().div_ceil(1000) as u64)
+}
+
+impl From<Stream> for OwnedHandle {
+    fn from(stream: Stream) -> OwnedHandle {
+        stream.pipe
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len().min(u32::MAX as usize) as u32;
+        let place = buffer.as_mut_ptr();
+        // SAFETY: the handle is open; the buffer is ours until `run` returns, when the call is over.
+        let read = self.run(&self.read_limit, |pipe, state| unsafe {
+            ReadFile(pipe, place, length, null_mut(), state)
+        });
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+            read => read,
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = bytes.len().min(u32::MAX as usize) as u32;
+        let place = bytes.as_ptr();
+        // SAFETY: as above.
+        self.run(&self.write_limit, |pipe, state| unsafe {
+            WriteFile(pipe, place, length, null_mut(), state)
+        })
+    }
+
+    /// Written bytes are in the pipe, and the reader gets them also when this end is closed.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn hang_up(stream: &Stream) {
+    stream.ended.set();
+}
+
+pub fn other_end(stream: &Stream) -> io::Result<Peer> {
+    let pipe = stream.pipe.as_raw_handle();
+    if stream.is_server { client_of(pipe) } else { server_of(pipe) }
+}
+
+/// The process at the client's end of an open pipe, with the user of its token.
+pub(crate) fn client_of(pipe: RawHandle) -> io::Result<Peer> {
+    let mut pid = 0;
+    // SAFETY: the handle is open, and the place is ours.
+    check(unsafe { GetNamedPipeClientProcessId(pipe, &raw mut pid) })?;
+    Ok(Peer { uid: user_of_process(&open_to_look(pid)?)?, pid: Some(pid) })
+}
+
+/// The process at the server's end of an open pipe, with the owner of the pipe.
+pub(crate) fn server_of(pipe: RawHandle) -> io::Result<Peer> {
+    let mut pid = 0;
+    // SAFETY: as above.
+    check(unsafe { GetNamedPipeServerProcessId(pipe, &raw mut pid) })?;
+    Ok(Peer { uid: who_may(pipe, SE_KERNEL_OBJECT)?.owner, pid: Some(pid) })
+}
+
+pub fn listener_uid(_addr: SocketAddr) -> Option<UserId> {
+    None
+}
+
+/// A pipe is in no directory.
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub fn check_place(_socket: &Path) -> Result<bool, DirError> {
+    Ok(true)
+}
+
+/// A name, which no other process can take from its listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketFile(());
+
+impl SocketFile {
+    pub fn at(_path: &Path) -> Option<SocketFile> {
+        Some(SocketFile(()))
+    }
+}
+
+/// A name goes with its last pipe.
+pub fn is_left(_path: &Path) -> bool {
+    false
+}
+
+pub fn remove(_path: &Path) {}
+
+#[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub fn touch(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Only checks that the name is free.
+pub fn clear_stale_socket(path: &Path) -> Result<(), StaleError> {
+    let failed = |source| StaleError::Io { path: path.to_owned(), source };
+    match connect(path, Duration::from_millis(1)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::TimedOut => Err(failed(error)),
+        Ok(_) | Err(_) => Err(StaleError::InUse { path: path.to_owned() }),
+    }
+}

@@ -1,0 +1,172 @@
+//! Processes that outlive this one: the daemon, which reports how its start went, and shims.
+//!
+//! The client starts the daemon with the write end of a pipe, and its number (on Windows, its name) in
+//! `ACPD_STARTUP_FD`. The daemon writes `ready` and a newline, or `error ` and a text up to the end. So the
+//! client can print the daemon's own reason at once, instead of guessing after a time-out.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::files::{self, DirError};
+use crate::tree::{MARK, NO_AGENT};
+use crate::wait::Interest;
+
+#[cfg(windows)]
+mod job_escape;
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+
+#[cfg(all(windows, feature = "daemon"))]
+pub(crate) use job_escape::start_apart;
+#[cfg(all(windows, feature = "daemon"))]
+pub(crate) use system::null;
+pub use system::{PipedProcess, is_bound, stderr_to};
+
+/// Names the daemon's end of the pipe.
+const VARIABLE: &str = "ACPD_STARTUP_FD";
+
+/// The report of a daemon that listens.
+const READY: &[u8] = b"ready\n";
+
+/// The most that is read of a reason, in bytes.
+const REASON_LIMIT: usize = 64 * 1024;
+
+/// Why the daemon could not be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    #[error("cannot open the daemon's log")]
+    Log(#[source] DirError),
+    #[error("cannot start `{}`", .exe.display())]
+    Exec { exe: PathBuf, source: io::Error },
+}
+
+impl SpawnError {
+    /// The fix, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SpawnError::Log(error) => error.hint(),
+            SpawnError::Exec { exe, .. } => {
+                Some(format!("check that `{}` is installed and executable", exe.display()))
+            }
+        }
+    }
+}
+
+/// A daemon that was started and has not reported yet.
+#[derive(Debug)]
+pub struct StartupPipe(system::StartedDaemon);
+
+/// How the start of a daemon went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartupOutcome {
+    Ready,
+    /// The reason of the daemon.
+    Failed(String),
+    /// The daemon ended without a report: its log may say more.
+    Died,
+    /// The daemon may still be starting.
+    TimedOut,
+}
+
+/// Starts `exe` as a daemon: no child of this process, in a session of its own and the root directory, with
+/// nothing on stdin, stdout and stderr appended to `log` (made, with its directory, private), and with this
+/// environment, marked as no agent's.
+///
+/// A name without a slash is looked up in `PATH`. Being no descendant matters: some clients end every descendant of
+/// the command that they ran.
+pub fn spawn_daemon(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    log: &Path,
+) -> Result<StartupPipe, SpawnError> {
+    if let Some(parent) = log.parent() {
+        files::private_dir(parent).map_err(SpawnError::Log)?;
+    }
+    let log = files::private_file(log).map_err(SpawnError::Log)?;
+    command(exe, args)
+        .and_then(|command| system::start_daemon(command, log, VARIABLE))
+        .map(StartupPipe)
+        .map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
+}
+
+fn command(exe: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Command> {
+    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
+    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
+    let mut command = Command::new(program);
+    // Another mark, and not none: under an agent, a process without one is that agent's.
+    command.args(args).env(MARK, NO_AGENT);
+    Ok(command)
+}
+
+impl StartupPipe {
+    /// Returns whether the daemon ends together with this process, because the system releases no process from a
+    /// Job of Windows.
+    pub fn is_bound(&self) -> bool {
+        self.0.is_bound
+    }
+
+    /// Waits for the report of the daemon for up to `deadline`.
+    pub fn wait(self, deadline: Duration) -> StartupOutcome {
+        let end = Instant::now() + deadline;
+        match self.report(end) {
+            Ok(said) if said.starts_with(READY) => StartupOutcome::Ready,
+            Ok(said) => match String::from_utf8_lossy(&said).strip_prefix("error ") {
+                Some(reason) => StartupOutcome::Failed(reason.trim_end().to_owned()),
+                None => StartupOutcome::Died,
+            },
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => StartupOutcome::TimedOut,
+            Err(_) => StartupOutcome::Died,
+        }
+    }
+
+    /// Reads until the daemon is ready or writes no more.
+    fn report(self, end: Instant) -> io::Result<Vec<u8>> {
+        let mut pipe = self.0.into_pipe(end)?;
+        let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+        while !said.starts_with(READY) && said.len() < REASON_LIMIT {
+            if !pipe.until(Interest::Read, end)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match pipe.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => said.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// The daemon's end of the pipe. Dropped without a report it means that the daemon died.
+#[derive(Debug)]
+pub struct Notifier(system::ReportPipe);
+
+/// Takes over the daemon's end of the pipe, if a client gave one. Removes the variable, so that no child is
+/// confused by it. To be called once, at the start of `main`, before there is a second thread.
+pub fn startup_notifier() -> Option<Notifier> {
+    let value = std::env::var(VARIABLE).ok()?;
+    // SAFETY: no other thread reads the environment: the contract above.
+    unsafe { std::env::remove_var(VARIABLE) };
+    system::report_pipe(&value).map(Notifier)
+}
+
+impl Notifier {
+    /// Reports that the daemon listens.
+    pub fn ready(mut self) {
+        // The client may no longer wait.
+        let _ = self.0.write_all(READY);
+    }
+
+    /// Reports why the daemon gives up.
+    pub fn failed(mut self, reason: &str) {
+        // As above.
+        let _ = self.0.write_all(format!("error {reason}").as_bytes());
+    }
+}

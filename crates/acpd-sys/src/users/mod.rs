@@ -1,0 +1,40 @@
+//! Users: ids on Unix, SIDs on Windows; and the user at the other end of a connection.
+
+#[cfg_attr(unix, path = "unix.rs")]
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+
+#[cfg(test)]
+pub(crate) use system::nobody;
+#[cfg(windows)]
+pub(crate) use system::{Access, PrivateTo, login_of, user_of_process, who_may};
+pub use system::{Openness, UserId, may_do_anything, own_uid};
+
+/// The process at the other end of a connection, as the kernel saw it when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Decides on access.
+    pub uid: UserId,
+    /// For logs: pids are used again. Not every system reports it.
+    pub pid: Option<u32>,
+}
+
+impl Peer {
+    /// Returns whether it is this process's own user. An administrator is another one.
+    pub fn is_ours(&self) -> bool {
+        self.uid == own_uid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_user_is_let_in() {
+        let peer = |uid, pid| Peer { uid, pid };
+        assert!(peer(own_uid(), None).is_ours() && peer(own_uid(), Some(1)).is_ours());
+        let us = std::process::id();
+        assert!(!peer(nobody(), None).is_ours() && !peer(nobody(), Some(us)).is_ours());
+    }
+}

@@ -1,0 +1,174 @@
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{Shutdown, shutdown};
+
+use super::Interest;
+
+/// What a [`Wait`] can wait for.
+pub trait Source: AsFd {}
+
+impl Source for End {}
+impl Source for Bell {}
+
+/// An end of a pipe or a connection. It never blocks, but returns [`io::ErrorKind::WouldBlock`].
+#[derive(Debug)]
+pub struct End(File);
+
+impl End {
+    /// This process's end of a child's pipe or of a socket.
+    pub fn new(end: impl Into<OwnedFd>) -> io::Result<End> {
+        let end = end.into();
+        never_block(&end)?;
+        Ok(End(File::from(end)))
+    }
+
+    /// The directions of a connection, one to read from and one to write to.
+    pub fn halves(connection: impl Into<OwnedFd>) -> io::Result<(End, End)> {
+        let write = connection.into();
+        Ok((End::new(write.try_clone()?)?, End::new(write)?))
+    }
+
+    /// Reads once; 0 at the end.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+
+    /// Writes once. After [`io::ErrorKind::WouldBlock`], call it again with the same bytes, or with these
+    /// and more behind them: some of them may be on their way, and count then.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    /// Ends the writing direction of a connection.
+    pub fn shut_down(&self) {
+        // The other end may be gone.
+        let _ = shutdown(self.0.as_raw_fd(), Shutdown::Write);
+    }
+
+    /// Waits for this end alone. Returns whether it was ready before the deadline.
+    pub fn until(&mut self, interest: Interest, deadline: Instant) -> io::Result<bool> {
+        until_ready(self.0.as_fd(), interest, deadline)
+    }
+}
+
+impl AsFd for End {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A pipe for the output of a child: this process's end, and the child's, which may be copied.
+pub fn output_pipe() -> io::Result<(End, PipeWriter)> {
+    let (ours, theirs) = io::pipe()?;
+    Ok((End::new(ours)?, theirs))
+}
+
+/// Wakes a [`Wait`] when another thread pulls its [`Rope`].
+#[derive(Debug)]
+pub struct Bell(PipeReader);
+
+#[derive(Debug, Clone)]
+pub struct Rope(Arc<PipeWriter>);
+
+impl Bell {
+    pub fn new() -> io::Result<(Bell, Rope)> {
+        let (bell, rope) = io::pipe()?;
+        never_block(&bell)?;
+        never_block(&rope)?;
+        Ok((Bell(bell), Rope(Arc::new(rope))))
+    }
+
+    /// Silences the bell until it is rung again.
+    pub fn silence(&mut self) {
+        while matches!(self.0.read(&mut [0; 64]), Ok(count) if count > 0) {}
+    }
+}
+
+impl Rope {
+    /// Rings the bell.
+    pub fn pull(&self) {
+        // A full pipe wakes as well, and the bell may be gone.
+        let _ = (&*self.0).write(b"!");
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sources to wait for, each with a name of its owner's.
+#[derive(Debug)]
+pub struct Wait<'a, T> {
+    fds: Vec<PollFd<'a>>,
+    names: Vec<T>,
+}
+
+impl<'a, T: Copy + PartialEq> Wait<'a, T> {
+    pub fn empty() -> Wait<'a, T> {
+        Wait { fds: Vec::new(), names: Vec::new() }
+    }
+
+    pub fn add(&mut self, source: &'a mut impl Source, interest: Interest, name: T) {
+        let source: &'a _ = source;
+        self.fds.push(PollFd::new(source.as_fd(), flags(interest)));
+        self.names.push(name);
+    }
+
+    /// Waits until something is ready or the deadline has come. Returns what is ready, the last added
+    /// first. It may return nothing also before the deadline.
+    pub fn until(mut self, deadline: Instant) -> Vec<T> {
+        if poll(&mut self.fds, timeout(deadline)).is_err() {
+            // Interrupted; the signal has a pipe of its own.
+            return Vec::new();
+        }
+        let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|found| !found.is_empty());
+        let found = self.fds.iter().zip(self.names).rev();
+        found.filter(|(fd, _)| is_ready(fd)).map(|(_, name)| name).collect()
+    }
+}
+
+fn flags(interest: Interest) -> PollFlags {
+    match interest {
+        Interest::Read => PollFlags::POLLIN,
+        Interest::Write => PollFlags::POLLOUT,
+        Interest::Both => PollFlags::POLLIN | PollFlags::POLLOUT,
+    }
+}
+
+pub(crate) fn until_ready(
+    fd: BorrowedFd<'_>,
+    interest: Interest,
+    deadline: Instant,
+) -> io::Result<bool> {
+    loop {
+        match poll(&mut [PollFd::new(fd, flags(interest))], timeout(deadline)) {
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) if Instant::now() >= deadline => return Ok(false),
+            Ok(0) => {}
+            Ok(_) => return Ok(true),
+        }
+    }
+}
+
+/// The time that is left for `poll`, rounded up, so that the last wait is not a busy one.
+fn timeout(deadline: Instant) -> PollTimeout {
+    let left = deadline.saturating_duration_since(Instant::now());
+    PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
+}
+
+/// Makes reads and writes of this descriptor fail instead of wait.
+pub(crate) fn never_block(fd: impl AsFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
+    fcntl(&fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
