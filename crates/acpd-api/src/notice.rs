@@ -163,6 +163,9 @@ pub struct StateChanged {
     pub turn: TurnState,
     /// Prompts that wait for the running one.
     pub queued: u32,
+    /// Tool calls that wait for an answer, and subagents that do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Untrusted>,
     /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,

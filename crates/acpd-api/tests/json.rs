@@ -272,6 +272,7 @@ fn notices_look_like_this() {
             archived: true,
             turn: TurnState::Working,
             queued: 1,
+            asked: vec!["call-1".into()],
             reason: None,
             hint: None
         },

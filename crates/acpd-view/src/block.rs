@@ -19,7 +19,7 @@ pub(crate) const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 pub struct Block {
     /// Stays the same as long as it exists.
     pub id: Id,
-    /// The last line that changed it; 0 for an open question.
+    /// The last line that changed it.
     pub last: u64,
     pub kind: Kind,
     pub progress: Progress,
@@ -27,6 +27,10 @@ pub struct Block {
     pub folding: Folding,
     /// The beginning of the block was not read.
     pub partial: bool,
+    /// A call whose question waits for an answer.
+    pub(crate) is_asked: bool,
+    /// A call that was refused, by a person or a rule.
+    pub(crate) is_refused: bool,
     /// The notice of acpd that it was made of.
     pub(crate) source: Option<Box<Source>>,
 }
@@ -46,8 +50,15 @@ pub enum Id {
     /// A subagent whose announcement was not read: the number of the first line that is known of it, which is that of
     /// a block in it, too.
     Around(u64),
-    /// The request of the daemon that asks this client. It is in no journal until it is answered.
-    Question(u64),
+}
+
+/// State of the question whether a tool call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consent {
+    /// It waits for an answer.
+    Asked,
+    Refused,
 }
 
 /// Kinds of blocks, with their contents.
@@ -200,18 +211,15 @@ pub struct PlanEntry {
     pub status: Untrusted,
 }
 
-/// A question of an agent.
+/// A question of an agent, and its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The id for `_acpd/interaction/answer`; empty if it is not known.
     pub id: Untrusted,
-    /// The session that asks, or a subagent in it.
-    pub session: Untrusted,
-    /// The tool call that waits.
+    /// The tool call that it is about.
     pub tool_call: Option<Untrusted>,
     pub asked: acpd_api::Question,
-    /// The answer; none while it is open.
-    pub answer: Option<Answer>,
+    pub answer: Answer,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -307,6 +315,12 @@ impl Block {
         self.folding == Folding::Closed
     }
 
+    /// State of the question about a call, if it matters.
+    pub fn consent(&self) -> Option<Consent> {
+        let asked = self.is_asked.then_some(Consent::Asked);
+        asked.or_else(|| self.is_refused.then_some(Consent::Refused))
+    }
+
     /// The notice of acpd that it was made of.
     pub fn source(&self) -> Option<&Source> {
         self.source.as_deref()
@@ -357,11 +371,10 @@ impl Kind {
 }
 
 impl Id {
-    /// Where it begins in the journal; 0 for what is not in it.
+    /// The line with which it begins in the journal.
     pub fn seq(self) -> u64 {
         match self {
             Id::Line(seq) | Id::Around(seq) => seq,
-            Id::Question(_) => 0,
         }
     }
 }

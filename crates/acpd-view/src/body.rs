@@ -1,19 +1,18 @@
 //! A block as lines of a width.
 
-use acpd_api::{Question as Asked, Untrusted, escape, json};
+use acpd_api::{Untrusted, escape, json};
 use anstream::adapter::strip_str;
 use serde_json::Value;
 
-use crate::about::{commands, host_of};
+use crate::about::commands;
 use crate::block::{
-    Block, Content, EXIT_CODES, Folding, Kind, Message, Plan, PlanEntry, Question, Subagent,
-    ToolCall, ToolContent,
+    Block, Content, EXIT_CODES, Folding, Kind, Message, Plan, PlanEntry, Subagent, ToolCall,
+    ToolContent,
 };
 use crate::copy::unfenced;
 use crate::diff::{Change, DiffLine};
 use crate::lenient::NOT_READ;
 use crate::markdown::Markdown;
-use crate::sheet::Sheet;
 use crate::summary::describe;
 use crate::text;
 use crate::text::{BOLD, Role, Style, Text};
@@ -65,7 +64,6 @@ impl Block {
     /// Returns whether the summary stands above the body.
     fn has_head(&self) -> bool {
         !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_))
-            && !matches!(&self.kind, Kind::Question(question) if question.answer.is_none())
     }
 
     fn body(&self, width: usize) -> Vec<Text> {
@@ -76,9 +74,8 @@ impl Block {
             Kind::Call(call) | Kind::Edit(call) => call.lines(width, false),
             Kind::Command(call) => call.lines(width, true),
             Kind::Plan(plan) => plan.body(width),
-            Kind::Question(question) => question.body(width),
             Kind::Subagent(subagent) => subagent.body(width),
-            Kind::Notice(_) | Kind::Gap(_) | Kind::Turn(_) => Vec::new(),
+            Kind::Question(_) | Kind::Notice(_) | Kind::Gap(_) | Kind::Turn(_) => Vec::new(),
         }
     }
 }
@@ -246,32 +243,6 @@ impl PlanEntry {
         match self.priority.raw() {
             "" | "medium" => line,
             _ => line.and(Role::Dim, text!(" ({})", self.priority)),
-        }
-    }
-}
-
-impl Question {
-    /// All that is asked, so that a person can decide on it.
-    fn body(&self, width: usize) -> Vec<Text> {
-        if self.answer.is_some() {
-            return Vec::new();
-        }
-        match &self.asked {
-            Asked::Permission { shown: Some(shown), changed, .. } => {
-                Sheet::new("", shown, *changed).whole(Some(width))
-            }
-            Asked::Permission { title, .. } => {
-                let title = title.as_ref().map_or_else(|| "a tool call".into(), Text::from);
-                Text::of(Role::Plain, title).wrap(width)
-            }
-            Asked::Form { message, .. } => paragraph(message, Role::Plain, width, 0),
-            Asked::Url { message, url } => {
-                let mut lines = paragraph(message, Role::Plain, width, 0);
-                lines.extend(Text::of(Role::Link, url).split(width));
-                let host = host_of(url.raw()).map(Untrusted::from);
-                lines.extend(host.map(|host| Text::of(Role::Name, text!("leads to {}", host))));
-                lines
-            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! State ─ turns ─ blocks ─ (subagent) ─ blocks …
-//!       ├ open questions: of this client alone, in no journal
+//!       ├ asked: tool calls and subagents that wait for an answer, in no journal
 //!       └ header: the newest value of everything else
 //! ```
 //!
@@ -10,7 +10,6 @@
 //! read or not, and older ones can be put in front ([`State::earlier`]).
 
 mod notice;
-mod question;
 mod step;
 mod turn;
 
@@ -26,7 +25,7 @@ use crate::block::{Block, Id, short};
 use crate::header::{ConfigOption, Field, Header, Live, Usage};
 use crate::lenient;
 pub use notice::{cut_short, person};
-use step::Step;
+use step::{Asked, Step};
 use turn::Speaker;
 pub use turn::{Started, Turn};
 
@@ -39,7 +38,7 @@ pub struct State {
     hides_plans: bool,
     header: Header,
     turns: Vec<Turn>,
-    questions: Vec<Block>,
+    asked: Asked,
     at: u64,
     /// The lines before the first turn whose beginning was read, to fold them again behind older ones.
     head: Vec<Early>,
@@ -62,7 +61,7 @@ impl State {
             hides_plans: false,
             header: Header::default(),
             turns: Vec::new(),
-            questions: Vec::new(),
+            asked: Asked::new(),
             at: 0,
             head: Vec::new(),
         }
@@ -107,14 +106,9 @@ impl State {
         &self.turns
     }
 
-    /// All blocks from top to bottom, without those inside of subagents; open questions are the last ones.
+    /// All blocks from top to bottom, without those inside of subagents.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = &Block> {
-        self.turns.iter().flat_map(|turn| &turn.blocks).chain(&self.questions)
-    }
-
-    /// The open questions, the oldest first.
-    pub fn questions(&self) -> &[Block] {
-        &self.questions
+        self.turns.iter().flat_map(|turn| &turn.blocks)
     }
 
     /// Nothing yet of the same session.
@@ -131,9 +125,6 @@ impl State {
 
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
-        if let Id::Question(_) = id {
-            return self.questions.iter().find(|block| block.id == id);
-        }
         self.turns[..self.turns_to(id)].iter().rev().find_map(|turn| turn.get(id))
     }
 
@@ -177,15 +168,11 @@ impl State {
         self.turns
     }
 
-    /// Takes a line that the daemon has sent: a notification, or a request that asks a question. Returns the blocks
-    /// that are new or have changed, or are gone.
+    /// Takes a notification that the daemon has sent. Returns the blocks that are new or have changed, or are gone.
     pub fn fold(&mut self, line: &[u8]) -> Vec<Id> {
         match parse(line) {
             Ok(Wire::Notification { method, params: Some(params) }) => {
                 self.notification(None, &method, params.get())
-            }
-            Ok(Wire::Request { id, method, params: Some(params) }) => {
-                self.asked(&id, &method, params)
             }
             _ => Vec::new(),
         }
@@ -216,15 +203,14 @@ impl State {
         for Early { seq, method, params } in &head {
             changed.extend(older.notification(Some(*seq), method, params));
         }
-        let asked = self.asked_about();
         for turn in &mut older.turns {
-            changed.extend(turn.settle(&asked));
+            changed.extend(turn.settle(&self.asked));
         }
         if !self.turns.is_empty()
             && let Some(turn) = older.turns.last_mut()
         {
             // The turn behind it has begun.
-            changed.extend(turn.close(&asked));
+            changed.extend(turn.close(&self.asked));
         }
         self.head = older.head;
         older.turns.append(&mut self.turns);
@@ -240,10 +226,11 @@ impl State {
     pub fn notification(&mut self, seq: Option<u64>, method: &str, raw: &str) -> Vec<Id> {
         let Some(mut params) = lenient::members(raw) else { return Vec::new() };
         match method {
-            "$/cancel_request" => return self.withdrawn(&params),
-            method::SESSION_STATE => {
-                self.live(params);
-                return Vec::new();
+            method::SESSION_STATE => return self.live(params),
+            method::CAUGHT_UP => {
+                let is_own = text(&params, "sessionId").is_some_and(|it| it == self.session);
+                // Whatever still waits is announced behind it.
+                return if is_own { self.set_asked(Asked::new()) } else { Vec::new() };
             }
             _ => {}
         }
@@ -272,7 +259,7 @@ impl State {
             self.head.push(Early { seq, method, params });
         }
         self.at = seq;
-        let asked = self.asked_about();
+        let asked = self.asked.clone();
         let step = Step { seq, session: &session, is_own, asked: &asked };
         let update = params.remove("update");
         match (method, update) {
@@ -319,16 +306,12 @@ impl State {
     }
 
     fn notice(&mut self, step: &Step<'_>, method: &str, params: Map<String, Value>) -> Vec<Id> {
-        let answered = text(&params, "id").filter(|_| method == method::ANSWERED);
         let Some(block) = notice::block(step, method, params) else { return Vec::new() };
         let mut changed = self.turn().push(step, block);
         if method == method::TURN_ENDED && step.is_own {
             self.header.working = false;
             self.header.knows(Field::Working);
             changed.extend(self.turn().close(step.asked));
-        }
-        if let Some(answered) = answered {
-            changed.extend(self.answered(&answered));
         }
         changed.sort_unstable();
         changed.dedup();
@@ -425,12 +408,24 @@ impl State {
         }
     }
 
-    fn live(&mut self, params: Map<String, Value>) {
-        let Ok(now) = serde_json::from_value::<StateChanged>(Value::Object(params)) else { return };
-        if now.session_id == self.session {
-            let StateChanged { state, turn, queued, reason, hint, .. } = now;
-            self.header.live = Some(Live { state, turn, queued, reason, hint });
+    fn live(&mut self, params: Map<String, Value>) -> Vec<Id> {
+        match serde_json::from_value::<StateChanged>(Value::Object(params)) {
+            Ok(now) if now.session_id == self.session => {
+                let StateChanged { state, turn, queued, asked, reason, hint, .. } = now;
+                self.header.live = Some(Live { state, turn, queued, reason, hint });
+                self.set_asked(asked.into_iter().collect())
+            }
+            _ => Vec::new(),
         }
+    }
+
+    /// Takes which tool calls and subagents wait for an answer: they are open as long as they do.
+    fn set_asked(&mut self, asked: Asked) -> Vec<Id> {
+        if self.asked == asked {
+            return Vec::new();
+        }
+        self.asked = asked;
+        self.turns.iter_mut().flat_map(|turn| turn.settle(&self.asked)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows: blocks one under the other, and groups of folded neighbours.
 
-use crate::block::{Block, Folding, Kind, Progress};
+use crate::block::{Block, Consent, Folding, Kind, Progress};
 use crate::text;
 use crate::text::{Role, Text};
 
@@ -49,7 +49,8 @@ impl Group<'_> {
     /// Summarizes the work in the group in one line: facts alone, failures always.
     pub fn summary(&self) -> Text {
         let mut facts: Vec<(&Words, usize)> = Vec::new();
-        for words in self.blocks.iter().filter_map(words) {
+        let happened = self.blocks.iter().filter(|block| block.consent() != Some(Consent::Refused));
+        for words in happened.filter_map(words) {
             match facts.iter_mut().find(|(known, _)| *known == words) {
                 Some((_, count)) => *count += 1,
                 None => facts.push((words, 1)),
@@ -60,18 +61,19 @@ impl Group<'_> {
             _ => text!("{} {} {}", verb, count, many),
         });
         let line = Text::of(Role::Plain, Text::join(facts, ", "));
-        let ended = |progress| {
-            let calls = self.blocks.iter().filter(|block| block.tool_call().is_some());
-            calls.filter(|block| block.progress == progress).count()
+        let calls = || self.blocks.iter().filter(|block| block.tool_call().is_some());
+        let is_cut = |block: &&Block| {
+            block.progress == Progress::Interrupted && block.consent() != Some(Consent::Refused)
         };
         let refused = self.blocks.iter().filter(|block| is_refused(block)).count();
         let bad = [
-            (ended(Progress::Failed), Role::Bad, "failed"),
-            (ended(Progress::Interrupted), Role::Warning, "not finished"),
+            (calls().filter(|block| block.has_failed()).count(), Role::Bad, "failed"),
+            (calls().filter(is_cut).count(), Role::Warning, "not finished"),
             (refused, Role::Warning, "denied"),
         ];
         bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
-            line.and(Role::Plain, ", ").and(role, text!("{} {}", count, word))
+            let gap = if line.is_empty() { "" } else { ", " };
+            line.and(Role::Plain, gap).and(role, text!("{} {}", count, word))
         })
     }
 }
@@ -101,7 +103,7 @@ fn words(block: &Block) -> Option<&'static Words> {
 
 fn is_refused(block: &Block) -> bool {
     match &block.kind {
-        Kind::Question(question) => question.answer.as_ref().is_some_and(|it| it.is_refused),
+        Kind::Question(question) => question.answer.is_refused,
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::about::{asked, commands};
 use crate::block::{
-    Block, Content, Kind, Notice, Plan, PlanEntry, Progress, Question, Severity, Subagent,
+    Block, Consent, Content, Kind, Notice, Plan, PlanEntry, Progress, Question, Severity, Subagent,
     ToolCall, TurnEnd,
 };
 use crate::diff::Change;
@@ -27,7 +27,7 @@ impl Block {
             }
             Kind::Thought(_) => Text::of(Role::Dim, "thought"),
             Kind::Call(call) => self.how(Text::of(Role::Plain, title(call))),
-            Kind::Edit(call) => self.how(edit(call)),
+            Kind::Edit(call) => self.how(edit(call, self.verb())),
             Kind::Command(call) => self.how(command(call)),
             Kind::Plan(plan) => plan.summary(),
             Kind::Question(question) => question.summary(),
@@ -42,15 +42,32 @@ impl Block {
         }
     }
 
-    /// A call with how it ended, if that is not success.
+    /// A call with its state, unless it runs or has succeeded.
     fn how(&self, line: Text) -> Text {
-        match self.progress {
-            Progress::Failed => line.and(Role::Plain, " · ").and(Role::Bad, "failed"),
-            Progress::Interrupted => {
-                line.and(Role::Plain, " · ").and(Role::Warning, "not finished")
-            }
-            Progress::Running | Progress::Done => line,
+        let (role, word) = match (self.progress, self.consent()) {
+            (Progress::Running, Some(Consent::Asked)) => (Role::Warning, "waiting for you"),
+            (Progress::Running, _) => return line,
+            (_, Some(Consent::Refused)) => (Role::Warning, "denied"),
+            (Progress::Failed, _) => (Role::Bad, "failed"),
+            (Progress::Interrupted, _) => (Role::Warning, "not finished"),
+            (Progress::Done, _) => return line,
+        };
+        line.and(Role::Plain, " · ").and(role, word)
+    }
+
+    /// Word for an edit: what has not happened is not said to have happened.
+    fn verb(&self) -> &'static str {
+        match (self.progress, self.consent()) {
+            (Progress::Running, Some(Consent::Asked)) => "wants to edit ",
+            (Progress::Running, _) => "editing ",
+            (Progress::Done, None) => "edited ",
+            _ => "edit ",
         }
+    }
+
+    /// Returns whether the call has failed, and not because it was refused.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.progress == Progress::Failed && self.consent() != Some(Consent::Refused)
     }
 }
 
@@ -121,7 +138,7 @@ pub fn describe(block: &Value) -> Text {
     }
 }
 
-fn edit(call: &ToolCall) -> Text {
+fn edit(call: &ToolCall, verb: &'static str) -> Text {
     let files = call.diffs();
     let (added, removed) = files.iter().fold((0, 0), |(added, removed), file| {
         let change = Change::of(&file.path, file);
@@ -132,7 +149,7 @@ fn edit(call: &ToolCall) -> Text {
         Some(path) if paths.len() == 1 => call.short(path).into(),
         _ => text!("{} files", paths.len()),
     };
-    Text::of(Role::Plain, "edited ")
+    Text::of(Role::Plain, verb)
         .and(Role::Name, what)
         .and(Role::Plain, " ")
         .and(Role::Added, text!("+{}", added))
@@ -189,13 +206,8 @@ fn done(steps: &[PlanEntry]) -> usize {
 impl Question {
     fn summary(&self) -> Text {
         let what = asked(&self.asked);
-        match &self.answer {
-            None => Text::of(Role::Warning, "? ").and(Role::Plain, what),
-            Some(answer) => {
-                let how = text!("{} by {}: ", answer.verdict, answer.by);
-                Text::of(Role::Dim, how).and(Role::Dim, what)
-            }
-        }
+        let how = text!("{} by {}: ", self.answer.verdict, self.answer.by);
+        Text::of(Role::Dim, how).and(Role::Dim, what)
     }
 }
 
@@ -204,7 +216,7 @@ impl Subagent {
     fn failed(&self) -> usize {
         let failed = self.blocks.iter().map(|block| match &block.kind {
             Kind::Subagent(inner) => inner.failed(),
-            _ => usize::from(block.progress == Progress::Failed),
+            _ => usize::from(block.has_failed()),
         });
         failed.sum()
     }

@@ -120,7 +120,6 @@ fn id(id: Id) -> Value {
     match id {
         Id::Line(seq) => json!(seq),
         Id::Around(seq) => json!({"around": seq}),
-        Id::Question(request) => json!({"question": request}),
     }
 }
 
@@ -140,7 +139,6 @@ fn journals_are_these_blocks() {
                 "working": header.working,
             },
             "turns": state.turns().iter().map(|turn| rows_of(&turn.blocks)).collect::<Vec<_>>(),
-            "questions": state.questions().iter().map(shown).collect::<Vec<_>>(),
         });
         let path = journal.path.with_extension("blocks.json");
         if std::env::var_os("UPDATE_BLOCKS").is_some() {
@@ -156,7 +154,9 @@ fn journals_are_these_blocks() {
 fn a_journal_is_the_same_whether_it_is_replayed_or_comes_live() {
     for journal in Journal::all() {
         let mut live = journal.folded();
-        live.close_all_questions();
+        // What was asked is announced again behind this.
+        let caught_up = json!({"jsonrpc": "2.0", "method": "_acpd/caught_up", "params": {"sessionId": journal.session, "seq": 1}});
+        live.fold(caught_up.to_string().as_bytes());
         let replayed = folded(&journal.session, &journal.entries());
         assert_eq!(blocks(&live), blocks(&replayed), "{}", journal.path.display());
     }
@@ -209,36 +209,34 @@ fn what_a_line_changes_is_told() {
 
 #[test]
 fn what_a_person_has_to_decide_is_never_folded_away() {
+    let mut has_asked = false;
     for journal in Journal::all() {
+        let mut about = Vec::new();
         let mut state = State::new(&journal.session);
         for line in &journal.lines {
             state.fold(line.as_bytes());
-            let about: Vec<&acpd_view::Question> = state
-                .questions()
-                .iter()
-                .filter_map(|block| match &block.kind {
-                    Kind::Question(question) => Some(question),
-                    _ => None,
-                })
-                .collect();
-            assert!(state.questions().iter().all(|block| block.folding == Folding::Open));
+            let told: Value = serde_json::from_str(&legible(line)).unwrap();
+            if told["method"] == "_acpd/session_state" {
+                about = told["params"]["asked"].as_array().cloned().unwrap_or_default();
+                has_asked |= !about.is_empty();
+            }
             let blocks: Vec<Block> = blocks(&state).into_iter().cloned().collect();
             assert_open(&blocks, &about);
         }
     }
+    assert!(has_asked);
 }
 
-/// Asserts that subjects of open questions, and blocks around them, are open. Returns whether there are any.
-fn assert_open(blocks: &[Block], about: &[&acpd_view::Question]) -> bool {
+/// What an open question is about, and what that is in, is open. Returns whether there was such a block.
+fn assert_open(blocks: &[Block], about: &[Value]) -> bool {
+    let is_asked = |id: &Untrusted| about.iter().any(|asked| *asked == *id.raw());
     let mut any = false;
     for block in blocks {
-        let call = block.tool_call().map(acpd_view::ToolCall::id);
         let asks = match &block.kind {
             Kind::Subagent(subagent) => {
-                let inside = assert_open(&subagent.blocks, about);
-                inside || about.iter().any(|question| question.session == subagent.session)
+                assert_open(&subagent.blocks, about) || is_asked(&subagent.session)
             }
-            _ => call.is_some_and(|call| about.iter().any(|q| q.tool_call.as_ref() == Some(&call))),
+            _ => block.tool_call().is_some_and(|call| is_asked(&call.id())),
         };
         assert!(!asks || block.folding == Folding::Open, "{block:?}");
         any |= asks;
@@ -539,4 +537,66 @@ fn m11_result_that_is_only_raw_is_shown() {
     let long = output(json!("x\n".repeat(100_000) + "end"));
     assert!((10_000..50_000).contains(&long.len()), "{}", long.len());
     assert_eq!(long.last().unwrap(), "end");
+}
+
+/// Summaries of a call while people are asked about it, when they have answered, and when it is over.
+fn asked_call(kind: &str, answer: &str, status: &str) -> Vec<String> {
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Change a", "kind": kind,
+        "status": "pending", "rawInput": {"command": "make"}, "content": if kind == "edit" {
+            json!([{"type": "diff", "path": "a", "oldText": "x\n", "newText": "y\n"}]) } else { json!([]) }});
+    let state = |asked: Value| {
+        json!({"method": "_acpd/session_state", "params":
+        {"sessionId": "s", "state": "live", "turn": "working", "queued": 0, "asked": asked}})
+    };
+    let line = |seq: u64, method: &str, mut params: Value| {
+        params["sessionId"] = "s".into();
+        params["_meta"] = json!({"_acpd": {"seq": seq}});
+        json!({"method": method, "params": params})
+    };
+    let option = json!({"optionId": "o", "name": "x", "kind": answer});
+    let lines = [
+        line(1, "session/update", json!({"update": call})),
+        state(json!(["c"])),
+        line(
+            2,
+            "_acpd/answered",
+            json!({"id": "q", "toolCallId": "c", "title": "Change a", "at": 1,
+            "answer": {"kind": "option", "option": option}, "by": {"name": "x"}}),
+        ),
+        state(json!([])),
+        line(
+            3,
+            "session/update",
+            json!({"update": {"sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "status": status}}),
+        ),
+    ];
+    let mut state = State::new(&"s".into());
+    let summaries = lines.iter().map(|line| {
+        let mut line = line.clone();
+        line["jsonrpc"] = "2.0".into();
+        state.fold(line.to_string().as_bytes());
+        state.blocks().next().unwrap().summary().to_string()
+    });
+    summaries.collect()
+}
+
+#[test]
+fn u11_call_waits_or_was_denied() {
+    assert_eq!(
+        asked_call("edit", "reject_once", "failed"),
+        [
+            "editing a +1 -1",
+            "wants to edit a +1 -1 · waiting for you",
+            "wants to edit a +1 -1 · waiting for you",
+            "editing a +1 -1",
+            "edit a +1 -1 · denied"
+        ]
+    );
+    assert_eq!(asked_call("edit", "allow_once", "completed").pop().unwrap(), "edited a +1 -1");
+    assert_eq!(
+        asked_call("execute", "reject_always", "completed").pop().unwrap(),
+        "$ make · denied"
+    );
+    assert_eq!(asked_call("execute", "allow_once", "failed").pop().unwrap(), "$ make · failed");
 }

@@ -40,6 +40,7 @@ import { lookUp } from './lookup.js';
  * @property {string} [asked] the id of a question
  * @property {string} [answer] how a question ended
  * @property {boolean} [refused]
+ * @property {'asked' | 'refused'} [consent] the question about a call
  * @property {string} [severity] of a notice
  * @property {string[]} [changed] files that a turn has changed
  * @property {{amount: number, currency?: string}} [cost]

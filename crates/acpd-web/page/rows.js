@@ -49,14 +49,14 @@ export function groupSummary(group) {
   const calls = group.filter(isCall);
   /** @type {Map<string[], number>} */
   const facts = new Map();
-  for (const { kind, tool } of calls) {
+  for (const { kind, tool } of calls.filter(({ consent }) => consent !== 'refused')) {
     const wanted = kind === 'edit' ? 'edit' : kind === 'command' ? 'execute' : tool;
     const words = WORDS.find(([known]) => known === wanted) ?? WORDS[WORDS.length - 1];
     facts.set(words, (facts.get(words) ?? 0) + 1);
   }
   const told = [...facts].map(([[, verb, one, many], count]) => `${verb} ${count} ${count === 1 ? one : many}`);
   /** @param {string} progress */
-  const ended = (progress) => calls.filter((block) => block.progress === progress).length;
+  const ended = (progress) => calls.filter((block) => block.progress === progress && block.consent !== 'refused').length;
   /** @type {[number, string, string][]} */
   const bad = [
     [ended('failed'), 'bad', 'failed'],
@@ -65,6 +65,6 @@ export function groupSummary(group) {
   ];
   /** @type {import('./blocks.js').Line} */
   const line = [['plain', told.join(', ')]];
-  for (const [count, role, word] of bad) if (count > 0) line.push(['plain', ', '], [role, `${count} ${word}`]);
+  for (const [count, role, word] of bad) if (count > 0) line.push(['plain', line[0][1] || line.length > 1 ? ', ' : ''], [role, `${count} ${word}`]);
   return line;
 }

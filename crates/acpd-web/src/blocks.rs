@@ -208,7 +208,7 @@ impl PageConversation {
             },
             Ok(Message::Request { id, method, .. }) => match &*method {
                 // They are answered on another connection.
-                "session/request_permission" | "elicitation/create" => self.on_line(line, &mut out),
+                "session/request_permission" | "elicitation/create" => {}
                 _ => {
                     let error =
                         ErrorObject::new(code::METHOD_NOT_FOUND, "the page does not do this");
@@ -443,7 +443,6 @@ impl PageConversation {
             let mut range = self.range();
             range["seq"] = seq.max(self.cursor()).into();
             out.notify("_page/live", &range);
-            return false;
         }
         let changed = self.state.fold(line);
         self.send(changed, out);

@@ -16,6 +16,7 @@ impl Hub {
                 EngineEvent::Sent(effect) => self.cx.out.effects.push(effect),
                 EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
                 EngineEvent::ClientCaughtUp { client, session } => {
+                    self.tell_asked(client, session);
                     self.offer_all(client, session);
                 }
                 EngineEvent::ClientLeft { client, number, returns, sessions } => {

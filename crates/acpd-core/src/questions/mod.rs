@@ -38,8 +38,8 @@ pub(crate) mod question;
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::ElicitationMode;
-use acp_wire::{ErrorObject, Id, build, code, is_legible, set_id, str_at};
-use acpd_api::{Doing, method};
+use acp_wire::{ErrorObject, Id, build, code, is_legible, lossy_at, set_id, str_at};
+use acpd_api::{Doing, Untrusted, method};
 use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,22 @@ impl Questions {
 
     pub(crate) fn are_asked(&self, key: SessionKey) -> bool {
         self.waiting(key).is_some()
+    }
+
+    /// Returns the tool calls of a session that people are asked about, and its subagents that ask.
+    pub(crate) fn asked_about(&self, key: SessionKey, session: &Untrusted) -> Vec<Untrusted> {
+        let open = self.open.values();
+        let open = open.filter(|open| open.session() == Some(key) && open.is_asked());
+        let about = open.flat_map(|open| {
+            let text = |path: &[&str]| lossy_at(&open.line, path).map(Untrusted::from);
+            let call = match &open.frozen {
+                Some(frozen) => frozen.tool_call_id(),
+                None => text(&["params", "toolCallId"]),
+            };
+            let asks = text(&["params", "sessionId"]).filter(|asks| asks != session);
+            call.into_iter().chain(asks)
+        });
+        about.collect()
     }
 
     pub(crate) fn are_open(&self, key: SessionKey) -> bool {

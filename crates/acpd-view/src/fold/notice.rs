@@ -31,8 +31,8 @@ pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -
             let Skipped { bytes, limit, .. } = read(step, &params)?;
             (Kind::Gap(Gap { bytes, limit }), Progress::Done)
         }
-        method::PERMISSION_DECIDED => decided(step, read(step, &params)?),
-        method::ANSWERED => answered(step, read(step, &params)?),
+        method::PERMISSION_DECIDED => decided(read(step, &params)?),
+        method::ANSWERED => answered(read(step, &params)?),
         _ => return None,
     };
     let source = Source { method: method.to_owned(), params };
@@ -143,17 +143,17 @@ fn restored(restored: &Restored) -> Option<Notice> {
     Some(Notice { topic: Topic::Restored(restored.level), ..notice(severity, sentence) })
 }
 
-fn decided(step: &Step<'_>, decided: PermissionDecided) -> (Kind, Progress) {
+fn decided(decided: PermissionDecided) -> (Kind, Progress) {
     let PermissionDecided { tool_call_id, title, subject, shown, verdict, by, .. } = decided;
     let is_refused = verdict != "allow";
     let verdict = if is_refused { "denied" } else { "allowed" };
     let (verdict, by) = (verdict.into(), by.into());
     let answer = Answer { verdict, by, is_automatic: true, is_refused };
     let id = Untrusted::default();
-    question(step, id, tool_call_id, permission(title, subject, shown), answer)
+    question(id, tool_call_id, permission(title, subject, shown), answer)
 }
 
-fn answered(step: &Step<'_>, answered: QuestionAnswered) -> (Kind, Progress) {
+fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
     let QuestionAnswered { id, tool_call_id, title, subject, answer, by, .. } = answered;
     let verdict = match &answer {
         AnswerInfo::Option { option } => match option.kind.raw() {
@@ -170,18 +170,16 @@ fn answered(step: &Step<'_>, answered: QuestionAnswered) -> (Kind, Progress) {
     let is_refused = matches!(&answer, AnswerInfo::Option { option }
         if option.kind.raw().starts_with("reject"));
     let answer = Answer { verdict, by: person(&by), is_automatic: false, is_refused };
-    question(step, id, tool_call_id, permission(title, subject, None), answer)
+    question(id, tool_call_id, permission(title, subject, None), answer)
 }
 
 fn question(
-    step: &Step<'_>,
     id: Untrusted,
     tool_call: Option<Untrusted>,
     asked: Asked,
     answer: Answer,
 ) -> (Kind, Progress) {
-    let (session, answer) = (step.session.clone(), Some(answer));
-    (Kind::Question(Question { id, session, tool_call, asked, answer }), Progress::Done)
+    (Kind::Question(Question { id, tool_call, asked, answer }), Progress::Done)
 }
 
 fn permission(

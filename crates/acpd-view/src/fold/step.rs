@@ -23,6 +23,16 @@ impl Block {
     /// A block that begins with this line.
     pub(super) fn new(seq: u64, kind: Kind, progress: Progress) -> Block {
         let (id, folding) = (Id::Line(seq), Folding::Open);
-        Block { id, last: seq, kind, progress, folding, partial: false, source: None }
+        Block {
+            id,
+            last: seq,
+            kind,
+            progress,
+            folding,
+            partial: false,
+            is_asked: false,
+            is_refused: false,
+            source: None,
+        }
     }
 }

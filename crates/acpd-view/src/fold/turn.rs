@@ -88,9 +88,21 @@ impl Turn {
         changed
     }
 
-    /// Adds a block that is over, or stands for itself.
+    /// Adds a block that is over, or stands for itself. An answer is known to the call that it is about.
     pub(super) fn push(&mut self, step: &Step<'_>, block: Block) -> Vec<Id> {
-        self.within(step, |blocks, changed| push(blocks, block, changed))
+        self.within(step, |blocks, changed| {
+            if let Kind::Question(question) = &block.kind
+                && let Some(id) = &question.tool_call
+                && let Some(call) = blocks
+                    .iter_mut()
+                    .rev()
+                    .find(|block| block.tool_call().is_some_and(|call| call.has_id(id.raw())))
+            {
+                call.is_refused = question.answer.is_refused;
+                changed.push(call.id);
+            }
+            push(blocks, block, changed);
+        })
     }
 
     /// A piece of a message.
@@ -284,7 +296,7 @@ impl Turn {
         // The blocks that a line changes are mostly near the end.
         let mut left = here.len();
         for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
-            block.folding = folding(block, self.has_ended, step.asked);
+            apply_rules(block, self.has_ended, step.asked);
             left -= 1;
             if left == 0 {
                 break;
@@ -302,8 +314,7 @@ impl Turn {
         let mut changed = Vec::new();
         for depth in (0..place.len()).rev() {
             let block = &mut blocks_at(&mut self.blocks, &place[..depth])[place[depth]];
-            let folding = folding(block, self.has_ended, asked);
-            if std::mem::replace(&mut block.folding, folding) != folding {
+            if apply_rules(block, self.has_ended, asked) {
                 changed.push(block.id);
             }
         }
@@ -414,16 +425,24 @@ fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Ve
         if let Kind::Subagent(subagent) = &mut block.kind {
             is_new = settle(&mut subagent.blocks, has_ended, asked, changed);
         }
-        let folding = folding(block, has_ended, asked);
-        if std::mem::replace(&mut block.folding, folding) != folding || is_new {
+        if apply_rules(block, has_ended, asked) || is_new {
             changed.push(block.id);
         }
     }
     changed.len() > before
 }
 
+/// Sets how much of a block is shown, and whether it waits for an answer. Returns whether that is new.
+fn apply_rules(block: &mut Block, has_ended: bool, asked: &Asked) -> bool {
+    let is_asked = block.tool_call().is_some_and(|call| asked.contains(&call.id()));
+    let now = (folding(block, has_ended, asked), is_asked);
+    let before = (block.folding, block.is_asked);
+    (block.folding, block.is_asked) = now;
+    before != now
+}
+
 /// How much of a block is shown by rule. What a person has to see is open.
-pub(super) fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
+fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
     let closed_if = |closed| if closed { Folding::Closed } else { Folding::Open };
     match &block.kind {
         Kind::Prompt(_) => Folding::First(PROMPT),
@@ -437,7 +456,7 @@ pub(super) fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding
         Kind::Edit(_) | Kind::Plan(_) => closed_if(turn_ended),
         Kind::Command(_) if turn_ended => Folding::Closed,
         Kind::Command(_) => Folding::Last(OUTPUT),
-        Kind::Question(question) => closed_if(question.answer.is_some()),
+        Kind::Question(_) => Folding::Closed,
         Kind::Subagent(subagent) => {
             closed_if(block.progress == Progress::Done && !waits(subagent, asked))
         }

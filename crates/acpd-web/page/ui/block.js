@@ -83,14 +83,14 @@ function BlockView({ block, view, depth }) {
     case 'turn': return html`<${TurnEnd} block=${block} line=${line} view=${view} isOpen=${isOpen} toggle=${toggle} />`;
     case 'question':
       // One that is open has its own card.
-      return block.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">✓</span><span>${line}</span></div>` : null;
+      return block.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">${block.refused ? '✗' : '✓'}</span><span>${line}</span></div>` : null;
     default: return html`<div class=${`notice is-${block.severity ?? 'warning'}`}>${line}</div>`;
   }
 }
 
 /** How long something has been running. @param {Block} block @param {View} view */
 function time(block, view) {
-  if (block.progress !== 'running') return null;
+  if (block.progress !== 'running' || block.consent === 'asked') return null;
   const began = view.beganAt(block);
   return html`<span class="running">${began === undefined ? 'running' : age(view.now - began)}</span>`;
 }

@@ -47,9 +47,6 @@ impl PageConversation {
     }
 
     fn send_block(&mut self, id: Id, out: &mut Outgoing) {
-        if let Id::Question(_) = id {
-            return;
-        }
         let Some((block, place)) = find(&self.state, id) else {
             self.sent.remove(&id);
             self.shown.remove(&id);

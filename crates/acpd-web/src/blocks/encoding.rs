@@ -30,7 +30,6 @@ pub(super) fn id(id: Id) -> Value {
     match id {
         Id::Line(seq) => seq.into(),
         Id::Around(seq) => format!("a{seq}").into(),
-        Id::Question(request) => format!("q{request}").into(),
     }
 }
 
@@ -58,6 +57,9 @@ pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bo
     if !matches!(block.kind, Kind::Prompt(_) | Kind::Answer(_)) {
         drawn["line"] = line(&block.summary());
     }
+    if let Some(consent) = block.consent() {
+        drawn["consent"] = json!(consent);
+    }
     if let Some(of) = place.of {
         drawn["of"] = id(of);
     }
@@ -71,13 +73,10 @@ pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bo
         Kind::Plan(plan) => json!({
             "entries": entries(&plan.entries), "text": plan.text,
         }),
-        Kind::Question(question) => match &question.answer {
-            Some(answer) => json!({
-                "asked": question.id, "refused": answer.is_refused,
-                "answer": format!("{} by {}", answer.verdict, answer.by),
-            }),
-            None => json!({}),
-        },
+        Kind::Question(question) => json!({
+            "asked": question.id, "refused": question.answer.is_refused,
+            "answer": format!("{} by {}", question.answer.verdict, question.answer.by),
+        }),
         Kind::Subagent(_) | Kind::Gap(_) => json!({}),
         Kind::Notice(notice) => json!({"severity": notice.severity}),
         Kind::Turn(end) => turn(block, end, state),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{StateKey, build, str_at};
-use acpd_api::{SessionNotice, StateChanged, method};
+use acpd_api::{SessionNotice, StateChanged, Untrusted, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -82,9 +82,16 @@ impl Hub {
     }
 
     pub(crate) fn tell_state(&mut self, key: SessionKey) {
+        let line = self.state_line(key);
+        self.clients.tell_attached(&mut self.cx, key, &line);
+    }
+
+    fn state_line(&self, key: SessionKey) -> Bytes {
         let session = self.session(key);
+        let id: Untrusted = session.row.public_id.clone().into();
         let changed = StateChanged {
-            session_id: session.row.public_id.clone().into(),
+            asked: self.questions.asked_about(key, &id),
+            session_id: id,
             state: session.api_state(),
             archived: session.row.archived,
             turn: session.turn_state(self.questions.are_asked(key)),
@@ -92,8 +99,15 @@ impl Hub {
             reason: session.row.reason.clone().map(Into::into),
             hint: session.way_out().map(Into::into),
         };
-        let line = build::notification(method::SESSION_STATE, &changed);
-        self.clients.tell_attached(&mut self.cx, key, &line);
+        build::notification(method::SESSION_STATE, &changed)
+    }
+
+    /// Tells a client that has caught up which calls wait: an observer is asked nothing, and shows them.
+    pub(crate) fn tell_asked(&mut self, client: ClientId, key: SessionKey) {
+        if self.questions.are_asked(key) {
+            let line = self.state_line(key);
+            self.clients.tell(&mut self.cx, client, &line);
+        }
     }
 
     /// Writes a sentence into the conversation, for clients that show notices.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use acpd_view::text::Text;
-use acpd_view::{Block, Content, Folding, Group, Id, Kind, Markdown, Progress, Role, Row};
+use acpd_view::{Block, Consent, Content, Folding, Group, Id, Kind, Markdown, Progress, Role, Row};
 
 use super::LinkId;
 use super::conversation::{Conversation, Jump, id};
@@ -47,6 +47,7 @@ struct Kept {
     blocks: usize,
     folding: Folding,
     progress: Progress,
+    consent: Option<Consent>,
     lines: Rc<Vec<Text>>,
 }
 
@@ -278,13 +279,13 @@ impl ChatLayout {
                 (&blocks[blocks.len() - 1], blocks.len(), Folding::Closed)
             }
         };
-        let (last, progress) = (block.last, block.progress);
+        let (last, progress, consent) = (block.last, block.progress, block.consent());
         let key = id(row);
         let is_same = |kept: &&Kept| {
             kept.last == last
                 && kept.blocks == blocks
                 && kept.folding == folding
-                && kept.progress == progress
+                && (kept.progress, kept.consent) == (progress, consent)
         };
         if let Some(kept) = self.kept.get(&key).filter(is_same) {
             return Rc::clone(&kept.lines);
@@ -296,7 +297,7 @@ impl ChatLayout {
         let lines = if lines.is_empty() { vec![Text::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
         self.kept_lines += lines.len();
-        let kept = Kept { last, blocks, folding, progress, lines: Rc::clone(&lines) };
+        let kept = Kept { last, blocks, folding, progress, consent, lines: Rc::clone(&lines) };
         if let Some(before) = self.kept.insert(key, kept) {
             self.kept_lines -= before.lines.len();
         }

@@ -3,7 +3,7 @@
 use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::{BOLD, Text};
-use acpd_view::{Block, Folding, Kind, Progress, Role, Row, Style, Usage, text};
+use acpd_view::{Block, Consent, Folding, Kind, Progress, Role, Row, Style, Usage, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
@@ -249,7 +249,8 @@ fn running(
     area: Rect,
     y: u16,
 ) -> u16 {
-    let is_running = block.tool_call().is_some() && block.progress == Progress::Running;
+    let waits = block.consent() == Some(Consent::Asked);
+    let is_running = block.tool_call().is_some() && block.progress == Progress::Running && !waits;
     let Some(began) = chat.conversation.began(block.id).filter(|_| is_running) else { return 0 };
     let words = text!("running {}", human::duration(state.now.saturating_sub(began)));
     canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, words)) + 2
