@@ -9,7 +9,7 @@ import { Link } from './net.js';
 
 /** @typedef {import('./lookup.js').Json} Json */
 /** Where a person is. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
- *   seq?: number}} Route */
+ *   seq?: number, words?: string}} Route */
 
 /** Sessions whose connections are kept. */
 const KEPT = 2;
@@ -269,23 +269,24 @@ const textOf = (body, otherwise) => ({ text: body?.error ?? otherwise, hint: bod
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
-  const [view, agent, id, seq] = hash.replace(/^#\//, '').split('/').map((part) => {
+  const [view, agent, id, seq, words] = hash.replace(/^#\//, '').split('/').map((part) => {
     try {
       return decodeURIComponent(part);
     } catch {
       return '';
     }
   });
-  if (view === 's' && agent && id) return { view: 'session', agent, id, seq: Number(seq) || undefined };
+  if (view === 's' && agent && id) return { view: 'session', agent, id, seq: Number(seq) || undefined, words };
   if (view === 'new' || view === 'search' || view === 'help') return { view };
   return { view: 'inbox' };
 }
 
 /** @param {Route} route */
-export function hashOf({ view, agent, id, seq }) {
+export function hashOf({ view, agent, id, seq, words }) {
   if (view === 'inbox') return '#/';
   if (view !== 'session') return `#/${view}`;
-  return `#/s/${encodeURIComponent(agent ?? '')}/${encodeURIComponent(id ?? '')}${seq ? `/${seq}` : ''}`;
+  const line = seq ? [seq, ...(words ? [words] : [])] : [];
+  return `#/${['s', agent ?? '', id ?? '', ...line].map(encodeURIComponent).join('/')}`;
 }
 
 /** @param {Route} route */

@@ -457,6 +457,25 @@ scene('keys at the top leave the end of a conversation that grows', async () => 
   await context.close();
 });
 
+scene('a hit of the search is marked in the line where it is', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const text = [...Array(300).keys()].map((at) => (at === 150 ? 'the haystackneedle' : `paragraph ${at}`)).join('\n\n');
+  await home.acpctl('run', '-s', 'long answer', home.raw('haystack', [says(text)]));
+  await page.goto(`${home.url}/#/search`);
+  await page.fill('.dialog input', 'haystackneedle');
+  await page.click('.hits a:has(.who:has-text("agent"))');
+  const place = () => page.evaluate(() => {
+    const range = [...(CSS.highlights.get('hit') ?? [])][0];
+    const box = document.querySelector('.scroller')?.getBoundingClientRect();
+    const rect = range instanceof Range ? range.getBoundingClientRect() : undefined;
+    return rect && box && { text: range.toString(), isSeen: rect.top >= box.top && rect.bottom <= box.bottom };
+  });
+  await until('the hit to be marked', async () => (await place())?.isSeen);
+  assert.equal((await place())?.text, 'haystackneedle');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a running turn is steered', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.prompt('steered', 'go #on [pause middle]');

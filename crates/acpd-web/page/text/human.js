@@ -34,9 +34,6 @@ export function count(number) {
   return value < 9.95 ? `${value.toFixed(1)}${unit}` : `${value.toFixed(0)}${unit}`;
 }
 
-/** `1 prompt`, `2 prompts`. @param {number} number @param {string} what */
-export const counted = (number, what) => `${number} ${what}${number === 1 ? '' : 's'}`;
-
 /** `$0.41`, `1.20 EUR`. @param {{amount: number, currency?: string} | undefined} cost */
 export function money(cost) {
   if (!cost) return '';

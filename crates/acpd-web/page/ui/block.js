@@ -8,6 +8,7 @@ import { Growing, markdown } from '../markdown.js';
 import { groupSummary, rows } from '../rows.js';
 import { prose } from '../text/escape.js';
 import { age, money } from '../text/human.js';
+import { hashOf } from '../store.js';
 import { html } from './html.js';
 import { Copy, Guard, Spans } from './parts.js';
 

@@ -30,10 +30,10 @@ export function Conversation({ store, session, stream }) {
   useAnnouncements(session);
   // A line that was found is shown as soon as it is there.
   useEffect(() => {
-    const { seq } = route;
+    const { seq, words } = route;
     if (!seq || session.phase !== 'live') return;
-    session.reach(seq).then(() => requestAnimationFrame(() => stream.current?.showLine(seq)));
-  }, [route.seq, session.phase]);
+    session.reach(seq).then(() => requestAnimationFrame(() => stream.current?.showLine(seq, words)));
+  }, [route.seq, route.words, session.phase]);
   // What waits is told in its row as a number alone.
   useEffect(() => {
     if (session.phase === 'live') session.readQueue();

@@ -46,7 +46,7 @@ export function Search({ store }) {
       onInput=${(/** @type {any} */ e) => setWords(e.target.value)} />
       ${trouble && html`<${Trouble} text=${trouble.text} hint=${trouble.hint} />`}
       <ul class="hits" aria-live="polite">${hits?.map(({ session, seq, at, by, snippet }) => html`<li key=${`${session.sessionId}/${seq}`}>
-        <a class="entry" href=${hashOf({ view: 'session', agent: session.agent, id: session.sessionId, seq })}>
+        <a class="entry" href=${hashOf({ view: 'session', agent: session.agent, id: session.sessionId, seq, words: snippet.find((/** @type {Json} */ part) => part.hit)?.text })}>
           <span class="name">${nameOf(session)}</span><span class="who">${lookUp(SPEAKERS, by) ?? by} · ${oneLine(session.agent)}</span><span class="age">${age(store.now - at)}</span>
           <span class="news">${snippet.map((/** @type {Json} */ part) => (part.hit ? html`<mark>${oneLineKeepingEnds(part.text)}</mark>` : oneLineKeepingEnds(part.text)))}</span>
           <span class="where">${folderOf(session.cwd, store.daemon)}</span></a></li>`)}</ul>

@@ -30,6 +30,23 @@ const UP = ['ArrowUp', 'PageUp', 'Home'];
 const GUESSES = { prompt: 76, answer: 120, edit: 140, command: 90, turn: 44 };
 const GUESS = 40;
 
+/** Room above a line that was found. */
+const ABOVE = 80;
+
+/** The place of words in an element. @param {Element} element @param {string} words @returns {Range | undefined} */
+function rangeOf(element, words) {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    const at = text.nodeValue?.toLowerCase().indexOf(words.toLowerCase()) ?? -1;
+    if (at < 0) continue;
+    const range = new Range();
+    range.setStart(text, at);
+    range.setEnd(text, at + words.length);
+    return range;
+  }
+  return undefined;
+}
+
 /** @param {Item} item */
 const guess = (item) => lookUp(GUESSES, item.kind) ?? GUESS;
 
@@ -97,6 +114,8 @@ export class Stream extends Component {
     this.choices = new Map();
     this.choice = 0;
     /** @type {string | undefined} */ this.chosen = undefined;
+    /** Words that were searched for, until they were found in their row. @type {string | undefined} */
+    this.hit = undefined;
     this.width = 0;
     this.observer = new ResizeObserver(() => this.settle());
     /** @type {(event?: Event) => void} */
@@ -237,6 +256,7 @@ export class Stream extends Component {
       if (!this.isLeaving) this.scrollTo(box.scrollHeight - box.clientHeight);
     } else if (this.isPushed || !this.isGesture) this.restore();
     this.isPushed = false;
+    this.markHit();
     this.askOlder();
     this.props.session.fill(this.missing());
     const wanted = this.wanted();
@@ -328,21 +348,33 @@ export class Stream extends Component {
     this.forceUpdate();
   }
 
-  /** Shows the row with this line. @param {number} seq */
-  showLine(seq) {
+  /** Shows the row with this line, and the words in it. @param {number} seq @param {string} [words] */
+  showLine(seq, words) {
     const at = () => {
       const after = this.items.findIndex((item) => item.seq > seq);
       return Math.max(0, after < 0 ? this.items.length - 1 : after - 1);
     };
     const row = this.items[at()]?.row;
-    const folded = Array.isArray(row) && row.findLast((block) => block.seq <= seq);
-    if (folded) {
-      // It leaves its group.
-      this.choices.set(folded.id, true);
+    const block = Array.isArray(row) ? row.findLast((block) => block.seq <= seq) : row;
+    if (block && (words || Array.isArray(row))) {
+      // It leaves its group, and all of it is shown.
+      this.choices.set(block.id, true);
       this.choice++;
       this.readItems();
     }
+    this.hit = words;
     this.show(at());
+  }
+
+  /** Marks the words that were searched for, and brings their line to the screen. */
+  markHit() {
+    const row = this.rows?.querySelector('.is-chosen');
+    const range = this.hit && row && rangeOf(row, this.hit);
+    if (!row || !range) return;
+    this.hit = undefined;
+    CSS.highlights.set('hit', new Highlight(range));
+    this.anchor.offset += Math.min(0, row.getBoundingClientRect().top + ABOVE - range.getBoundingClientRect().top);
+    this.restore();
   }
 
   /** The row that is chosen, or the one at the top of the screen. */
