@@ -457,6 +457,24 @@ scene('keys at the top leave the end of a conversation that grows', async () => 
   await context.close();
 });
 
+scene('commands of the agent are listed and completed', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  await home.prompt('commands', 'say #first');
+  await openSession(page, 'commands');
+  await page.click('#prompt');
+  await page.keyboard.type('/');
+  await page.waitForSelector('.commands li >> nth=1');
+  const names = await page.locator('.commands .is-name').allInnerTexts();
+  assert.equal(await page.locator('.commands [aria-selected="true"] .is-name').innerText(), names[0]);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.inputValue('#prompt'), `${names[1]} `);
+  await page.waitForSelector('.commands', { state: 'detached' });
+  assert.equal(await page.locator('.prompt').count(), 1, 'nothing was sent');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a hit of the search is marked in the line where it is', async () => {
   const { page, context, wrong } = await enter(browser, home);
   const text = [...Array(300).keys()].map((at) => (at === 150 ? 'the haystackneedle' : `paragraph ${at}`)).join('\n\n');

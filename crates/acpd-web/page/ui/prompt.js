@@ -1,6 +1,7 @@
 // @ts-check
 // The field in which a person writes, and what waits behind the running turn.
 
+import { lookUp } from '../lookup.js';
 import { oneLine } from '../text/escape.js';
 import { useEffect, useLayoutEffect, useRef, useState } from '../lib/hooks.js';
 import { textIn } from '../session.js';
@@ -12,6 +13,15 @@ import { Steps } from './block.js';
 
 /** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../session.js').Session} Session */
+
+/** Commands of the agent that begin with what is written. @param {Json[]} commands @param {string} text */
+function fitting(commands, text) {
+  const word = /^\/(\S*)$/.exec(text)?.[1].toLowerCase();
+  return word === undefined ? [] : commands.filter(({ name }) => name.toLowerCase().startsWith(word) && name !== word);
+}
+
+/** Keys that choose the next command. @type {Record<string, number>} */
+const MOVES = { ArrowDown: 1, ArrowUp: -1 };
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
@@ -38,6 +48,15 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
     it.style.height = 'auto';
     it.style.height = `${Math.min(it.scrollHeight + 2, innerHeight * 0.4)}px`;
   }, [text]);
+  const commands = fitting(session.state.header.commands, text);
+  const [chosen, setChosen] = useState(0);
+  const command = commands.at(Math.min(chosen, commands.length - 1));
+  /** @param {Json} command */
+  const complete = ({ name }) => {
+    write(`/${name} `);
+    setChosen(0);
+    field.current?.focus();
+  };
   const why = disabledWhy(session, row, mayPrompt);
   /** @param {'prompt' | 'steer'} how */
   const send = (how) => {
@@ -58,6 +77,13 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
   };
   /** @param {any} event */
   const key = (event) => {
+    const by = lookUp(MOVES, event.key);
+    if (command && !event.isComposing && (by || event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey))) {
+      event.preventDefault();
+      if (by) setChosen((chosen + by + commands.length) % commands.length);
+      else complete(command);
+      return;
+    }
     // While an input method composes, Enter is its own.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229 || isTouch()) return;
     event.preventDefault();
@@ -70,6 +96,9 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
     <${Guard} what="The plan and the queue" of=${session.rev}><${Pinned} session=${session} mayPrompt=${mayPrompt} isWorking=${isWorking} /><//>
     ${session.sent.map((sent) => html`<div class="waiting is-dim" key=${sent}><span class="words">${oneLine(sent.text)}</span> sending…</div>`)}
     <${Attached} files=${files} />
+    ${commands.length > 0 && html`<ul class="commands" role="listbox" aria-label="commands of the agent">${commands.map((it) =>
+      html`<li key=${it.name} role="option" aria-selected=${it === command} onClick=${() => complete(it)}>
+        <span class="is-name">/${it.name}</span>${it.hint && html` <span class="is-dim">${it.hint}</span>`} <span class="is-dim">${it.description}</span></li>`)}</ul>`}
     <form class="prompt-form" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send('prompt'); }}>
       <textarea ref=${field} id="prompt" rows="1" value=${text} disabled=${Boolean(why)} enterkeyhint=${isTouch() ? 'enter' : 'send'}
         placeholder=${why ?? (isWorking ? 'Queue a prompt for after this turn' : `Say something to ${oneLine(session.agent)}`)} aria-label="prompt" maxlength="1000000"
