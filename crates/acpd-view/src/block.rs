@@ -141,6 +141,15 @@ pub struct ToolCall {
     pub(crate) folder: Option<Arc<str>>,
 }
 
+/// Work that a call gives to another agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delegation {
+    /// Name of the session that does the work.
+    pub session_name: Untrusted,
+    /// The agent of a new session; the default one if the call names none.
+    pub agent: Option<Untrusted>,
+}
+
 /// Something that a tool produced.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -445,6 +454,21 @@ impl ToolCall {
     /// Returns the input of the tool.
     pub fn raw_input(&self) -> Option<&Value> {
         self.members.get("rawInput")
+    }
+
+    /// Returns the work that the call gives to another agent with acpd's tool `prompt`.
+    pub fn delegation(&self) -> Option<Delegation> {
+        let input = self.raw_input()?;
+        // Some agents name the server in the title, others in the input, with the arguments below.
+        let is_own = |text: &str| text.to_ascii_lowercase().contains("acpd");
+        let server = input.get("server").and_then(Value::as_str);
+        if !server.is_some_and(is_own) && !self.title().is_some_and(|title| is_own(title.raw())) {
+            return None;
+        }
+        let arguments = input.get("arguments").unwrap_or(input);
+        let text = |name| arguments.get(name).and_then(Value::as_str).map(Untrusted::from);
+        text("prompt")?;
+        Some(Delegation { session_name: text("session_name")?, agent: text("agent") })
     }
 
     /// Returns the exit code of the command, if the agent reports one.

@@ -29,9 +29,9 @@ mod summary;
 pub mod text;
 
 pub use block::{
-    Answer, Block, Consent, Content, FileDiff, Folding, Gap, Id, Kind, Location, Message, Notice,
-    Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent,
-    ToolText, Topic, TurnEnd,
+    Answer, Block, Consent, Content, Delegation, FileDiff, Folding, Gap, Id, Kind, Location,
+    Message, Notice, Plan, PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall,
+    ToolContent, ToolText, Topic, TurnEnd,
 };
 pub use body::CallBody;
 pub use diff::{Change, DiffLine};

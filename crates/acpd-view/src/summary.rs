@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::about::{asked, commands};
 use crate::block::{
-    Block, Consent, Content, Kind, Notice, Plan, PlanEntry, Progress, Question, Severity, Subagent,
-    ToolCall, TurnEnd,
+    Block, Consent, Content, Delegation, Kind, Notice, Plan, PlanEntry, Progress, Question,
+    Severity, Subagent, ToolCall, TurnEnd,
 };
 use crate::diff::Change;
 use crate::fold::cut_short;
@@ -71,8 +71,12 @@ impl Block {
     }
 }
 
-/// Returns the agent's title of a tool call, else its kind.
+/// Returns the agent's title of a tool call, else its kind; of a delegation the agent and its session.
 pub(crate) fn title(call: &ToolCall) -> Text {
+    if let Some(Delegation { session_name, agent }) = call.delegation() {
+        let agent = agent.map_or_else(|| "another agent".into(), Text::from);
+        return text!("{} [{}]", agent, session_name);
+    }
     match (call.title(), call.kind()) {
         (Some(title), _) => title.into(),
         (None, Some(kind)) => Untrusted::from(kind).into(),

@@ -518,6 +518,23 @@ fn plans_are_left_out_where_the_daemon_says_so() {
 }
 
 #[test]
+fn m2_delegation_names_agent_and_session() {
+    let summary = |title: &str, input: Value| {
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": title, "rawInput": input});
+        let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": call}});
+        let mut state = State::new(&"s".into());
+        state.fold_entry(1, &line.to_string());
+        state.blocks().next().unwrap().summary().to_string()
+    };
+    let arguments = json!({"session_name": "review", "agent": "codex", "prompt": "look"});
+    assert_eq!(summary("mcp__acpd__prompt", arguments.clone()), "codex [review]");
+    let input = json!({"server": "acpd", "tool": "prompt", "arguments": {"session_name": "a\u{202e}", "prompt": "x"}});
+    assert_eq!(summary("Tool: prompt", input), "another agent [a<U+202E>]");
+    assert_eq!(summary("prompt", arguments), "prompt");
+    assert_eq!(summary("mcp__acpd__wait", json!({"ticket": "review"})), "mcp__acpd__wait");
+}
+
+#[test]
 fn m11_result_that_is_only_raw_is_shown() {
     let output = |raw: Value| {
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "completed",

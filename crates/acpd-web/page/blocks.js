@@ -29,6 +29,7 @@ import { lookUp } from './lookup.js';
  * @property {(string | Json)[]} [content] a message: texts, and what is no text
  * @property {boolean} [steered]
  * @property {string} [tool] what kind of call it is
+ * @property {string} [delegate] the session to which a call gives work
  * @property {string[]} [commands]
  * @property {File[]} [files] of a call
  * @property {string[]} [places]

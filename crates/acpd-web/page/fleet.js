@@ -69,6 +69,12 @@ export class Fleet {
     return asked.sort((a, b) => a.at - b.at);
   }
 
+  /** The session to which one gives work under this name. @param {string} key @param {string} cwd @param {string} name */
+  childOf(key, cwd, name) {
+    const named = [...this.sessions.values()].filter((row) => row.name === name);
+    return named.find((row) => parentOf(row) === key) ?? named.find((row) => row.cwd === cwd);
+  }
+
   /** The rows of the inbox. @param {number} now @returns {Row[]} */
   rows(now) {
     /** @type {Row[]} */
@@ -104,6 +110,25 @@ export class Fleet {
     if (wasCut && now - updated < INTERRUPTED_FOR) return { section: 'needs', what: 'interrupted', since: updated };
     return { section: 'recent', what: 'resting', since: updated };
   }
+}
+
+/** The key of the session whose agent has begun another one. @param {Json | undefined} session */
+const parentOf = (session) => session?.parent && keyOf(session.parent.agent, session.parent.sessionId);
+
+/** Rows with those of sessions that agents have begun below the sessions of these agents, and how deep they are.
+ * @param {Row[]} rows @returns {{row: Row, depth: number}[]} */
+export function nested(rows) {
+  const keys = new Set(rows.map(({ key }) => key));
+  /** @type {Map<string, Row[]>} */
+  const children = new Map();
+  for (const row of rows) {
+    const parent = parentOf(row.session);
+    const of = keys.has(parent) && parent !== row.key ? parent : '';
+    children.set(of, [...(children.get(of) ?? []), row]);
+  }
+  /** @param {string} key @param {number} depth @returns {{row: Row, depth: number}[]} */
+  const below = (key, depth) => (children.get(key) ?? []).flatMap((row) => [{ row, depth }, ...below(row.key, depth + 1)]);
+  return below('', 0);
 }
 
 /** @param {Json} agent */

@@ -60,6 +60,7 @@ export class Session {
     this.agent = agent;
     this.id = id;
     this.cwd = row?.cwd ?? '';
+    this.key = key;
     this.place = place;
     this.told = told;
     /** Which journal it is. @type {string | undefined} */
@@ -96,6 +97,11 @@ export class Session {
 
   get ref() {
     return { session: this.id, agent: this.agent };
+  }
+
+  /** Another session of which the newest is shown. @param {Json} row @param {() => void} told */
+  follow(row, told) {
+    return new Session({ agent: row.agent, id: row.sessionId, row, key: this.key, place: this.place, told });
   }
 
   open() {

@@ -494,6 +494,28 @@ scene('a hit of the search is marked in the line where it is', async () => {
   await context.close();
 });
 
+scene('a call that gives work to another agent shows that work', async () => {
+  const { page, context, wrong } = await enter(browser, home);
+  const call = { toolCallId: 'd', title: 'mcp__acpd__prompt', kind: 'other', rawInput: { session_name: 'helper', agent: 'demo', prompt: 'look at it' } };
+  await home.prompt('helper', `${home.raw('half', [says('half of it')])} [pause helper] ${home.raw('whole', [says(', all of it')])}`);
+  await home.prompt('boss', `${home.raw('begun', [update({ sessionUpdate: 'tool_call', status: 'in_progress', ...call })])} [pause boss] ${
+    home.raw('over', [update({ sessionUpdate: 'tool_call_update', toolCallId: 'd', status: 'completed',
+      content: [{ type: 'content', content: { type: 'text', text: 'the work is done' } }] })])}`);
+  await openSession(page, 'boss');
+  await page.waitForSelector('.call .line:has-text("demo [helper]")');
+  await page.waitForSelector('.child .words:has-text("half of it")');
+  home.release('helper');
+  await page.waitForSelector('.child .words:has-text(", all of it")');
+  home.release('boss');
+  await page.waitForSelector('.child', { state: 'detached' });
+  await page.click('.call .head:has-text("demo [helper]")');
+  await page.waitForSelector('.call .output:has-text("the work is done")');
+  await page.click('.child a');
+  await page.waitForSelector('.session-head h1:text-is("helper")');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 scene('a running turn is steered', async () => {
   const { page, context, wrong } = await enter(browser, home);
   await home.prompt('steered', 'go #on [pause middle]');

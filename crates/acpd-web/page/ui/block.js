@@ -2,7 +2,7 @@
 // A row of the stream: a block, or a group of folded ones.
 
 import { textOf } from '../blocks.js';
-import { useMemo, useState } from '../lib/hooks.js';
+import { useEffect, useMemo, useState } from '../lib/hooks.js';
 import { lookUp } from '../lookup.js';
 import { Growing, markdown } from '../markdown.js';
 import { groupSummary, rows } from '../rows.js';
@@ -10,6 +10,7 @@ import { prose } from '../text/escape.js';
 import { age, money } from '../text/human.js';
 import { hashOf } from '../store.js';
 import { html } from './html.js';
+import { nameOf } from './inbox.js';
 import { Copy, Guard, Spans } from './parts.js';
 
 /** @typedef {import('../blocks.js').Block} Block */
@@ -17,12 +18,15 @@ import { Copy, Guard, Spans } from './parts.js';
 /** What a person has folded and unfolded, and when blocks began.
  * @typedef {{foldingOf: (block: Block) => Folding, isGroupOpen: (id: string) => boolean,
  *   toggle: (key: string | number, isOpen: boolean) => void, beganAt: (block: Block) => number | undefined,
- *   now: number}} View */
+ *   now: number, childOf: (name: string) => import('../lookup.js').Json | undefined,
+ *   follow: (row: import('../lookup.js').Json, told: () => void) => import('../session.js').Session}} View */
 
 /** Pictures that are shown; the server sends no others. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 /** Subagents in subagents that are shown. */
 const DEEPEST = 16;
+/** Lines of a session that works for this one. */
+const CHILD_LINES = 8;
 /** Lines of output that are in the document at once. */
 const MOST_LINES = 400;
 
@@ -149,10 +153,29 @@ function Call({ block, view, folding, toggle, line }) {
   const { tool, kind, progress } = block;
   const isOpen = folding !== 'closed';
   const icon = kind === 'command' ? undefined : lookUp(ICONS, kind === 'edit' ? 'edit' : tool) ?? '•';
+  const child = block.delegate && view.childOf(block.delegate);
   return html`<div class=${`call is-${kind} is-${progress}`}>
     <${Head} isOpen=${isOpen} onToggle=${toggle} icon=${icon} aside=${time(block, view)}>${line}<//>
+    ${isOpen && child && html`<div class="body child">
+      ${progress === 'running' && html`<${ChildWords} key=${child.sessionId} row=${child} view=${view} />`}
+      <a href=${hashOf({ view: 'session', agent: child.agent, id: child.sessionId })}>open ${nameOf(child)}</a></div>`}
     ${isOpen && block.output && html`<${CallBody} block=${block} folding=${folding} view=${view} />`}
   </div>`;
+}
+
+/** The newest words of a session that works for this one. @param {{row: import('../lookup.js').Json, view: View}} props */
+function ChildWords({ row, view }) {
+  const [session, setSession] = useState(/** @type {import('../session.js').Session | undefined} */ (undefined));
+  const [, setRev] = useState(0);
+  useEffect(() => {
+    const child = view.follow(row, () => setRev((rev) => rev + 1));
+    setSession(child);
+    child.open();
+    return () => child.close();
+  }, []);
+  const answers = session?.state.turns.at(-1)?.blocks.filter(({ kind }) => kind === 'answer') ?? [];
+  const lines = prose(answers.map(textOf).join('\n').trim()).split('\n');
+  return html`<div class="words">${lines.slice(-CHILD_LINES).join('\n')}</div>`;
 }
 
 /** @param {{block: Block, folding: Folding, view: View}} props */

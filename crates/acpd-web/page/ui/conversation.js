@@ -42,7 +42,8 @@ export function Conversation({ store, session, stream }) {
     <${Guard} what="The head of this session" of=${session.rev}><${Head} store=${store} session=${session} row=${row} where=${folderOf(session.cwd, daemon)} /><//>
     ${session.phase === 'over' && html`<${Trouble} text=${session.why} />`}
     ${row?.reason && ['blocked', 'lost'].includes(row.state) && html`<${Trouble} text=${oneLine(row.reason)} hint=${row.hint && oneLine(row.hint)} />`}
-    <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev} />
+    <${Stream} handle=${stream} session=${session} now=${now} version=${session.rev}
+      childOf=${(/** @type {string} */ name) => fleet.childOf(key, session.cwd, name)} />
     <${Away} session=${session} now=${now} />
     <${Guard} what="A question" hint="answer it in a terminal: acpctl pending" of=${asked[0]}><${Questions} store=${store} session=${session} asked=${asked} /><//>
     <${Prompt} session=${session} row=${row} mayPrompt=${store.may('prompt')} isWorking=${isWorking} onSent=${() => stream.current?.toEnd()} />

@@ -1,6 +1,7 @@
 // @ts-check
 // All sessions: what needs its person, what works, and the rest.
 
+import { nested } from '../fleet.js';
 import { lookUp } from '../lookup.js';
 import { oneLine, page, verbatim } from '../text/escape.js';
 import { age, duration, money } from '../text/human.js';
@@ -123,7 +124,7 @@ export function Inbox({ store, rows }) {
       if (here.length === 0) return null;
       const few = section === 'recent' && !isAll ? here.slice(0, FEW) : here;
       return html`<section key=${section} class=${`is-${section}`}><h2>${title}${section !== 'recent' && html` <span class="count">${here.length}</span>`}</h2>
-        <ul>${few.map((row) => html`<li key=${row.key}><${Guard} what="This row" of=${row}><${RowOf} row=${row} now=${now} daemon=${daemon}
+        <ul>${nested(few).map(({ row, depth }) => html`<li key=${row.key} class=${depth > 0 ? 'is-child' : ''}><${Guard} what="This row" of=${row}><${RowOf} row=${row} now=${now} daemon=${daemon}
           isOpen=${row.session && route.id === row.session.sessionId && route.agent === row.session.agent} /><//></li>`)}</ul>
         ${few.length < here.length && html`<button type="button" class="quiet" onClick=${() => setAll(true)}>${here.length - few.length} more</button>`}
       </section>`;

@@ -84,7 +84,7 @@ class ListRow extends Component {
 }
 
 /** @typedef {{session: import('../session.js').Session, now: number, version: number,
- *   handle: {current: Stream | null}}} Props */
+ *   handle: {current: Stream | null}, childOf: (name: string) => import('../lookup.js').Json | undefined}} Props */
 
 /** @extends {Component<Props, {tick: number}>} */
 export class Stream extends Component {
@@ -179,9 +179,9 @@ export class Stream extends Component {
 
   /** @returns {import('./block.js').View} */
   get view() {
-    const { session, now } = this.props;
+    const { session, now, childOf } = this.props;
     return {
-      now, foldingOf: this.foldingOf, toggle: this.toggle,
+      childOf, follow: (row, told) => session.follow(row, told), now, foldingOf: this.foldingOf, toggle: this.toggle,
       isGroupOpen: (key) => this.choices.get(key) === true, beganAt: (block) => session.began.get(block.id),
     };
   }

@@ -111,6 +111,9 @@ fn said(message: &Message) -> Value {
 
 fn tool_call(call: &ToolCall, is_command: bool, folding: Folding) -> Value {
     let mut drawn = json!({"tool": call.kind()});
+    if let Some(delegation) = call.delegation() {
+        drawn["delegate"] = delegation.session_name.raw().into();
+    }
     if folding == Folding::Closed {
         drawn["has"] = "line".into();
         return drawn;
