@@ -111,6 +111,7 @@ scene('a question is answered in one browser and gone in the other', async () =>
   for (const { page } of [a, b]) {
     await openSession(page, 'asked');
     await page.waitForSelector('.question');
+    await page.waitForSelector('.call .line:has-text("waiting for you")');
   }
   const confirm = a.page.locator('.question .confirm');
   assert.equal(await a.page.locator('.question input:checked').count(), 0, 'nothing is chosen beforehand');
@@ -679,6 +680,7 @@ scene('a call that changes while it is asked about is asked anew', async () => {
   await page.waitForSelector('.said-line:has-text("denied")');
   await page.click('.stop');
   await page.waitForSelector('.turn');
+  await page.waitForSelector('.call .line:has-text("· denied")');
   assert.deepEqual(wrong, []);
   await context.close();
 });
