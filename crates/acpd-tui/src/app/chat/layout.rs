@@ -77,14 +77,15 @@ pub(super) struct Visible {
 }
 
 impl ChatLayout {
-    /// Returns the visible lines of a conversation on `width` columns and `height` rows.
+    /// Returns the visible lines of a conversation on `width` columns and `height` rows. A jump to a row leads to the
+    /// first line with the `words` that were searched for.
     pub(super) fn lay_out(
         &mut self,
         link: LinkId,
         conversation: &Conversation,
         rows: &[Row<'_>],
-        width: usize,
-        height: usize,
+        (width, height): (usize, usize),
+        words: &str,
     ) -> Visible {
         if self.of != Some(link) || self.width != width || self.kept_lines > KEPT {
             let same = self.of == Some(link);
@@ -107,7 +108,7 @@ impl ChatLayout {
             self.jumps = conversation.jumps.0;
             match conversation.jumps.1 {
                 Jump::Live => self.place = Position::Live,
-                Jump::To(to) => top = self.reveal(conversation, rows, top, to, height),
+                Jump::To(to) => top = self.reveal(conversation, rows, top, (to, words), height),
             }
             if self.place == Position::Live {
                 top = self.top(conversation, rows, height);
@@ -211,18 +212,24 @@ impl ChatLayout {
         }
     }
 
-    /// Returns the nearest top that shows all of a row, or its beginning.
+    /// Returns the nearest top that shows all of a row, or its beginning, or the first line in it with some words.
     fn reveal(
         &mut self,
         conversation: &Conversation,
         rows: &[Row<'_>],
         top: (usize, usize),
-        to: Id,
+        (to, words): (Id, &str),
         height: usize,
     ) -> (usize, usize) {
         let Some(wanted) = rows.iter().position(|row| id(row) == to) else { return top };
         let own = self.height(conversation, rows, wanted);
-        let new = if wanted < top.0 || (wanted == top.0 && top.1 > 0) {
+        let lines = self.lines(conversation, &rows[wanted]);
+        let has_words = |line: &Text| line.as_str().to_lowercase().contains(words);
+        let hit = lines.iter().position(has_words).filter(|_| !words.is_empty());
+        let hit = hit.map_or(0, |at| at + usize::from(has_gap(rows, wanted)));
+        let new = if own > height && hit >= height {
+            (wanted, (hit - height / 2).min(own - height))
+        } else if wanted < top.0 || (wanted == top.0 && top.1 > 0) {
             (wanted, 0)
         } else {
             let between: usize =

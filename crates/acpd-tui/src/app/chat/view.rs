@@ -199,7 +199,8 @@ fn conversation(
     let rows = conversation.rows();
     let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
     let height = usize::from(area.height);
-    let visible = layout.lay_out(chat.link, conversation, &rows, width, height);
+    let words = chat.search.words();
+    let visible = layout.lay_out(chat.link, conversation, &rows, (width, height), words);
     let mut spots = Vec::new();
     for (y, placed) in (area.y..area.bottom()).zip(&visible.lines) {
         let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
@@ -221,7 +222,7 @@ fn conversation(
         let margin = if is_prompt { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
         canvas.line(area.x + margin, y, room, &placed.line);
-        canvas.mark(area.x + margin, y, room, &placed.line, chat.search.words());
+        canvas.mark(area.x + margin, y, room, &placed.line, words);
     }
     (visible, rows.is_empty(), spots)
 }

@@ -109,6 +109,30 @@ fn turns_far_above_the_screen_are_dropped_and_read_again() {
 }
 
 #[test]
+fn u18_line_with_a_hit_is_on_the_screen() {
+    let paragraphs: Vec<String> = (0..200).map(|at| format!("paragraph {at}!")).collect();
+    let said = paragraphs.join("\n\n");
+    let update = |update: Value| json!({"params": {"sessionId": ID, "update": update}});
+    let lines = [
+        update(
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": said}}),
+        ),
+        update(
+            json!({"sessionUpdate": "tool_call", "toolCallId": "z", "title": "more", "status": "pending"}),
+        ),
+    ];
+    for (place, next) in [(0, 1), (90, 89), (199, 198)] {
+        let (mut person, link) = in_chat();
+        person.hears(link, 100, &lines);
+        person.press(KeyCode::Tab);
+        person.types(&format!("/paragraph {place}!"));
+        person.press(KeyCode::Enter);
+        let seen = person.sees(80, 24);
+        assert!(seen.contains(&format!("paragraph {next}!")), "{place}: {seen}");
+    }
+}
+
+#[test]
 fn words_are_found_in_older_pages_and_the_search_can_be_ended() {
     let mut person = at_the_end_of(4998);
     person.sees(80, 24);
