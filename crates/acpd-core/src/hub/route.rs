@@ -11,120 +11,126 @@ use crate::record::Record;
 impl Hub {
     /// Has the reactions to what was reported: those to an event, and to what they report, before the next event.
     pub(crate) fn route(&mut self) {
+        // Called some times for each line of an agent, mostly for nothing.
+        if self.cx.is_routed() {
+            return;
+        }
         for event in self.cx.take_events() {
-            match event {
-                EngineEvent::Sent(effect) => self.cx.out.effects.push(effect),
-                EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
-                EngineEvent::ClientCaughtUp { client, session } => {
-                    self.tell_asked(client, session);
-                    self.offer_all(client, session);
-                }
-                EngineEvent::ClientLeft { client, number, returns, sessions } => {
-                    self.on_client_left(client, number, returns, sessions);
-                }
-                EngineEvent::ProcessNotified(Answer { host, line }) => {
-                    let slot = self
-                        .processes
-                        .slot_of(host)
-                        .filter(|slot| !self.processes.is_clogged(*slot));
-                    if let Some(slot) = slot.filter(|_| !self.store_health.is_failing()) {
-                        self.processes.write(&mut self.cx, slot, line);
-                    }
-                }
-                EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line),
-                EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line),
-                EngineEvent::ServersChanged { session, servers } => {
-                    self.sessions.keep_servers(&mut self.cx, session, servers);
-                }
-                EngineEvent::SessionNoticed { session, severity, text } => {
-                    self.notice(session, severity, &text);
-                }
-                EngineEvent::ClientLine { client, session, line } => {
-                    self.send_lines(session, [(client, line)]);
-                }
-                EngineEvent::SessionLine { session, kind, line } => {
-                    self.append(session, kind, line, None);
-                }
-                EngineEvent::CallAsked { session, line } => {
-                    self.sessions.note_asked(session, &line);
-                }
-                EngineEvent::QuestionAsked { question, session, offers } => {
-                    self.watch.interaction_changed(question);
-                    if let Some(key) = session {
-                        self.tell_state(key);
-                    }
-                    self.send_lines(session, offers);
-                    self.hook_question(question, session);
-                }
-                EngineEvent::QuestionClosed { question, session, permission, withdrawals } => {
-                    // The row goes after the answer is on disk.
-                    self.cx.record(Record::InteractionGone { id: question });
-                    self.watch.interaction_changed(question);
-                    if let Some(time) = permission {
-                        self.tally.permission(time);
-                    }
-                    self.send_lines(session, withdrawals);
-                    if let Some(key) = session {
-                        // The agent was waiting until now: its silence begins here.
-                        if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
-                            running.last_line = self.cx.now;
-                        }
-                        self.tell_state(key);
-                    }
-                }
-                EngineEvent::BudgetAnswered { session, option } => {
-                    self.on_budget_answer(session, option.as_deref());
-                }
-                EngineEvent::AgentNotified { agent, line } => {
-                    self.clients.tell_profile(&mut self.cx, &agent, &line);
-                }
-                EngineEvent::AgentIntroduced(agent) => self.take_quirks(&agent),
-                EngineEvent::AgentRestarted(agent) => self.tally.restarted(&agent),
-                EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot),
-                EngineEvent::ProcessReady(slot) => self.agent_ready(slot),
-                EngineEvent::ProcessAdopted(slot) => self.agent_adopted(slot),
-                EngineEvent::StartWantsLogin { slot, error } => {
-                    self.start_wants_login(slot, &error);
-                }
-                EngineEvent::LoginWanted { slot, reason } => self.hook_login(slot, &reason),
-                EngineEvent::LoginRepeated { slot, method } => {
-                    self.log_in_again(slot, &method);
-                }
-                EngineEvent::CredentialsRenewed(slot) => self.unblock_for_next(slot),
-                EngineEvent::LoginWorked(agent) => self.login_worked(&agent),
-                EngineEvent::TurnsCancelled { slot, because } => {
-                    self.cancel_turns_of(slot, &because);
-                }
-                EngineEvent::ProcessCrashed { slot, reason } => self.hook_crash(slot, &reason),
-                EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
-                    self.process_lost((slot, host), &fault, ended_late);
-                }
-                EngineEvent::LeftoversFound => self.check_stopped(),
-                EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
-                EngineEvent::ProcessGone(slot) => self.process_gone(slot),
-                EngineEvent::SlotFreed(slot) => {
-                    self.remove_unused_slot(slot);
-                    self.check_stopped();
-                }
-                EngineEvent::RestartAsked { agent, to } => {
-                    if let Err(fault) = self.restart_asked(&agent, to.clone()) {
-                        self.refuse(&to, &fault);
-                    }
-                }
-                EngineEvent::SessionEnded { session, is_kept } => {
-                    self.session_ended(session, is_kept);
-                }
-                EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot),
-                EngineEvent::ProcessGivenUp { slot, fault } => {
-                    self.agent_given_up(slot, &fault);
-                }
-                EngineEvent::TurnEnded { session, ended } => {
-                    let took = ended.at.saturating_sub(ended.started_at);
-                    self.tally.turn_ended(&ended.outcome, took);
-                    self.hook_turn_end(session, &ended);
+            self.react(event);
+            self.route();
+        }
+    }
+
+    fn react(&mut self, event: EngineEvent) {
+        match event {
+            EngineEvent::Sent(effect) => self.cx.out.effects.push(effect),
+            EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
+            EngineEvent::ClientCaughtUp { client, session } => {
+                self.tell_asked(client, session);
+                self.offer_all(client, session);
+            }
+            EngineEvent::ClientLeft { client, number, returns, sessions } => {
+                self.on_client_left(client, number, returns, sessions);
+            }
+            EngineEvent::ProcessNotified(Answer { host, line }) => {
+                let slot =
+                    self.processes.slot_of(host).filter(|slot| !self.processes.is_clogged(*slot));
+                if let Some(slot) = slot.filter(|_| !self.store_health.is_failing()) {
+                    self.processes.write(&mut self.cx, slot, line);
                 }
             }
-            self.route();
+            EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line),
+            EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line),
+            EngineEvent::ServersChanged { session, servers } => {
+                self.sessions.keep_servers(&mut self.cx, session, servers);
+            }
+            EngineEvent::SessionNoticed { session, severity, text } => {
+                self.notice(session, severity, &text);
+            }
+            EngineEvent::ClientLine { client, session, line } => {
+                self.send_lines(session, [(client, line)]);
+            }
+            EngineEvent::SessionLine { session, kind, line } => {
+                self.append(session, kind, line, None);
+            }
+            EngineEvent::CallAsked { session, line } => {
+                self.sessions.note_asked(session, &line);
+            }
+            EngineEvent::QuestionAsked { question, session, offers } => {
+                self.watch.interaction_changed(question);
+                if let Some(key) = session {
+                    self.tell_state(key);
+                }
+                self.send_lines(session, offers);
+                self.hook_question(question, session);
+            }
+            EngineEvent::QuestionClosed { question, session, permission, withdrawals } => {
+                // The row goes after the answer is on disk.
+                self.cx.record(Record::InteractionGone { id: question });
+                self.watch.interaction_changed(question);
+                if let Some(time) = permission {
+                    self.tally.permission(time);
+                }
+                self.send_lines(session, withdrawals);
+                if let Some(key) = session {
+                    // The agent was waiting until now: its silence begins here.
+                    if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
+                        running.last_line = self.cx.now;
+                    }
+                    self.tell_state(key);
+                }
+            }
+            EngineEvent::BudgetAnswered { session, option } => {
+                self.on_budget_answer(session, option.as_deref());
+            }
+            EngineEvent::AgentNotified { agent, line } => {
+                self.clients.tell_profile(&mut self.cx, &agent, &line);
+            }
+            EngineEvent::AgentIntroduced(agent) => self.take_quirks(&agent),
+            EngineEvent::AgentRestarted(agent) => self.tally.restarted(&agent),
+            EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot),
+            EngineEvent::ProcessReady(slot) => self.agent_ready(slot),
+            EngineEvent::ProcessAdopted(slot) => self.agent_adopted(slot),
+            EngineEvent::StartWantsLogin { slot, error } => {
+                self.start_wants_login(slot, &error);
+            }
+            EngineEvent::LoginWanted { slot, reason } => self.hook_login(slot, &reason),
+            EngineEvent::LoginRepeated { slot, method } => {
+                self.log_in_again(slot, &method);
+            }
+            EngineEvent::CredentialsRenewed(slot) => self.unblock_for_next(slot),
+            EngineEvent::LoginWorked(agent) => self.login_worked(&agent),
+            EngineEvent::TurnsCancelled { slot, because } => {
+                self.cancel_turns_of(slot, &because);
+            }
+            EngineEvent::ProcessCrashed { slot, reason } => self.hook_crash(slot, &reason),
+            EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
+                self.process_lost((slot, host), &fault, ended_late);
+            }
+            EngineEvent::LeftoversFound => self.check_stopped(),
+            EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
+            EngineEvent::ProcessGone(slot) => self.process_gone(slot),
+            EngineEvent::SlotFreed(slot) => {
+                self.remove_unused_slot(slot);
+                self.check_stopped();
+            }
+            EngineEvent::RestartAsked { agent, to } => {
+                if let Err(fault) = self.restart_asked(&agent, to.clone()) {
+                    self.refuse(&to, &fault);
+                }
+            }
+            EngineEvent::SessionEnded { session, is_kept } => {
+                self.session_ended(session, is_kept);
+            }
+            EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot),
+            EngineEvent::ProcessGivenUp { slot, fault } => {
+                self.agent_given_up(slot, &fault);
+            }
+            EngineEvent::TurnEnded { session, ended } => {
+                let took = ended.at.saturating_sub(ended.started_at);
+                self.tally.turn_ended(&ended.outcome, took);
+                self.hook_turn_end(session, &ended);
+            }
         }
     }
 
