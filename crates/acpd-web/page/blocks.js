@@ -61,7 +61,7 @@ export const textOf = (block) => (block.content ?? []).filter((part) => typeof p
 /** @param {Line} [line] */
 export const plain = (line = []) => line.map(([, text]) => text).join('');
 
-/** Whether more of a body is shown than is here. @param {Block} block @param {Folding} folding */
+/** Returns whether more of a body is shown than is here. @param {Block} block @param {Folding} folding */
 export const isMissing = ({ has }, folding) => (has === 'line' && folding !== 'closed') || (has === 'part' && folding === 'open');
 
 /** Puts something where its number belongs, in the place of what has that. @template {{seq: number}} T @param {T[]} list

@@ -44,7 +44,7 @@ const WORDS = [
   ['other', 'used', 'tool', 'tools'],
 ];
 
-/** What was done in a group, in one line: facts alone, failures always. @param {Block[]} group @returns {import('./blocks.js').Line} */
+/** Summarizes a group in one line: facts alone, failures always. @param {Block[]} group @returns {import('./blocks.js').Line} */
 export function groupSummary(group) {
   const calls = group.filter(isCall);
   /** @type {Map<string[], number>} */

@@ -131,9 +131,9 @@ struct OpenParams {
 /// Purpose of lines that are read from the journal.
 #[derive(Debug)]
 enum LogReading {
-    /// The page had them before its connection was lost.
+    /// Lines that the page had before its connection was lost.
     Again(OpenRequest),
-    /// They were not sent to this connection.
+    /// Lines that were not sent to this connection.
     Missing,
     Older {
         reply: RequestId,
@@ -207,7 +207,7 @@ impl PageConversation {
                 _ => self.on_line(line, &mut out),
             },
             Ok(Message::Request { id, method, .. }) => match &*method {
-                // They are answered on another connection.
+                // Questions are answered on another connection.
                 "session/request_permission" | "elicitation/create" => {}
                 _ => {
                     let error =

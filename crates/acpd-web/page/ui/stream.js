@@ -295,7 +295,7 @@ export class Stream extends Component {
     const isFree = !this.isPushed && (this.isGesture || !this.anchor.key);
     const top = this.isAtEnd ? Math.max(0, end - height) : isFree
       ? this.box?.scrollTop ?? 0 : this.heights.top(this.anchorAt()) - this.anchor.offset;
-    // Where an open question leaves little room, as much is near as on a whole screen.
+    // An open question may leave little room: as much is near as on a whole screen.
     return visible(this.heights, top, Math.max(height, innerHeight));
   }
 
@@ -357,7 +357,7 @@ export class Stream extends Component {
     const row = this.items[at()]?.row;
     const block = Array.isArray(row) ? row.findLast((block) => block.seq <= seq) : row;
     if (block && (words || Array.isArray(row))) {
-      // It leaves its group, and all of it is shown.
+      // The block leaves its group, and all of it is shown.
       this.choices.set(block.id, true);
       this.choice++;
       this.readItems();

@@ -54,7 +54,7 @@ impl PageConversation {
         };
         let is_open = self.open.contains(&id);
         if place.of.is_some_and(|of| !self.shown.contains(&of)) {
-            // It is sent when its subagent is unfolded.
+            // Blocks in a subagent are sent when that is unfolded.
             return;
         }
         let now = size(block);

@@ -202,7 +202,7 @@ pub(super) fn questions(interactions: &mut Value) {
     }
 }
 
-/// What the page shows above and below the conversation.
+/// The header, which the page shows above and below the conversation.
 pub(super) fn header(header: &Header) -> Map<String, Value> {
     let text = |text: &Untrusted| Value::from(Text::from(text).as_str());
     let modes = header.modes.iter();

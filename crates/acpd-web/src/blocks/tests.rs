@@ -1,5 +1,5 @@
-//! A page that is sent blocks has what the journal has, however it was read. The daemon is played: it has a journal,
-//! and leaves out lines of the page's own.
+//! The blocks of a page are those of the journal, however it was read. A daemon of the test has a journal, and leaves
+//! out lines of the page's own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -100,7 +100,7 @@ impl Daemon<'_> {
     }
 }
 
-/// What a page has: it does with messages what `page/blocks.js` does.
+/// Blocks of a page, which takes messages as `page/blocks.js` does.
 #[derive(Debug, Default)]
 struct Page {
     blocks: BTreeMap<String, Value>,
