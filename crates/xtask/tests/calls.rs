@@ -271,17 +271,11 @@ impl Visit<'_> for Caller<'_> {
         }
     }
 
-    /// `step!(hub.machine.method(..), out)` calls the method, and the hub's reactions.
     fn visit_macro(&mut self, called: &syn::Macro) {
-        if !called.path.is_ident("step") {
-            return;
-        }
         let arguments = called.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
-        for argument in arguments.expect("expressions") {
+        for argument in arguments.into_iter().flatten() {
             self.visit_expr(&argument);
         }
-        let reactions = self.method("Hub", "route").map(|method| method.file.clone());
-        self.call(&reactions.expect("the reactions to events"));
     }
 
     fn visit_use_tree(&mut self, tree: &syn::UseTree) {

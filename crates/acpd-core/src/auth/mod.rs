@@ -1,5 +1,5 @@
 //! Logins of agents. Only [`Logins`] changes them, and each change is a record; the hub notifies
-//! clients and starts or stops processes (`hub/process/auth.rs` has the states).
+//! clients and starts or stops processes (`process/logins.rs` decides, `hub/process/logins.rs` has the reactions).
 
 use std::collections::BTreeMap;
 
