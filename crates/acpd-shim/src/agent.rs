@@ -195,7 +195,7 @@ fn over_stream(stream: TcpStream, addr: SocketAddr) -> io::Result<Agent> {
     if addr.ip().is_loopback()
         && let Some(uid) = listener_uid(addr)
         && uid != own_uid()
-        && !may_do_anything(uid)
+        && !may_do_anything(&uid)
     {
         let text = format!("user {uid} listens there, not you");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));

@@ -20,7 +20,6 @@ use std::io;
 use crate::process::{
     self, Entry, Liveness, ProcessId, StopSignal, look_up, rss_bytes, signal_one,
 };
-use crate::users::own_uid;
 
 /// The variable that marks an agent's processes.
 pub(crate) const MARK: &str = "ACPD_HOST";
@@ -228,14 +227,14 @@ impl Tree {
     /// Takes in the processes with these pids and all that name them as parent, session or group. The walk
     /// continues through another user's process (`sudo`), which itself does not belong.
     fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
-        let (own_uid, own_pid) = (own_uid(), std::process::id());
+        let own_pid = std::process::id();
         let mut seen = HashSet::from([0, 1, own_pid, self.keeper.unwrap_or(own_pid)]);
         let mut todo = pids;
         while let Some(pid) = todo.pop() {
             if !seen.insert(pid) {
                 continue;
             }
-            let entry = table.by_pid.get(&pid).filter(|entry| entry.uid == own_uid);
+            let entry = table.by_pid.get(&pid).filter(|entry| entry.is_ours);
             if entry.is_some_and(|entry| self.is_stranger(entry.id)) {
                 continue;
             }
@@ -265,10 +264,9 @@ impl Tree {
         if self.shares_mark {
             return Vec::new();
         }
-        let own_uid = own_uid();
         let mut found = Vec::new();
         for entry in table.by_pid.values() {
-            if entry.uid != own_uid
+            if !entry.is_ours
                 || entry.is_zombie()
                 || self.known.contains(&entry.id)
                 || self.unmarked.contains(&entry.id)
@@ -300,7 +298,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
         }
         // It may end meanwhile; its children have another parent then.
         todo.extend(process::children(pid).unwrap_or_default());
-        let runs = |entry: &Entry| entry.uid == own_uid() && !entry.is_zombie();
+        let runs = |entry: &Entry| entry.is_ours && !entry.is_zombie();
         if look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
             usage.bytes += rss_bytes(pid).unwrap_or(0);
             usage.processes += 1;
@@ -328,10 +326,9 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
 /// Returns the marks of this user's processes, each with a process that has it. None where environments cannot be
 /// read (macOS).
 pub fn marks() -> HashMap<String, ProcessId> {
-    let own_uid = own_uid();
     let mut found = HashMap::new();
     for entry in process::scan().unwrap_or_default() {
-        if entry.uid != own_uid || entry.is_zombie() {
+        if !entry.is_ours || entry.is_zombie() {
             continue;
         }
         let environ = environ(entry.id.pid).unwrap_or_default();
@@ -511,7 +508,7 @@ mod tests {
 
     fn entry(pid: u32, parent: u32, group: u32, session: u32) -> Entry {
         let condition = Condition::Running;
-        Entry { id: id(pid, 0), parent, group, session, uid: own_uid(), condition }
+        Entry { id: id(pid, 0), parent, group, session, is_ours: true, condition }
     }
 
     fn look(tree: &mut Tree, entries: Vec<Entry>) -> Vec<u32> {
@@ -581,7 +578,7 @@ mod tests {
         let mut tree = Tree::new("m", id(LEADER, 0));
         let own = std::process::id();
         let mut sudo = entry(LEADER + 1, LEADER, LEADER, LEADER);
-        sudo.uid = crate::users::nobody();
+        sudo.is_ours = false;
         let found = look(
             &mut tree,
             vec![

@@ -23,7 +23,7 @@ use acpd_sys::files::private_dir;
 use acpd_sys::limits::Spare;
 use acpd_sys::runtime::{self, ListeningSocket, RemovalWatch};
 use acpd_sys::socket::{self, SocketFile};
-use acpd_sys::users;
+use acpd_sys::users::{Peer, own_uid};
 use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::tokio::{Listener, Stream};
 use tokio::sync::{oneshot, watch};
@@ -261,12 +261,12 @@ impl Shortage {
 /// Why a connection is refused before a byte of it is read.
 fn stranger(stream: &Stream) -> Option<ErrorObject> {
     let peer = runtime::peer_of_client(stream).ok();
-    if peer.is_some_and(|peer| peer.is_ours()) {
+    if peer.as_ref().is_some_and(Peer::is_ours) {
         return None;
     }
     let who =
         peer.map_or_else(|| "an unknown user".to_owned(), |peer| format!("user {}", peer.uid));
-    let text = format!("this acpd belongs to user {}, not to {who}", users::own_uid());
+    let text = format!("this acpd belongs to user {}, not to {who}", own_uid());
     let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
     Some(fault.hint("each user runs an acpd of their own").object())
 }

@@ -43,7 +43,7 @@ pub enum DirError {
     },
     #[error("`{}` belongs to user {owner}, not to you", .path.display())]
     ForeignOwner { path: PathBuf, owner: UserId },
-    #[error("`{}` is open to other users ({})", .path.display(), system::openness(*.mode))]
+    #[error("`{}` is open to other users ({})", .path.display(), system::openness(.mode))]
     OpenToOthers { path: PathBuf, mode: Openness },
     #[error("`{}` is not writable", .path.display())]
     NotWritable { path: PathBuf, source: io::Error },

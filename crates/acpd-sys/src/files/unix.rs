@@ -115,7 +115,8 @@ fn check_closed(path: &Path, found: &Metadata) -> Result<(), DirError> {
     Err(DirError::OpenToOthers { path: path.to_owned(), mode })
 }
 
-pub(super) fn openness(mode: Openness) -> String {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as on Windows, where it is a text")]
+pub(super) fn openness(mode: &Openness) -> String {
     format!("mode {mode:04o}")
 }
 

@@ -23,7 +23,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use super::{DirError, Stamp, Version, failed, no_regular_file, real_dir};
 use crate::handle::check;
-use crate::users::{Access, Openness, PrivateTo, UserId, own_uid, who_may};
+use crate::users::{ADMINISTRATORS, Access, Openness, PrivateTo, own_uid, who_may};
 
 pub const NULL: &str = "NUL";
 pub const LONGEST_PATH: usize = 32_767;
@@ -126,7 +126,7 @@ fn own_file(path: &Path, file: &File) -> Result<Access, DirError> {
 fn own_access(path: &Path, file: &File) -> Result<Access, DirError> {
     let access = who_may(file.as_raw_handle(), SE_FILE_OBJECT);
     let access = access.map_err(|source| failed(path, source))?;
-    if [own_uid(), UserId::ADMINISTRATORS].contains(&access.owner) {
+    if access.owner == own_uid() || access.owner == ADMINISTRATORS {
         return Ok(access);
     }
     Err(DirError::ForeignOwner { path: path.to_owned(), owner: access.owner })
@@ -139,7 +139,7 @@ fn check_closed(path: &Path, access: Access) -> Result<(), DirError> {
     }
 }
 
-pub(super) fn openness(user: Openness) -> String {
+pub(super) fn openness(user: &Openness) -> String {
     format!("SID {user}")
 }
 

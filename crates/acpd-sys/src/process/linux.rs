@@ -11,6 +11,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use super::{Condition, Entry, ExitKind, ProcessId};
+use crate::users::own_uid;
 
 /// Bits of [`ProcessId::start`] that count clock ticks: enough for 348 years at 100 Hz.
 const TICK_BITS: u32 = 40;
@@ -158,7 +159,7 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
         parent: stat.number(4)?,
         group: stat.number(5)?,
         session: stat.number(6)?,
-        uid,
+        is_ours: uid == own_uid(),
         condition: match state {
             "Z" if lone => Condition::Ended,
             "T" | "t" => Condition::Stopped,

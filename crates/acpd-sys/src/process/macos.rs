@@ -9,6 +9,7 @@ use nix::libc::{self, c_int};
 use nix::unistd::{Pid, getsid};
 
 use super::{Condition, Entry, ExitKind, ProcessId};
+use crate::users::own_uid;
 
 pub(crate) const HAS_SUBREAPER: bool = false;
 
@@ -54,7 +55,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
             group: info.pbi_pgid,
             session: getsid(Some(Pid::from_raw(pid as i32)))
                 .map_or(0, |session| session.as_raw() as u32),
-            uid: info.pbi_uid,
+            is_ours: info.pbi_uid == own_uid(),
             condition: match info.pbi_status {
                 libc::SZOMB => Condition::Ended,
                 libc::SSTOP => Condition::Stopped,

@@ -36,8 +36,6 @@ pub(crate) use table::HAS_SUBREAPER;
 pub use table::{become_subreaper, rss_bytes};
 pub(crate) use table::{children, environ, is_of_this_boot, look_up, scan, scan_below};
 
-use crate::users::UserId;
-
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId {
@@ -139,7 +137,8 @@ pub(crate) struct Entry {
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) session: u32,
-    pub(crate) uid: UserId,
+    /// It is this process's own user's.
+    pub(crate) is_ours: bool,
     pub(crate) condition: Condition,
 }
 

@@ -262,13 +262,13 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     let id = ProcessId { pid, start: started_at(&process)? };
     let condition = if has_ended(&process) { Condition::Ended } else { Condition::Running };
     // A process that ends has no token; then the user is not asked for.
-    let uid = match user_of_process(&process) {
-        Err(_) if has_ended(&process) => own_uid(),
-        user => user?,
+    let is_ours = match user_of_process(&process) {
+        Err(_) if has_ended(&process) => true,
+        user => user? == own_uid(),
     };
     let parent = parent_of(&process, id.start)?;
     // Without groups and sessions, each process counts as its own.
-    Ok(Some(Entry { id, parent, group: pid, session: pid, uid, condition }))
+    Ok(Some(Entry { id, parent, group: pid, session: pid, is_ours, condition }))
 }
 
 /// The start time of a process in units of 100 nanoseconds since 1601.
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn a_process_has_an_identity_of_this_boot() {
         let own = look_up(std::process::id()).unwrap().unwrap();
-        assert_eq!(own.uid, own_uid());
+        assert!(own.is_ours);
         assert!(is_of_this_boot(own.id) && !own.is_zombie());
         assert!(i64::try_from(own.id.start).is_ok());
         assert!(!is_of_this_boot(ProcessId { start: own.id.start / 2, ..own.id }));

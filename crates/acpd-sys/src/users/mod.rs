@@ -7,11 +7,11 @@ mod system;
 #[cfg(test)]
 pub(crate) use system::nobody;
 #[cfg(windows)]
-pub(crate) use system::{Access, PrivateTo, login_of, user_of_process, who_may};
+pub(crate) use system::{ADMINISTRATORS, Access, PrivateTo, login_of, user_of_process, who_may};
 pub use system::{Openness, UserId, may_do_anything, own_uid};
 
 /// The process at the other end of a connection, as the kernel saw it when it connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Decides on access.
     pub uid: UserId,

@@ -10,8 +10,8 @@ pub fn own_uid() -> UserId {
 }
 
 /// Returns whether this user may do anything on this machine anyway.
-pub fn may_do_anything(user: UserId) -> bool {
-    user == 0
+pub fn may_do_anything(user: &UserId) -> bool {
+    *user == 0
 }
 
 #[cfg(test)]

@@ -3,104 +3,70 @@
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle, RawHandle};
 use std::ptr::null_mut;
+use std::slice;
 use std::sync::OnceLock;
-use std::{fmt, slice};
 
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, HANDLE, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
-    ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
-    SE_OBJECT_TYPE,
+    ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo,
+    SDDL_REVISION_1, SE_OBJECT_TYPE,
 };
 use windows_sys::Win32::Security::{
-    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetLengthSid,
-    GetSecurityDescriptorDacl, GetSecurityDescriptorOwner, GetTokenInformation, INHERIT_ONLY_ACE,
-    IsValidSid, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
-    PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES, SetKernelObjectSecurity, TOKEN_QUERY,
-    TOKEN_USER, TokenUser,
+    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorDacl,
+    GetSecurityDescriptorOwner, GetTokenInformation, INHERIT_ONLY_ACE, OWNER_SECURITY_INFORMATION,
+    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES,
+    SetKernelObjectSecurity, TOKEN_QUERY, TOKEN_USER, TokenUser,
 };
 use windows_sys::Win32::System::RemoteDesktop::ProcessIdToSessionId;
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
 use crate::handle::{check, owned};
 
-/// Numbers of the longest SID.
-const MOST_NUMBERS: usize = 15;
-
-/// A user or a group.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UserId {
-    authority: u64,
-    count: usize,
-    numbers: [u32; MOST_NUMBERS],
-}
+/// A user or a group: a SID as text, such as `S-1-5-18`.
+pub type UserId = String;
 
 /// A user or group other than the owner that may read a directory or file, or more.
 pub type Openness = UserId;
 
-impl UserId {
-    pub(crate) const SYSTEM: UserId = UserId::new(5, 1, [18, 0]);
-    pub(crate) const ADMINISTRATORS: UserId = UserId::new(5, 2, [32, 544]);
-    /// Stands for the user that makes something in a directory.
-    pub(crate) const CREATOR: UserId = UserId::new(3, 1, [0, 0]);
-    pub(crate) const EVERYONE: UserId = UserId::new(1, 1, [0, 0]);
+const SYSTEM: &str = "S-1-5-18";
+pub(crate) const ADMINISTRATORS: &str = "S-1-5-32-544";
+/// Stands for the user that makes something in a directory.
+const CREATOR: &str = "S-1-3-0";
+const EVERYONE: &str = "S-1-1-0";
 
-    const fn new(authority: u64, count: usize, first: [u32; 2]) -> UserId {
-        let mut numbers = [0; MOST_NUMBERS];
-        [numbers[0], numbers[1]] = first;
-        UserId { authority, count, numbers }
-    }
-
-    /// Copies a SID of the system's.
-    ///
-    /// # Safety
-    /// It is null or points to a whole SID.
-    unsafe fn copied(sid: PSID) -> io::Result<UserId> {
-        // SAFETY: the caller's promise. A whole SID has as many bytes as the system says.
-        let bytes = unsafe {
-            let is_whole = !sid.is_null() && IsValidSid(sid) != 0;
-            let length = if is_whole { GetLengthSid(sid) as usize } else { 0 };
-            if is_whole { slice::from_raw_parts(sid.cast::<u8>(), length) } else { &[] }
-        };
-        let [1, count, authority @ .., _, _] = bytes.first_chunk::<10>().unwrap_or(&[0; 10]) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a SID"));
-        };
-        let authority = authority.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        let mut numbers = [0; MOST_NUMBERS];
-        for (number, bytes) in numbers.iter_mut().zip(bytes[8..].chunks_exact(4)) {
-            *number = bytes.try_into().map_or(0, u32::from_le_bytes);
-        }
-        Ok(UserId { authority, count: usize::from(*count), numbers })
-    }
-}
-
-impl fmt::Display for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S-1-{}", self.authority)?;
-        self.numbers.iter().take(self.count).try_for_each(|number| write!(f, "-{number}"))
-    }
-}
-
-impl fmt::Debug for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+/// Copies a SID of the system's.
+///
+/// # Safety
+/// It is null or points to a whole SID.
+unsafe fn copied(sid: PSID) -> io::Result<UserId> {
+    let mut made = null_mut();
+    // SAFETY: the caller's promise, and the place is ours. Null is refused.
+    check(unsafe { ConvertSidToStringSidW(sid, &raw mut made) })?;
+    // SAFETY: the call has put a text there that ends with a zero. It is freed after it was copied.
+    unsafe {
+        let length = (0..).take_while(|at| *made.add(*at) != 0).count();
+        let text = String::from_utf16_lossy(slice::from_raw_parts(made, length));
+        LocalFree(made.cast());
+        Ok(text)
     }
 }
 
 /// Returns whether this user may do anything on this machine anyway.
-pub fn may_do_anything(user: UserId) -> bool {
-    [UserId::SYSTEM, UserId::ADMINISTRATORS].contains(&user)
+pub fn may_do_anything(user: &UserId) -> bool {
+    [SYSTEM, ADMINISTRATORS].contains(&user.as_str())
 }
 
 #[cfg(test)]
 pub(crate) fn nobody() -> UserId {
-    UserId::new(0, 1, [0, 0])
+    "S-1-0-0".to_owned()
 }
 
 /// The user of this process.
 pub fn own_uid() -> UserId {
     static OWN: OnceLock<UserId> = OnceLock::new();
     // SAFETY: it returns a constant, which needs not be closed.
-    *OWN.get_or_init(|| token_user(unsafe { GetCurrentProcess() }).expect("a token of our own"))
+    let own = || token_user(unsafe { GetCurrentProcess() }).expect("a token of our own");
+    OWN.get_or_init(own).clone()
 }
 
 /// The number of the login that a process belongs to.
@@ -129,7 +95,7 @@ fn token_user(process: HANDLE) -> io::Result<UserId> {
         GetTokenInformation(token.as_raw_handle(), TokenUser, place, size, &raw mut length)
     })?;
     // SAFETY: the call has put the struct there, whose pointer leads to a SID in the same place.
-    unsafe { UserId::copied((*answer.as_ptr().cast::<TOKEN_USER>()).User.Sid) }
+    unsafe { copied((*answer.as_ptr().cast::<TOKEN_USER>()).User.Sid) }
 }
 
 /// The kind of an access list's entry that lets a user in.
@@ -208,7 +174,7 @@ impl PrivateTo {
 }
 
 /// The owner of an object, and another user that may do anything with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) owner: UserId,
     /// One of them, the system and administrators left out.
@@ -241,9 +207,9 @@ fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
         GetSecurityDescriptorDacl(descriptor.0, present, list, &raw mut by_chance)
     })?;
     // SAFETY: the call has put a pointer into the descriptor there, which lives.
-    let owner = unsafe { UserId::copied(owner) }?;
+    let owner = unsafe { copied(owner) }?;
     // Without a list every user may do everything.
-    let mut other = list.is_null().then_some(UserId::EVERYONE);
+    let mut other = list.is_null().then(|| EVERYONE.to_owned());
     // SAFETY: it is not null then, and leads to the head of a list in the descriptor.
     let count = if list.is_null() { 0 } else { u32::from(unsafe { (*list).AceCount }) };
     for at in 0..count {
@@ -259,13 +225,12 @@ fn access_of(descriptor: &Descriptor) -> io::Result<Access> {
         }
         if head.AceType != ALLOWED {
             // Conditions of such an entry are not evaluated.
-            other = other.or(Some(UserId::EVERYONE));
+            other = other.or_else(|| Some(EVERYONE.to_owned()));
             continue;
         }
         // SAFETY: an entry of this kind ends with the SID that begins here.
-        let who = unsafe { UserId::copied((&raw mut (*entry).SidStart).cast()) }?;
-        let known = [own_uid(), UserId::SYSTEM, UserId::ADMINISTRATORS, UserId::CREATOR];
-        if !known.contains(&who) {
+        let who = unsafe { copied((&raw mut (*entry).SidStart).cast()) }?;
+        if who != own_uid() && ![SYSTEM, ADMINISTRATORS, CREATOR].contains(&who.as_str()) {
             other = other.or(Some(who));
         }
     }
@@ -277,10 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sid_is_written_in_its_usual_form() {
-        assert_eq!(UserId::SYSTEM.to_string(), "S-1-5-18");
-        assert_eq!(UserId::ADMINISTRATORS.to_string(), "S-1-5-32-544");
-        assert_eq!(UserId::EVERYONE.to_string(), "S-1-1-0");
+    fn own_user_is_a_sid_of_this_machine() {
         assert!(own_uid().to_string().starts_with("S-1-5-"), "{}", own_uid());
     }
 
@@ -288,12 +250,12 @@ mod tests {
     const STRANGER: &str = "S-1-5-21-1-2-3-1001";
 
     fn access(list: &str) -> (bool, Option<String>) {
-        access_with(&own_uid().to_string(), list)
+        access_with(&own_uid(), list)
     }
 
     fn access_with(owner: &str, list: &str) -> (bool, Option<String>) {
         let found = access_of(&described(&format!("O:{owner}D:{list}")).unwrap()).unwrap();
-        (found.owner == own_uid(), found.other.map(|other| other.to_string()))
+        (found.owner == own_uid(), found.other)
     }
 
     #[test]
@@ -341,6 +303,6 @@ mod tests {
     #[test]
     fn an_absent_list_lets_everyone_in() {
         let no_list = described(&format!("O:{}", own_uid())).unwrap();
-        assert_eq!(access_of(&no_list).unwrap().other, Some(UserId::EVERYONE));
+        assert_eq!(access_of(&no_list).unwrap().other.as_deref(), Some(EVERYONE));
     }
 }
