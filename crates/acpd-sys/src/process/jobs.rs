@@ -47,10 +47,10 @@ fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
 }
 
 /// Limits of a Job that holds a child and all that it starts.
-const HOLDS_ALL: u32 = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+pub(crate) const HOLDS_ALL: u32 = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
 /// Limits of a Job that holds a child alone. A Job around this one may let its children go, too, if they
 /// ask for that.
-const HOLDS_ONE: u32 =
+pub(crate) const HOLDS_ONE: u32 =
     HOLDS_ALL | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK | JOB_OBJECT_LIMIT_BREAKAWAY_OK;
 
 #[derive(Debug)]
@@ -107,37 +107,26 @@ impl Job {
     }
 }
 
-/// Puts a child that was just started suspended into a Job of its own, and lets it run. On an error the child is
-/// ended.
-pub(crate) fn adopt(pid: u32) -> io::Result<ProcessId> {
-    adopt_with(pid, HOLDS_ALL)
-}
-
-/// Does the same for a child that ends with this process, but not with its own children.
-pub(crate) fn bind(pid: u32) -> io::Result<ProcessId> {
-    adopt_with(pid, HOLDS_ONE)
-}
-
-fn adopt_with(pid: u32, flags: u32) -> io::Result<ProcessId> {
+/// Puts a child that was just started suspended into a Job of its own with these limits, and lets it run. On an
+/// error the child is ended.
+pub(crate) fn adopt(pid: u32, limits: u32) -> io::Result<()> {
     let access = PROCESS_SET_QUOTA | PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION;
     let process = open_process(pid, access | PROCESS_SYNCHRONIZE)?;
-    adopt_open(pid, &process, flags).inspect_err(|_| {
+    let adopted = || {
+        let id = ProcessId { pid, start: started_at(&process)? };
+        let job = Job::new(limits)?;
+        // SAFETY: both handles are open.
+        check(unsafe { AssignProcessToJobObject(job.0.as_raw_handle(), process.as_raw_handle()) })?;
+        let mut jobs = jobs();
+        jobs.retain(|_, job| job.pids().is_ok_and(|pids| !pids.is_empty()));
+        jobs.insert(id, job);
+        drop(jobs);
+        resume(pid)
+    };
+    adopted().inspect_err(|_| {
         // SAFETY: the handle is open. One that has ended already needs nothing.
         unsafe { TerminateProcess(process.as_raw_handle(), KILLED) };
     })
-}
-
-fn adopt_open(pid: u32, process: &OwnedHandle, flags: u32) -> io::Result<ProcessId> {
-    let id = ProcessId { pid, start: started_at(process)? };
-    let job = Job::new(flags)?;
-    // SAFETY: both handles are open.
-    check(unsafe { AssignProcessToJobObject(job.0.as_raw_handle(), process.as_raw_handle()) })?;
-    let mut jobs = jobs();
-    jobs.retain(|_, job| job.pids().is_ok_and(|pids| !pids.is_empty()));
-    jobs.insert(id, job);
-    drop(jobs);
-    resume(pid)?;
-    Ok(id)
 }
 
 /// Resumes the only thread of a process that was started suspended.

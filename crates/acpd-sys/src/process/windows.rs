@@ -59,7 +59,7 @@ pub fn detach_child_into(cmd: &mut Command, _procs: File) {
 /// Starts a child that was made ready with [`detach_child`], in a Job of its own.
 pub fn start(command: &mut Command) -> io::Result<Child> {
     let child = command.spawn()?;
-    jobs::adopt(child.id())?;
+    jobs::adopt(child.id(), jobs::HOLDS_ALL)?;
     Ok(child)
 }
 
@@ -70,7 +70,7 @@ pub fn become_program(command: &mut Command) -> io::Error {
     // The program gets the signals of the console, too, and handles them.
     let ended = signals::leave_to_others()
         .and_then(|()| command.creation_flags(CREATE_SUSPENDED).spawn())
-        .and_then(|mut child| jobs::bind(child.id()).and_then(|_| child.wait()));
+        .and_then(|mut child| jobs::adopt(child.id(), jobs::HOLDS_ONE).and_then(|()| child.wait()));
     match ended {
         #[expect(clippy::exit, reason = "as if that program ran here")]
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),

@@ -64,53 +64,40 @@ pub(crate) fn start_apart(
     keep_standard_handles();
     let [stdin, stdout, stderr] = &standard;
     command.stdin(stdin.try_clone()?).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
-    let first = Suspended::start(&mut command)?;
-    if !first.is_in_a_job()? {
-        return first.go(false);
+    let flags = ALONE | CREATE_SUSPENDED;
+    let mut first = match command.creation_flags(flags | CREATE_BREAKAWAY_FROM_JOB).spawn() {
+        // The error of a Job that no process may leave.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            command.creation_flags(flags).spawn()
+        }
+        spawned => spawned,
+    }?;
+    let started = run_or_replace(&first, &command, &standard, is_bare);
+    if !matches!(started, Ok((None, _))) {
+        // The first one has done nothing, cannot have ended by itself, and is not waited for.
+        let _ = first.kill();
     }
-    let environment = environment(&command, is_bare);
-    match shells().iter().find_map(|shell| below(shell, &command, &environment, &standard).ok()) {
-        // The first one ends, and has done nothing.
-        Some(handle) => Ok(ApartProcess { handle, is_bound: false }),
-        None => first.go(true),
-    }
+    let (other, is_bound) = started?;
+    Ok(ApartProcess { handle: other.unwrap_or_else(|| first.into()), is_bound })
 }
 
-/// A process that has not run yet, and ends if it is not let go.
-struct Suspended(Option<Child>);
-
-impl Suspended {
-    fn start(command: &mut Command) -> io::Result<Suspended> {
-        let flags = ALONE | CREATE_SUSPENDED;
-        let child = match command.creation_flags(flags | CREATE_BREAKAWAY_FROM_JOB).spawn() {
-            // The error of a Job that no process may leave.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                command.creation_flags(flags).spawn()
-            }
-            spawned => spawned,
-        };
-        Ok(Suspended(Some(child?)))
-    }
-
-    fn is_in_a_job(&self) -> io::Result<bool> {
-        self.0.as_ref().map_or(Ok(false), |child| jobs::is_in_one(child.as_raw_handle()))
-    }
-
-    fn go(mut self, is_bound: bool) -> io::Result<ApartProcess> {
-        let id = self.0.as_ref().map_or(0, Child::id);
-        jobs::resume(id)?;
-        let child = self.0.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok(ApartProcess { handle: child.into(), is_bound })
-    }
-}
-
-impl Drop for Suspended {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            // The child cannot have ended by itself, and is not waited for.
-            let _ = child.kill();
+/// Returns the process that runs instead of the first one, which is suspended; and whether it ends with our Job.
+fn run_or_replace(
+    first: &Child,
+    command: &Command,
+    standard: &[File; 3],
+    is_bare: bool,
+) -> io::Result<(Option<OwnedHandle>, bool)> {
+    let is_in_a_job = jobs::is_in_one(first.as_raw_handle())?;
+    if is_in_a_job {
+        let environment = environment(command, is_bare);
+        let below = |shell| below(shell, command, &environment, standard).ok();
+        if let Some(other) = shells().iter().find_map(below) {
+            return Ok((Some(other), false));
         }
     }
+    jobs::resume(first.id())?;
+    Ok((None, is_in_a_job))
 }
 
 /// Explorers of this user and login, those in no Job first, then the oldest: the shell and not a window that an agent has
