@@ -29,17 +29,9 @@ pub(crate) fn wide(path: &Path) -> Vec<u16> {
     path.as_os_str().encode_wide().chain([0]).collect()
 }
 
-/// Makes the first instance of a name, which fails if another process has the name.
-pub(crate) fn first_instance(path: &Path) -> io::Result<OwnedHandle> {
-    instance(path, FILE_FLAG_FIRST_PIPE_INSTANCE)
-}
-
-/// Makes one more instance, for one more connection.
-pub(crate) fn next_instance(path: &Path) -> io::Result<OwnedHandle> {
-    instance(path, 0)
-}
-
-fn instance(path: &Path, first: u32) -> io::Result<OwnedHandle> {
+/// Makes an instance of a pipe, for one connection. The first one of a name fails if another process has the name.
+pub(crate) fn instance(path: &Path, is_first: bool) -> io::Result<OwnedHandle> {
+    let first = if is_first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
     let private = PrivateTo::user()?;
     let name = wide(path);
     // SAFETY: the name ends with a zero, and the attributes live as long as the call.
@@ -73,7 +65,7 @@ pub(crate) enum Flow {
 /// A pipe with a random name: this process's end, which is for overlapped calls, and the other one, which is not.
 pub(crate) fn one_way(flow: Flow) -> io::Result<(OwnedHandle, File)> {
     let name = random_name("pipe");
-    let ours = first_instance(&name)?;
+    let ours = instance(&name, true)?;
     let mut options = OpenOptions::new();
     options.read(flow == Flow::ToThem).write(flow == Flow::ToUs);
     Ok((ours, options.security_qos_flags(SECURITY_IDENTIFICATION).open(&name)?))

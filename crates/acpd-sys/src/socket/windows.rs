@@ -23,14 +23,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{
-    ERROR_IO_PENDING, ERROR_NO_DATA, ERROR_OPERATION_ABORTED, ERROR_PIPE_BUSY,
-    ERROR_PIPE_CONNECTED, ERROR_SEM_TIMEOUT, GetLastError, HANDLE,
+    ERROR_NO_DATA, ERROR_OPERATION_ABORTED, ERROR_PIPE_BUSY, ERROR_PIPE_CONNECTED,
+    ERROR_SEM_TIMEOUT, HANDLE,
 };
 use windows_sys::Win32::Security::Authorization::SE_KERNEL_OBJECT;
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_OVERLAPPED, ReadFile, SECURITY_IDENTIFICATION, WriteFile,
 };
-use windows_sys::Win32::System::IO::{CancelIoEx, GetOverlappedResult, OVERLAPPED};
+use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::Win32::System::Pipes::{
     ConnectNamedPipe, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, WaitNamedPipeW,
 };
@@ -39,7 +39,7 @@ use windows_sys::core::BOOL;
 use super::StaleError;
 use crate::files::DirError;
 use crate::handle::{Event, check, is_set, open_to_look, wait_any};
-use crate::named_pipe::{first_instance, next_instance, wide};
+use crate::named_pipe::{instance, wide};
 use crate::users::{Peer, UserId, user_of_process, who_may};
 use crate::wait::{Interest, OverlappedCall, Source, is_end};
 
@@ -65,7 +65,7 @@ struct Waiting {
 impl Listener {
     pub fn bind(path: &Path) -> io::Result<Listener> {
         clear_stale_socket(path).map_err(io::Error::other)?;
-        let pipe = first_instance(path)?;
+        let pipe = instance(path, true)?;
         let waiting = Waiting { call: OverlappedCall::new()?, is_connected: false, pipe };
         Ok(Listener { path: path.to_owned(), waiting: Mutex::new(waiting) })
     }
@@ -87,7 +87,7 @@ impl Listener {
         }
         waiting.is_connected = false;
         // The next one exists before this one can go: the name is never free.
-        let pipe = std::mem::replace(&mut waiting.pipe, next_instance(&self.path)?);
+        let pipe = std::mem::replace(&mut waiting.pipe, instance(&self.path, false)?);
         Stream::new(pipe, true)
     }
 
@@ -229,22 +229,13 @@ impl Stream {
         }
         let limit = limit.load(Ordering::Relaxed);
         let limit = (limit != FOR_EVER).then(|| Duration::from_millis(limit));
-        let event = Event::new()?;
-        let mut state = OVERLAPPED { hEvent: event.as_raw_handle(), ..OVERLAPPED::default() };
-        let pipe = self.pipe.as_raw_handle();
-        // SAFETY: it only returns the error of the call before.
-        if begin(pipe, &raw mut state) == 0 && unsafe { GetLastError() } != ERROR_IO_PENDING {
-            return Err(self.error(io::Error::last_os_error()));
-        }
-        if !matches!(wait_any(&[event.as_raw_handle(), ended], limit), Ok(Some(0))) {
-            // SAFETY: the handle is open, and the state is that of the call. It may be over by now.
-            unsafe { CancelIoEx(pipe, &raw const state) };
-        }
-        let mut count = 0;
-        // SAFETY: as above. It waits, so that nothing is written to the state or the buffer after it.
-        check(unsafe { GetOverlappedResult(pipe, &raw const state, &raw mut count, 1) })
-            .map_err(|error| self.error(error))?;
-        Ok(count as usize)
+        let mut call = OverlappedCall::new()?;
+        let done = call.begin(self.pipe.as_raw_handle(), |pipe, _, state| begin(pipe, state));
+        done.and_then(|()| {
+            wait_any(&[call.event.as_raw_handle(), ended], limit)?;
+            call.end()
+        })
+        .map_err(|error| self.error(error))
     }
 
     fn error(&self, error: io::Error) -> io::Error {

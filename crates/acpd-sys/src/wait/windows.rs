@@ -103,16 +103,24 @@ impl OverlappedCall {
             }
         }
     }
+
+    /// Ends the call, which is under way or over. Returns its result: it may have been over before this.
+    pub(crate) fn end(&mut self) -> io::Result<usize> {
+        let on = self.on.take().ok_or(io::ErrorKind::NotFound)?;
+        let mut count = 0;
+        // SAFETY: as above. It waits, so that nothing is written to the state or the bytes after it.
+        check(unsafe {
+            CancelIoEx(on, &raw const self.state.0);
+            GetOverlappedResult(on, &raw const self.state.0, &raw mut count, 1)
+        })?;
+        Ok(count as usize)
+    }
 }
 
 impl Drop for OverlappedCall {
     fn drop(&mut self) {
-        let Some(on) = self.on else { return };
-        let mut count = 0;
-        // SAFETY: as above. It waits, so that nothing is written to the state or the bytes after it.
-        unsafe {
-            CancelIoEx(on, &raw const self.state.0);
-            GetOverlappedResult(on, &raw const self.state.0, &raw mut count, 1);
+        if self.is_begun() {
+            let _ = self.end();
         }
     }
 }
