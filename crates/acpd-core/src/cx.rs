@@ -4,7 +4,7 @@ use std::mem::take;
 
 use acp_wire::clipped;
 
-use crate::event::EngineEvent;
+use crate::event::{Answer, EngineEvent};
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
@@ -50,6 +50,17 @@ impl Cx {
     /// Takes the reports so far, for their reactions.
     pub(crate) fn take_events(&mut self) -> Vec<EngineEvent> {
         take(&mut self.events)
+    }
+
+    /// Takes the answers for agents out of the reports so far.
+    pub(crate) fn take_answers(&mut self) -> Vec<Answer> {
+        let is_answer = |event: &mut EngineEvent| matches!(event, EngineEvent::AgentAnswered(_));
+        let taken = self.events.extract_if(.., is_answer);
+        let answers = taken.filter_map(|event| match event {
+            EngineEvent::AgentAnswered(answer) => Some(answer),
+            _ => None,
+        });
+        answers.collect()
     }
 
     /// Returns whether each report has had its reactions.
