@@ -32,10 +32,10 @@ use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
-use crate::environment;
+use crate::config::{self, Config, OnDisk, Profile, Transport};
+use crate::environment::{self, environment_of};
 use crate::host::Reaper;
-use crate::installed_agents::{default_for, environment_of, look_for, runnable};
+use crate::installed_agents::{Presence, default_for, look_for};
 use crate::journal::Journal;
 use crate::log;
 use crate::login_shell;
@@ -152,7 +152,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Adds whether agents are installed, as far as files show it, and how they are.
+    /// Adds whether agents are installed, as far as files show it, and if not, how they are and why they cannot be run.
     async fn tell_installed(&self, agents: &mut [AgentInfo]) {
         let config = Arc::clone(&self.config);
         let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
@@ -162,13 +162,14 @@ impl Service {
         // Without an answer it is only not told.
         let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         for (agent, found) in agents.iter_mut().zip(found) {
-            let Some((installed, install)) = found else { continue };
-            agent.installed = Some(installed);
+            let Some(Presence { is_installed, install, problem }) = found else { continue };
+            agent.installed = Some(is_installed);
             agent.packages = match &install {
                 Some(_) => self.packages_of(agent.name.raw()),
                 None => Vec::new(),
             };
             agent.install = install.map(Into::into);
+            agent.not_found = problem.map(|why| why.message().into());
         }
     }
 
@@ -185,24 +186,13 @@ impl Service {
             .collect()
     }
 
-    /// Adds where an agent is reached, and why its program cannot be run.
-    async fn tell_not_found(&self, agent: &mut AgentInfo) {
+    /// Adds where an agent is reached.
+    fn tell_address(&self, agent: &mut AgentInfo) {
         if let Ok(profile) = self.config.agent(agent.name.raw())
             && let Transport::TcpConnect(address) = profile.transport()
         {
             agent.address = Some(address.into());
         }
-        let (config, name) = (Arc::clone(&self.config), agent.name.raw().to_owned());
-        let look = move || {
-            let profile = config.agent(&name).ok()?;
-            let env = environment_of(profile);
-            let is_run = matches!(profile.transport(), Transport::TcpConnect(_))
-                || matches!(config::installed(profile, &env), Installed::Here { .. });
-            if is_run { None } else { runnable(profile, &env).err().map(|why| why.to_string()) }
-        };
-        // Without an answer it is only not told.
-        let found = tokio::task::spawn_blocking(look).await.ok().flatten();
-        agent.not_found = found.map(Into::into);
     }
 
     /// Returns the changes of the configuration since it was read.
@@ -233,8 +223,7 @@ impl Service {
     /// Adds what the agent's process gets, without what may be a secret: a value is told if every agent gets it.
     fn tell_environment(&self, agent: &mut AgentInfo) {
         let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
-        let inherited = config::with_home(environment::variables(), std::env::home_dir());
-        let got = config::environment(profile, inherited);
+        let got = environment_of(profile);
         let credentials = profile.credentials.keys().map(|name| (name.into(), OsString::new()));
         let all: BTreeMap<OsString, OsString> = got.into_iter().chain(credentials).collect();
         agent.environment =
@@ -568,6 +557,8 @@ impl Out {
             StatusPart::Agents => {
                 self.service.tell_shims(&mut status.agents);
                 self.service.tell_installed(&mut status.agents).await;
+                // Only one agent is told with the reason.
+                status.agents.iter_mut().for_each(|agent| agent.not_found = None);
                 build::response(id, &AgentList { agents: status.agents })
             }
             StatusPart::Metrics(mut metrics) => {
@@ -584,7 +575,7 @@ impl Out {
                     self.service.tell_environment(agent);
                     self.service.tell_shims(std::slice::from_mut(agent));
                     self.service.tell_installed(std::slice::from_mut(agent)).await;
-                    self.service.tell_not_found(agent).await;
+                    self.service.tell_address(agent);
                 }
                 build::response(id, &agent)
             }

@@ -12,6 +12,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use acpd_api::LoginShellInfo;
 use tokio::sync::SetOnce;
 
+use crate::config::{self, Profile};
+
 /// Variables by their names.
 pub type Variables = BTreeMap<OsString, OsString>;
 
@@ -57,6 +59,11 @@ pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     let said = said().variables.clone();
     let own = said.is_none().then(std::env::vars_os);
     said.into_iter().flatten().chain(own.into_iter().flatten())
+}
+
+/// The environment of an agent's process.
+pub(crate) fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
+    config::environment(profile, config::with_home(variables(), std::env::home_dir()))
 }
 
 pub fn variable(name: &str) -> Option<OsString> {

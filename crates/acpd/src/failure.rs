@@ -1,11 +1,11 @@
-//! Why a command of the program `acpd` failed, worded for people.
+//! Errors for people: what failed, and what to do about it.
 
 use std::fmt;
 
 use acpd_api::ExitCode;
 
-/// Why the daemon could not run; shows its hint as well.
-#[derive(Debug)]
+/// A failure of the daemon or of a command of the program `acpd`. Displayed, it has its hint as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     message: String,
     hint: Option<String>,

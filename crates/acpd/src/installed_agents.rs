@@ -3,7 +3,6 @@
 //! Where the configuration names no default, it is the first one of the catalogue that is tried and installed. Agents are installed and removed while the daemon runs. So it looks each time a client depends on the default, and
 //! reports what it has found to the hub before the client's line.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +11,9 @@ use acp_wire::{Body, Message, parse};
 use acpd_api::method;
 use memchr::memmem;
 
-use crate::config::{self, CommandNotFound, Config, DEMO_AGENT, Installed, Profile, Transport};
-use crate::environment;
+use crate::config::{self, Config, DEMO_AGENT, Installed, Profile};
+use crate::environment::environment_of;
+use crate::failure::Failure;
 use crate::login_shell;
 
 /// Limit for a disk that does not answer; after that the last known default stays.
@@ -56,32 +56,35 @@ pub(crate) fn find_default(config: &Config) -> &str {
     let is_candidate = |profile: &&Profile| profile.tried && profile.enabled && !profile.builtin;
     let mut candidates: Vec<&Profile> = config.agents.values().filter(is_candidate).collect();
     candidates.sort_by_key(|profile| profile.position);
-    let found = candidates.into_iter().find(|profile| look_for(profile).0);
+    let found = candidates.into_iter().find(|profile| look_for(profile).is_installed);
     found.map_or(DEMO_AGENT, |profile| &profile.name)
 }
 
-/// Returns whether an agent is installed, and if not, the command that installs it.
-pub(crate) fn look_for(profile: &Profile) -> (bool, Option<String>) {
+/// What was found of an agent's program.
+#[derive(Default)]
+pub(crate) struct Presence {
+    pub(crate) is_installed: bool,
+    /// The command that installs it.
+    pub(crate) install: Option<String>,
+    /// Why the command line of the profile cannot be run.
+    pub(crate) problem: Option<Failure>,
+}
+
+pub(crate) fn look_for(profile: &Profile) -> Presence {
     let env = environment_of(profile);
-    match (profile.transport(), config::installed(profile, &env)) {
-        (Transport::TcpConnect(_), _) | (_, Installed::Here { .. }) => (true, None),
-        (_, Installed::Missing { install }) => (false, Some(install)),
-        (_, Installed::Other) => {
-            let found = runnable(profile, &env);
-            (found.is_ok(), profile.install.clone().filter(|_| found.is_err()))
+    let installed = config::installed(profile, &env);
+    if profile.is_remote() || matches!(installed, Installed::Here { .. }) {
+        return Presence { is_installed: true, ..Presence::default() };
+    }
+    let file = config::resolve_program(profile, &env, Path::new(""));
+    let problem = file.and_then(|file| config::executable(profile, &env, file)).err();
+    match installed {
+        Installed::Missing { install } => {
+            Presence { is_installed: false, install: Some(install), problem }
+        }
+        _ => {
+            let install = profile.install.clone().filter(|_| problem.is_some());
+            Presence { is_installed: problem.is_none(), install, problem }
         }
     }
-}
-
-pub(crate) fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
-    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
-}
-
-/// Returns an error if the agent's own command line cannot be run.
-pub(crate) fn runnable(
-    profile: &Profile,
-    env: &[(OsString, OsString)],
-) -> Result<(), CommandNotFound> {
-    let file = config::resolve_program(profile, env, Path::new(""))?;
-    config::executable(profile, env, file).map(drop)
 }

@@ -39,7 +39,7 @@ pub fn run(login: Login) -> Failure {
 fn prepare(login: Login) -> Result<Command, Failure> {
     let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
     let config = config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))?;
-    let profile = config.agent(&login.agent).map_err(|e| Failure::new(&e, Some(e.hint())))?;
+    let profile = config.agent(&login.agent)?;
     let mut env = config::environment(profile, std::env::vars_os());
     for variable in &login.env {
         if let Some((name, value)) = variable.split_once('=') {
@@ -48,11 +48,8 @@ fn prepare(login: Login) -> Result<Command, Failure> {
     }
     let (program, args) = if login.own {
         let exe = std::env::current_exe().unwrap_or_default();
-        let started = config::resolve_program(profile, &env, &exe)
-            .and_then(|file| config::executable(profile, &env, file))
-            .map_err(|e| Failure::new(&e, Some(e.hint())))?;
-        let own = started.args.into_iter().chain(profile.command.iter().skip(1).cloned());
-        (started.program, own.chain(login.words).collect::<Vec<_>>())
+        let (program, args) = config::command_line(profile, &env, &exe)?;
+        (program, args.into_iter().chain(login.words).collect::<Vec<_>>())
     } else {
         let mut words = login.words.into_iter();
         (words.next().unwrap_or_default().into(), words.collect())

@@ -161,36 +161,3 @@ pub(super) fn did_you_mean<'a>(
 ) -> Option<String> {
     nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
-
-/// No agent of this name can be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct UnknownAgent {
-    message: String,
-    hint: String,
-}
-
-impl UnknownAgent {
-    /// The nearest name, and all the names there are.
-    pub fn hint(&self) -> &str {
-        &self.hint
-    }
-
-    pub(super) fn new(name: &str, known: &[&str]) -> Self {
-        let list = format!("known agents: {}", known.join(", "));
-        Self {
-            message: format!("no agent is called `{name}`"),
-            hint: match did_you_mean(name, known.iter().copied()) {
-                Some(question) => format!("{question} {list}"),
-                None => list,
-            },
-        }
-    }
-
-    pub(super) fn disabled(name: &str) -> Self {
-        Self {
-            message: format!("agent `{name}` is disabled in the configuration"),
-            hint: format!("take `enabled = false` out of `[agents.{name}]` or `[defaults]`"),
-        }
-    }
-}

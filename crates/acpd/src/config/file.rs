@@ -299,7 +299,9 @@ impl<'t> Check<'_, 't> {
         if let (Err(unknown), Some(value)) =
             (config.agent(&config.default_agent), self.layers.file.get("default_agent"))
         {
-            self.mistake(&value.span(), format!("`default_agent`: {unknown}"), unknown.hint());
+            let hint = unknown.hint().map(str::to_owned);
+            let message = format!("`default_agent`: {}", unknown.message());
+            self.text.mistake(&value.span(), message, hint);
         }
     }
 }

@@ -38,11 +38,11 @@ use std::path::Path;
 
 use acpd_sys::files::ReadError;
 
-pub use error::{ConfigError, UnknownAgent};
+pub use error::ConfigError;
 pub use format::LONGEST_LINE;
 pub use launch::installed::{Installed, installed};
 pub use launch::{
-    CommandNotFound, environment, every_agent_gets, executable, fingerprint, resolve_program,
+    command_line, environment, every_agent_gets, executable, fingerprint, resolve_program,
     with_home,
 };
 pub use on_disk::OnDisk;

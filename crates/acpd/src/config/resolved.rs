@@ -6,10 +6,11 @@ use std::path::Path;
 
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
-use crate::config::error::UnknownAgent;
+use crate::config::error::did_you_mean;
 use crate::config::profile::Profile;
 use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
+use crate::failure::Failure;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
@@ -50,12 +51,24 @@ impl Config {
     /// The profile of the agent called `name`.
     ///
     /// # Errors
-    /// [`UnknownAgent`] when there is none of that name, or when it is disabled.
-    pub fn agent(&self, name: &str) -> Result<&Profile, UnknownAgent> {
+    /// When there is none of that name, or when it is disabled.
+    pub fn agent(&self, name: &str) -> Result<&Profile, Failure> {
         match self.agents.get(name) {
             Some(profile) if profile.enabled => Ok(profile),
-            Some(_) => Err(UnknownAgent::disabled(name)),
-            None => Err(UnknownAgent::new(name, &enabled(&self.agents))),
+            Some(_) => {
+                let message = format!("agent `{name}` is disabled in the configuration");
+                let hint =
+                    format!("take `enabled = false` out of `[agents.{name}]` or `[defaults]`");
+                Err(Failure::new(message, Some(hint)))
+            }
+            None => {
+                let enabled = self.agents.values().filter(|profile| profile.enabled);
+                let names: Vec<&str> = enabled.map(|profile| profile.name.as_str()).collect();
+                let question = did_you_mean(name, names.iter().copied());
+                let list = format!("known agents: {}", names.join(", "));
+                let hint = question.into_iter().chain([list]).collect::<Vec<_>>().join(" ");
+                Err(Failure::new(format!("no agent is called `{name}`"), Some(hint)))
+            }
         }
     }
 
@@ -82,10 +95,4 @@ impl Config {
 /// A rule that cannot be understood is named.
 pub fn policy(config: &PolicyConfig) -> Result<Policy, PolicyError> {
     Policy::new(config, std::env::var("HOME").ok().as_deref())
-}
-
-/// The names of the agents that can be used.
-fn enabled(agents: &BTreeMap<String, Profile>) -> Vec<&str> {
-    let usable = agents.iter().filter(|(_, profile)| profile.enabled);
-    usable.map(|(name, _)| name.as_str()).collect()
 }

@@ -107,21 +107,18 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
         return None;
     }
     let env: Vec<(OsString, OsString)> = config::environment(profile, std::env::vars_os());
-    let words = || profile.command.iter().cloned().map(toml::Value::String).collect();
-    let (file, first, command) = match config::installed(profile, &env) {
-        Installed::Missing { .. } => return None,
-        Installed::Here { program, args } => (program, args, toml::Value::Array(words())),
+    let (program, args) = config::command_line(profile, &env, Path::new("")).ok()?;
+    let command = match config::installed(profile, &env) {
         Installed::Other => {
-            let program = config::resolve_program(profile, &env, Path::new("")).ok()?;
-            let path = program.to_str()?.to_owned();
-            (program, 1, toml::Value::String(path))
+            let file = config::resolve_program(profile, &env, Path::new("")).ok()?;
+            toml::Value::String(file.to_str()?.to_owned())
         }
+        _ => profile.command.clone().into(),
     };
-    let started = config::executable(profile, &env, file).ok()?;
     let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     let launch = Launch {
-        program: started.program,
-        args: started.args.into_iter().chain(profile.command[first..].iter().cloned()).collect(),
+        program,
+        args,
         env,
         cwd: profile.cwd.clone().unwrap_or_else(home),
         offers: services(profile),

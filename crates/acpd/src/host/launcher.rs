@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ use acpd_sys::process::running_program;
 use super::HostEvents;
 use super::reaper::Reaper;
 use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
-use crate::config::{self, Config, Installed, OnDisk, Profile, Transport};
-use crate::environment;
+use crate::config::{self, Config, OnDisk, Profile, Transport};
+use crate::environment::environment_of;
+use crate::failure::Failure;
 use crate::log::BoundedLog;
 
 /// How long a shim may take to start its agent, beside what the agent takes to listen.
@@ -62,7 +63,7 @@ impl Agents {
         secrets: Vec<(String, String)>,
     ) -> Result<Shim, SpawnError> {
         let log = self.log(agent);
-        let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
+        let profile = self.config.agent(agent).map_err(refused)?;
         let mut env = environment_of(profile);
         env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| name == secret.as_str()));
         env.extend(secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
@@ -193,7 +194,8 @@ impl Agents {
             Some(port) => arg.replace("{port}", &port.to_string()).into(),
             None => arg.into(),
         };
-        let (program, args) = command(profile, &env, &running_program(&self.exe))?;
+        let own = running_program(&self.exe);
+        let (program, args) = config::command_line(profile, &env, &own).map_err(refused)?;
         Ok(Program { program, args: args.into_iter().map(arg).collect(), env, cwd: cwd(profile) })
     }
 }
@@ -203,27 +205,9 @@ fn ms(time: Option<Duration>) -> u64 {
 }
 
 /// Trying again cannot help.
-fn refused(message: String, hint: &str) -> SpawnError {
-    SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
-}
-
-/// The program and its arguments.
-fn command(
-    profile: &Profile,
-    env: &[(OsString, OsString)],
-    own: &Path,
-) -> Result<(PathBuf, Vec<String>), SpawnError> {
-    let not_found = |error: config::CommandNotFound| refused(error.to_string(), error.hint());
-    let (file, first) = match config::installed(profile, env) {
-        Installed::Here { program, args } => (program, args),
-        Installed::Missing { install } if profile.is_known_command => {
-            return Err(not_found(config::CommandNotFound::not_downloaded(profile, &install)));
-        }
-        _ => (config::resolve_program(profile, env, own).map_err(not_found)?, 1),
-    };
-    let started = config::executable(profile, env, file).map_err(not_found)?;
-    let args = started.args.into_iter().chain(profile.command.iter().skip(first).cloned());
-    Ok((started.program, args.collect()))
+fn refused(why: Failure) -> SpawnError {
+    let hint = why.hint().map(str::to_owned);
+    SpawnError { message: why.message().to_owned(), hint, permanent: true }
 }
 
 fn cwd(profile: &Profile) -> PathBuf {
@@ -254,9 +238,4 @@ fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
         Ok(None) => Err(failed("it has no address".to_owned())),
         Err(error) => Err(failed(error.to_string())),
     }
-}
-
-/// The environment of an agent.
-fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
-    config::environment(profile, config::with_home(environment::variables(), std::env::home_dir()))
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use acpd_api::is_named;
 use acpd_sys::programs::{NeedsShell, ScriptCommand, without_shell};
 
+use crate::config::launch::installed::Installed;
 use crate::config::profile::Profile;
+use crate::failure::Failure;
 
 /// The variables that every agent gets from the daemon, as names or beginnings of names.
 pub(crate) const BASE: [&str; 54] = [
@@ -109,18 +111,41 @@ fn is_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
     patterns.iter().any(|pattern| is_named(pattern.as_ref(), name.as_encoded_bytes()))
 }
 
+/// The program of an agent and its arguments: no shell and, if the package is installed, no package runner comes between.
+///
+/// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`] gave.
+///
+/// # Errors
+/// When there is no such program, or a start would have to download it.
+pub fn command_line(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+    own: &Path,
+) -> Result<(PathBuf, Vec<String>), Failure> {
+    let (file, first) = match installed::installed(profile, env) {
+        Installed::Here { program, args } => (program, args),
+        Installed::Missing { install } if profile.is_known_command => {
+            return Err(not_downloaded(profile, &install));
+        }
+        Installed::Missing { .. } | Installed::Other => (resolve_program(profile, env, own)?, 1),
+    };
+    let started = executable(profile, env, file)?;
+    let args = started.args.into_iter().chain(profile.command.iter().skip(first).cloned());
+    Ok((started.program, args.collect()))
+}
+
 /// The executable file behind the agent's command, looked up in the agent's own `PATH`.
 ///
 /// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`]
 /// gave. The arguments are `profile.command[1..]` in any case.
 ///
 /// # Errors
-/// [`CommandNotFound`] when there is no such executable.
+/// When there is no such executable.
 pub fn resolve_program(
     profile: &Profile,
     env: &[(OsString, OsString)],
     own: &Path,
-) -> Result<PathBuf, CommandNotFound> {
+) -> Result<PathBuf, Failure> {
     if profile.builtin {
         return Ok(own.to_owned());
     }
@@ -136,7 +161,7 @@ pub fn resolve_program(
     which::which_in(&program, path, cwd).map_err(|_| {
         let bare = program.parent() == Some(Path::new(""));
         let searched = path.unwrap_or_default().to_string_lossy();
-        CommandNotFound::new(profile, name, bare.then_some(searched.as_ref()))
+        not_found(profile, name, bare.then_some(searched.as_ref()))
     })
 }
 
@@ -144,12 +169,12 @@ pub fn resolve_program(
 /// comes between, so every argument arrives as it is written.
 ///
 /// # Errors
-/// [`CommandNotFound`] when only a shell can run it, or what is behind it is not there.
+/// When only a shell can run it, or what is behind it is not there.
 pub fn executable(
     profile: &Profile,
     env: &[(OsString, OsString)],
     file: PathBuf,
-) -> Result<ScriptCommand, CommandNotFound> {
+) -> Result<ScriptCommand, Failure> {
     let found = without_shell(file.clone()).map_err(|why| refused(profile, &file, why))?;
     if found.program.parent() != Some(Path::new("")) {
         return Ok(found);
@@ -162,19 +187,18 @@ pub fn executable(
         }
         _ => {
             let path = variable(env, "PATH").unwrap_or_default().to_string_lossy();
-            Err(CommandNotFound::new(profile, &found.program.to_string_lossy(), Some(&path)))
+            Err(not_found(profile, &found.program.to_string_lossy(), Some(&path)))
         }
     }
 }
 
-fn refused(profile: &Profile, file: &Path, why: NeedsShell) -> CommandNotFound {
+fn refused(profile: &Profile, file: &Path, why: NeedsShell) -> Failure {
     let (name, file) = (&profile.name, file.display());
-    CommandNotFound {
-        message: format!("cannot start `{file}`, the command of agent `{name}`: {why}"),
-        hint: format!(
-            "set `command` in `[agents.{name}]` to the program that the script starts, and its arguments"
-        ),
-    }
+    let message = format!("cannot start `{file}`, the command of agent `{name}`: {why}");
+    let hint = format!(
+        "set `command` in `[agents.{name}]` to the program that the script starts, and its arguments"
+    );
+    Failure::new(message, Some(hint))
 }
 
 /// A variable's value; spelt exactly so if there is one, else in any case.
@@ -217,62 +241,41 @@ pub(crate) fn starts_alike(old: &Profile, new: &Profile) -> bool {
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
 
-/// The agent's program is not where its profile says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct CommandNotFound {
-    message: String,
-    hint: String,
-}
-
 /// The longest PATH that is shown whole, in bytes: a longer one hides the way out.
 const SHOWN_PATH: usize = 120;
 
-impl CommandNotFound {
-    /// The way out: how to install the program, or how to say where it is.
-    pub fn hint(&self) -> &str {
-        &self.hint
-    }
+/// The package of a catalogued agent is not installed, and a start must not download it.
+fn not_downloaded(profile: &Profile, install: &str) -> Failure {
+    let name = &profile.name;
+    let message = format!("agent `{name}` is not installed, and acpd downloads nothing by itself");
+    let hint = format!("install it: `acpctl agent install {name}` (it runs `{install}`)");
+    Failure::new(message, Some(hint))
+}
 
-    /// The package of a catalogued agent is not installed, and a start must not download it.
-    pub(crate) fn not_downloaded(profile: &Profile, install: &str) -> Self {
-        let name = &profile.name;
-        Self {
-            message: format!(
-                "agent `{name}` is not installed, and acpd downloads nothing by itself"
-            ),
-            hint: format!("install it: `acpctl agent install {name}` (it runs `{install}`)"),
+/// `program` is not an executable file, or not in the directories of `searched`.
+fn not_found(profile: &Profile, program: &str, searched: Option<&str>) -> Failure {
+    let name = &profile.name;
+    let reason = match searched {
+        None => "it does not exist or is not executable".to_owned(),
+        Some("") => "the agent's PATH is empty".to_owned(),
+        Some(path) if path.len() <= SHOWN_PATH => {
+            format!("it is not in the agent's PATH, {path}")
         }
-    }
-
-    /// `program` is not an executable file, or not in the directories of `searched`.
-    fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
-        let name = &profile.name;
-        let reason = match searched {
-            None => "it does not exist or is not executable".to_owned(),
-            Some("") => "the agent's PATH is empty".to_owned(),
-            Some(path) if path.len() <= SHOWN_PATH => {
-                format!("it is not in the agent's PATH, {path}")
-            }
-            Some(path) => {
-                let directories = path.split(':').filter(|part| !part.is_empty()).count();
-                format!("it is in none of the {directories} directories of the agent's PATH")
-            }
-        };
-        let install = profile.install.as_deref();
-        let hint = if program.contains(char::is_whitespace) {
-            let words: Vec<_> = program.split_whitespace().collect();
-            format!("write the command as a list: `command = {words:?}`")
-        } else if let Some(install) = install {
-            format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
-        } else if searched.is_some() {
-            format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
-        } else {
-            format!("set `command` in `[agents.{name}]` to where the program is")
-        };
-        Self {
-            message: format!("cannot find `{program}`, the command of agent `{name}`: {reason}"),
-            hint,
+        Some(path) => {
+            let directories = path.split(':').filter(|part| !part.is_empty()).count();
+            format!("it is in none of the {directories} directories of the agent's PATH")
         }
-    }
+    };
+    let hint = if program.contains(char::is_whitespace) {
+        let words: Vec<_> = program.split_whitespace().collect();
+        format!("write the command as a list: `command = {words:?}`")
+    } else if let Some(install) = &profile.install {
+        format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
+    } else if searched.is_some() {
+        format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
+    } else {
+        format!("set `command` in `[agents.{name}]` to where the program is")
+    };
+    let message = format!("cannot find `{program}`, the command of agent `{name}`: {reason}");
+    Failure::new(message, Some(hint))
 }
