@@ -6,60 +6,16 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use acpd_policy::{PolicyConfig, RuleConfig};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::document::{self, Value, in_order, is_misplaced};
 use crate::config::error::{ConfigError, SourceText, did_you_mean};
-use crate::config::format::{As, Each, Record, Table, Word};
 use crate::config::layers::{Layers, get, json};
-use crate::config::policy::PolicyFormat;
 use crate::config::profile::{CATALOGUE_KEYS, Profile, Source};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
-use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::sections::Workspace;
 use crate::config::servers::{McpServer, contradiction};
-
-/// The configuration of acpd.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct File {
-    /// The agent for clients that name none. When unset: the first one configured under
-    /// `[agents]`, else the first one of [known agents](#known-agents) that is tried and installed,
-    /// else `demo`, a script.
-    default_agent: Option<String>,
-    /// How the daemon itself behaves.
-    #[serde(with = "As::<Record<Daemon>>")]
-    daemon: Daemon,
-    /// Commands that are run when something happens.
-    #[serde(with = "As::<Record<Hooks>>")]
-    hooks: Hooks,
-    /// What may be spent.
-    #[serde(with = "As::<Record<Budget>>")]
-    budget: Budget,
-    /// How much of what was said is kept.
-    #[serde(with = "As::<Record<Retention>>")]
-    retention: Retention,
-    /// How acpd's own views look.
-    #[serde(with = "As::<Record<Tui>>")]
-    tui: Tui,
-    /// What counts for every agent.
-    #[serde(with = "As::<Record<Profile>>")]
-    defaults: Profile,
-    /// Agents: those that acpd knows, and your own.
-    #[serde(with = "As::<Table<Word, Record<Profile>>>")]
-    agents: BTreeMap<String, Profile>,
-    /// Directories with settings of their own.
-    #[serde(with = "As::<Each<Record<Workspace>>>")]
-    workspace: Vec<Workspace>,
-    /// MCP servers for agents.
-    #[serde(with = "As::<Table<Word, Record<McpServer>>>")]
-    mcp: BTreeMap<String, McpServer>,
-    /// Who answers permission questions without a person.
-    #[serde(with = "As::<PolicyFormat>")]
-    policy: PolicyConfig,
-}
 
 /// The form of the name of an agent.
 pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
@@ -81,42 +37,34 @@ pub(super) fn read<'t>(
     let document = document::parse(&text)?;
     let (mut allowed, mut flawed) = (document.clone(), BTreeSet::new());
     take_misplaced(&text, &mut allowed, &mut flawed);
-    let layers = Layers::new(document::sift::<File>(&text, allowed, &mut flawed));
+    let layers = Layers::new(document::sift::<Config>(&text, allowed, &mut flawed));
     let has_defaults = layers.table("defaults").is_some();
-    let mut file: File = document::read(layers.merged(has_defaults)).unwrap_or_else(|_| {
+    let mut config: Config = document::read(layers.merged(has_defaults)).unwrap_or_else(|_| {
         // Each part could be read.
         let message = "the parts of the configuration do not fit together";
         text.mistake(&(0..0), message.to_owned(), None);
-        File::default()
+        Config::default()
     });
     if !has_defaults {
         let known = KNOWN.get_or_init(|| {
-            let file: File = document::read(layers.built_in().merged(true))
+            let config: Config = document::read(layers.built_in().merged(true))
                 .expect("the built-in catalogue is tested");
-            file.agents
+            config.agents
         });
-        let own = std::mem::replace(&mut file.agents, known.clone());
-        file.agents.extend(own);
+        let own = std::mem::replace(&mut config.agents, known.clone());
+        config.agents.extend(own);
     }
+    // They are in the agents.
+    config.defaults = Profile::default();
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };
-    let (agents, configured) = check.agents(std::mem::take(&mut file.agents));
-    check.servers(&mut file.mcp, &agents);
-    check.workspaces(&file.workspace, &agents);
-    check.rules(&file.policy.rules);
-    let default_agent = file.default_agent.or(configured);
-    let config = Config {
-        daemon: file.daemon,
-        hooks: file.hooks,
-        budget: file.budget,
-        retention: file.retention,
-        tui: file.tui,
-        workspaces: file.workspace,
-        policy: file.policy,
-        default_is_found: default_agent.is_none(),
-        default_agent: default_agent.unwrap_or_else(|| DEMO_AGENT.to_owned()),
-        agents,
-        mcp: file.mcp,
-    };
+    let configured = check.agents(&mut config.agents);
+    check.servers(&mut config.mcp, &config.agents);
+    check.workspaces(&config.workspaces, &config.agents);
+    check.rules(&config.policy.rules);
+    if !layers.file.contains_key("default_agent") {
+        config.default_is_found = configured.is_none();
+        config.default_agent = configured.unwrap_or_else(|| DEMO_AGENT.to_owned());
+    }
     check.default_agent(&config);
     text.checked((config, layers))
 }
@@ -178,8 +126,8 @@ impl<'t> Check<'_, 't> {
         self.layers.table(header).filter(|_| !self.flawed.contains(header))
     }
 
-    /// Returns the agents, and the first one in the file that is enabled.
-    fn agents(&self, mut agents: Agents) -> (Agents, Option<String>) {
+    /// Returns the first agent in the file that is enabled.
+    fn agents(&self, agents: &mut Agents) -> Option<String> {
         agents.retain(|name, _| is_agent_name(name));
         for (position, (name, known)) in in_order(&self.layers.catalogue).into_iter().enumerate() {
             let Some(profile) = agents.get_mut(&**name.get_ref()) else { continue };
@@ -215,10 +163,10 @@ impl<'t> Check<'_, 't> {
                 self.mistake(&span, format!("agent `{name}` has no `command`"), &hint);
             }
         }
-        for (name, profile) in &mut agents {
+        for (name, profile) in agents {
             profile.name.clone_from(name);
         }
-        (agents, configured)
+        configured
     }
 
     fn servers(&self, servers: &mut BTreeMap<String, McpServer>, agents: &Agents) {

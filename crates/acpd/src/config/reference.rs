@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
-use crate::config::file::File;
 use crate::config::launch::BASE;
 use crate::config::profile::{AGENT_KEYS, Profile};
+use crate::config::resolved::Config;
 use crate::config::schema::{keys, with_links};
 use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
@@ -25,7 +25,7 @@ pub fn reference_markdown() -> Result<String, ConfigError> {
         keys.retain(|name, _| AGENT_KEYS.contains(&name.as_str()));
     }
     let top = json!({"properties": {"default_agent": tables["default_agent"]}});
-    let mut lines = section::<File>("Top of the file", &top);
+    let mut lines = section::<Config>("Top of the file", &top);
     lines.extend(section::<Daemon>("`[daemon]`", &tables["daemon"]));
     lines.extend(section::<Hooks>("`[hooks]`", &tables["hooks"]));
     lines.extend(section::<Budget>("`[budget]`", &tables["budget"]));

@@ -1,12 +1,16 @@
-//! The configuration as it is used, resolved to plain values.
+//! The whole configuration. Agents have all layers of their tables in them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::config::error::did_you_mean;
+use crate::config::format::{As, Each, Record, Table, Word};
+use crate::config::policy::PolicyFormat;
 use crate::config::profile::Profile;
 use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
@@ -15,31 +19,47 @@ use crate::failure::Failure;
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";
 
-/// The whole configuration, resolved to plain values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The configuration of acpd.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// The agent for clients that name none. When unset: the first one configured under
+    /// `[agents]`, else the first one of [known agents](#known-agents) that is tried and installed,
+    /// else `demo`, a script.
+    pub default_agent: String,
     /// How the daemon itself behaves.
+    #[serde(with = "As::<Record<Daemon>>")]
     pub daemon: Daemon,
-    /// What is run when something happens.
+    /// Commands that are run when something happens.
+    #[serde(with = "As::<Record<Hooks>>")]
     pub hooks: Hooks,
     /// What may be spent.
+    #[serde(with = "As::<Record<Budget>>")]
     pub budget: Budget,
     /// How much of what was said is kept.
+    #[serde(with = "As::<Record<Retention>>")]
     pub retention: Retention,
+    /// How acpd's own views look.
+    #[serde(with = "As::<Record<Tui>>")]
     pub tui: Tui,
-    /// Directories with settings of their own.
-    pub workspaces: Vec<Workspace>,
-    /// Who answers permission questions without a person.
-    pub policy: PolicyConfig,
-    /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the
-    /// demo agent and that was disabled.
-    pub default_agent: String,
-    /// The file names no default agent: an installed one takes its place.
-    pub default_is_found: bool,
-    /// Every known agent by its name, the disabled ones included.
+    /// What counts for every agent.
+    #[serde(with = "As::<Record<Profile>>")]
+    pub(super) defaults: Profile,
+    /// Agents: those that acpd knows, and your own.
+    #[serde(with = "As::<Table<Word, Record<Profile>>>")]
     pub agents: BTreeMap<String, Profile>,
-    /// MCP servers for agents by their names, the disabled ones included.
+    /// Directories with settings of their own.
+    #[serde(rename = "workspace", with = "As::<Each<Record<Workspace>>>")]
+    pub workspaces: Vec<Workspace>,
+    /// MCP servers for agents.
+    #[serde(with = "As::<Table<Word, Record<McpServer>>>")]
     pub mcp: BTreeMap<String, McpServer>,
+    /// Who answers permission questions without a person.
+    #[serde(with = "As::<PolicyFormat>")]
+    pub policy: PolicyConfig,
+    /// The file names no default agent: an installed one takes its place.
+    #[serde(skip)]
+    pub default_is_found: bool,
 }
 
 impl Config {

@@ -7,10 +7,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use toml::de::{DeTable, DeValue};
 
-use crate::config::file::{AGENT_NAME, File, SERVER_NAME};
+use crate::config::file::{AGENT_NAME, SERVER_NAME};
 use crate::config::format::{fields, pattern, schema_of};
 use crate::config::layers::{Layers, json};
 use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS};
+use crate::config::resolved::Config;
 
 /// The JSON schema of the configuration, in the dialect that editors of TOML know.
 pub fn schema() -> Json {
@@ -27,7 +28,7 @@ pub fn schema() -> Json {
 /// The schema with the links of the documentation.
 pub(super) fn with_links() -> Json {
     let layers = Layers::new(DeTable::new());
-    let mut file = schema_of::<File>();
+    let mut file = schema_of::<Config>();
     let tables = &mut file["properties"];
     for name in ["daemon", "budget", "tui", "policy"] {
         add_defaults(&mut tables[name], layers.defaults[name].get_ref());
