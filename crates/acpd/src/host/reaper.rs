@@ -37,8 +37,6 @@ const SWEEP_GRACE: Duration = Duration::from_secs(1);
 enum Job {
     Sweep { host: HostId, leftovers: Leftovers },
     FindLeft { host: HostId },
-    Know { host: HostId, known: Known },
-    Unknow { host: HostId },
     ReapOrphans,
     Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
 }
@@ -63,14 +61,14 @@ pub enum Leftovers {
     Hosted(ShimDir),
 }
 
-/// A tree that a shim looks after: only asked for what it takes.
-#[derive(Debug)]
-pub(super) struct Known {
+/// An agent that a shim has started.
+#[derive(Debug, Clone)]
+pub(super) struct KnownAgent {
     /// `ACPD_HOST` of its processes.
     pub(super) marker: String,
     pub(super) leader: ProcessId,
-    /// The shim, which everything is below.
-    pub(super) shim: ProcessId,
+    /// The release of the shim.
+    pub(super) release: Option<Release>,
 }
 
 /// Handle of the thread.
@@ -106,9 +104,8 @@ struct Family {
 #[derive(Debug)]
 struct KnownShim {
     id: ProcessId,
-    /// The pid of its agent; 0 before it has said hello, and for an agent that is only connected to.
-    agent: u32,
-    release: Option<Release>,
+    /// None before it has said hello, and for an agent that is only connected to.
+    agent: Option<KnownAgent>,
 }
 
 impl Family {
@@ -186,12 +183,8 @@ impl acpd_services::terminal::Children for Reaper {
     }
 }
 
-/// Trees that the thread looks after.
-#[derive(Default)]
-struct Trees {
-    swept: BTreeMap<HostId, Swept>,
-    known: BTreeMap<HostId, Known>,
-}
+/// The trees that the thread ends.
+type Trees = BTreeMap<HostId, Swept>;
 
 impl Reaper {
     /// Starts the thread; it ends when the last handle is dropped.
@@ -250,26 +243,25 @@ impl Reaper {
     /// The daemon talks with this shim.
     pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
         let mut family = self.children.lock();
-        let shim = family.shims.entry(host).or_insert(KnownShim { id, agent: 0, release: None });
-        shim.id = id;
+        family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
     }
 
-    /// That shim has said which agent it keeps, and of which release it is.
-    pub(super) fn know_release(&self, host: HostId, agent: u32, release: Option<Release>) {
+    /// That shim has said which agent it keeps.
+    pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
         if let Some(shim) = self.children.lock().shims.get_mut(&host) {
-            (shim.agent, shim.release) = (agent, release);
+            shim.agent = Some(agent);
         }
     }
 
     /// The shims of these agents.
     pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
         let family = self.children.lock();
-        let shims = family.shims.values().filter(|shim| shim.agent != 0 && agents(shim.agent));
-        let info = |shim: &KnownShim| ShimInfo {
-            pid: shim.id.pid,
-            version: shim.release.map(|release| release.to_string().into()),
+        let info = |shim: &KnownShim| {
+            let agent = shim.agent.as_ref().filter(|agent| agents(agent.leader.pid))?;
+            let version = agent.release.map(|release| release.to_string().into());
+            Some(ShimInfo { pid: shim.id.pid, version })
         };
-        shims.map(info).collect()
+        family.shims.values().filter_map(info).collect()
     }
 
     /// Kills and reaps a child of [`Reaper::start_child`], and what is in its group.
@@ -286,7 +278,7 @@ impl Reaper {
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
     pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
-        self.children.lock().shims.remove(&host);
+        self.forget_shim(host);
         self.send(Job::Sweep { host, leftovers });
     }
 
@@ -295,15 +287,9 @@ impl Reaper {
         self.send(Job::FindLeft { host });
     }
 
-    /// A tree that a shim takes charge of.
-    pub(super) fn know(&self, host: HostId, known: Known) {
-        self.send(Job::Know { host, known });
-    }
-
-    /// That tree is gone.
-    pub(super) fn unknow(&self, host: HostId) {
+    /// Nothing is left of the agent of that shim.
+    pub(super) fn forget_shim(&self, host: HostId) {
         self.children.lock().shims.remove(&host);
-        self.send(Job::Unknow { host });
     }
 
     /// Reaps ended children that are waited for nowhere.
@@ -320,7 +306,7 @@ impl Reaper {
 }
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
-    let mut trees = Trees::default();
+    let mut trees = Trees::new();
     // Not reported yet: this thread answers other questions while the relay takes nothing.
     let mut untold: VecDeque<(HostId, HostEvent)> = VecDeque::new();
     let mut look = LOOK.0;
@@ -328,7 +314,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut done = Instant::now();
     let mut reaped = Instant::now();
     loop {
-        let job = match (trees.swept.is_empty(), untold.is_empty()) {
+        let job = match (trees.is_empty(), untold.is_empty()) {
             (false, _) => queue.recv_timeout(look),
             (true, false) => queue.recv_timeout(LOOK.1),
             (true, true) => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -371,55 +357,51 @@ fn work(
 ) {
     match job {
         Job::Sweep { host, leftovers } => {
-            trees.known.remove(&host);
             let left = match leftovers {
                 Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
                 Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
             };
             let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
-            trees.swept.insert(host, Swept { left, ladder });
+            trees.insert(host, Swept { left, ladder });
         }
         Job::FindLeft { host } => {
-            let left = alive(trees, host)
+            let left = alive(trees, children, host)
                 .into_iter()
                 .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
             untold.push_back((host, HostEvent::Left(left.collect())));
         }
-        Job::Know { host, known } => {
-            trees.known.insert(host, known);
-        }
-        Job::Unknow { host } => {
-            trees.known.remove(&host);
-        }
         Job::ReapOrphans => children.reap_others(),
         Job::Usage { hosts, reply } => {
             // The asker may have gone away.
-            reply.send(hosts.iter().map(|pid| usage(trees, *pid)).collect()).ok();
+            reply.send(hosts.iter().map(|pid| usage(children, *pid)).collect()).ok();
         }
     }
 }
 
 /// Those of a host that still run, as far as they are known here.
-fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
-    if let Some(swept) = trees.swept.get_mut(&host) {
+fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId> {
+    if let Some(swept) = trees.get_mut(&host) {
         return swept.left.alive();
     }
-    let known = trees.known.get(&host);
-    known.map_or_else(Vec::new, |Known { marker, leader, .. }| Tree::new(marker, *leader).alive())
+    let agent = children.lock().shims.get(&host).and_then(|shim| shim.agent.clone());
+    agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
 }
 
 /// Returns the usage of the tree with this leader; nothing for an unknown one.
-fn usage(trees: &Trees, pid: u32) -> Usage {
-    let known = trees.known.values().find(|known| known.leader.pid == pid);
-    known.map_or_else(Usage::default, |Known { marker, leader, shim }| {
-        Tree::new(marker, *leader).usage_below(*shim)
+fn usage(children: &Children, pid: u32) -> Usage {
+    let known = children.lock().shims.values().find_map(|shim| {
+        let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
+        Some((agent, shim.id))
+    });
+    known.map_or_else(Usage::default, |(agent, shim)| {
+        Tree::new(&agent.marker, agent.leader).usage_below(shim)
     })
 }
 
 /// Takes out the trees of which nothing is left. The others get the signal that is due.
 fn take_gone(trees: &mut Trees) -> Vec<HostId> {
     let mut gone = Vec::new();
-    trees.swept.retain(|host, swept| {
+    trees.retain(|host, swept| {
         if swept.left.is_gone() {
             gone.push(*host);
             return false;
@@ -454,7 +436,9 @@ mod tests {
         detach_child(&mut command);
         let child = reaper.start_child(&mut command).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
-        reaper.know(host, Known { marker: "left-1".to_owned(), leader, shim: leader });
+        reaper.know_shim(host, leader);
+        let marker = "left-1".to_owned();
+        reaper.know_agent(host, KnownAgent { marker, leader, release: None });
         let mut left = |host| {
             reaper.find_left(host);
             match events.blocking_recv() {
@@ -497,7 +481,7 @@ mod tests {
             // This process looks like one below the child that is being made.
             assert!(asker.runs_under_agent(own).await.unwrap());
             asker.know_shim(HostId(1), ProcessId::of(own).unwrap());
-            asker.unknow(HostId(1));
+            asker.forget_shim(HostId(1));
             asker.reap_orphans();
             let mut other = Command::new("sleep");
             other.arg("600").stdin(Stdio::null());

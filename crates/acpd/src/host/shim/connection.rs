@@ -152,7 +152,7 @@ impl Supervisor {
                     reports.extend(self.last_words(status.predicate(), stderr));
                     if stage == Stage::Gone && self.told < Told::Gone {
                         self.told = Told::Gone;
-                        self.place.reaper.unknow(self.host);
+                        self.place.reaper.forget_shim(self.host);
                         reports.push_back(HostEvent::Gone);
                     }
                 }

@@ -23,7 +23,7 @@ use super::place::{Command, Leases, Place, Start};
 use super::stdin::Stdin;
 use crate::clock::until;
 use crate::crash;
-use crate::host::reaper::{Known, Leftovers};
+use crate::host::reaper::{KnownAgent, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
@@ -305,13 +305,11 @@ impl Supervisor {
         if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
             return Err(Loss::Input);
         }
-        self.place.reaper.know_release(self.host, hello.agent, hello.release);
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
             let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
-            // Gone by now, it takes nothing.
-            let shim = ProcessId::of(hello.shim).unwrap_or(ProcessId { pid: 0, start: 0 });
-            self.place.reaper.know(self.host, Known { marker, leader, shim });
+            let agent = KnownAgent { marker, leader, release: hello.release };
+            self.place.reaper.know_agent(self.host, agent);
         }
         self.stdin.resume(hello.chunk, hello.at, hello.credit);
         if self.told == Told::Nothing {
