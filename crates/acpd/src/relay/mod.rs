@@ -18,7 +18,6 @@ mod effects;
 mod hosts;
 mod inputs;
 mod opening;
-mod rest;
 mod sinks;
 mod trace;
 
@@ -32,11 +31,11 @@ use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Tidied, Writer};
 use acpd_sys::limits;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use self::commits::{Commits, WriterDied};
 use self::hosts::Hosts;
 use self::opening::Opening;
-use self::rest::Rest;
 use self::sinks::Sinks;
 use self::trace::Traces;
 use crate::awake::Awake;
@@ -62,6 +61,8 @@ const ROUNDS: usize = 256;
 /// Limit of client lines in one drain: an answer can be far longer than its question, and lines that
 /// wait for a client are counted only when the batch goes out.
 const LINES: usize = 1024;
+/// How long nothing happens before unused memory goes back to the system.
+const IDLE: Duration = Duration::from_secs(5);
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
@@ -129,7 +130,8 @@ pub struct Relay {
     traces: Traces,
     hosts: Hosts,
     opening: Opening,
-    rest: Rest,
+    /// When the daemon has been idle for long enough to give back memory; none if it has done so.
+    idle_at: Option<Instant>,
     end: Option<End>,
     /// After the end comes a new start, with what its asker has brought.
     restart: Option<Environment>,
@@ -202,7 +204,7 @@ impl Relay {
             traces: Traces::default(),
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),
-            rest: Rest::new(),
+            idle_at: Some(Instant::now() + IDLE),
             end: None,
             restart: None,
         };
@@ -214,7 +216,7 @@ impl Relay {
     pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
             self.opening.open_if_ready(self.commits.is_empty());
-            let opening = self.opening.by();
+            let (opening, idle) = (self.opening.by(), self.idle_at);
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
             let at = deadline.map(|time| self.clock.instant(time));
@@ -241,11 +243,14 @@ impl Relay {
                 Some(tried) = self.trials.next() => self.tried(tried, &mut out),
                 () = until(at) => self.input(Input::Tick, &mut out),
                 () = until(opening) => {}
-                () = self.rest.begins() => limits::give_back_unused(),
+                () = until(idle) => {
+                    self.idle_at = None;
+                    limits::give_back_unused();
+                }
             }
             self.drain(&mut from, hosts_may, &mut out);
             if !out.is_empty() {
-                self.rest.disturb();
+                self.idle_at = Some(Instant::now() + IDLE);
             }
             self.hub.seal(&mut out);
             self.submit(out);
