@@ -10,7 +10,7 @@ use std::time::Duration;
 use acpd_api::Environment;
 use acpd_core::{Batch, Hub};
 use acpd_store::Report;
-use acpd_sys::handover::{Heritage, KEEPS_TERMINAL, ServiceManager};
+use acpd_sys::handover::{Heritage, KEEPS_TERMINAL, ServiceManager, ServiceState};
 use acpd_sys::limits;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
@@ -29,7 +29,7 @@ use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
 use crate::relay::{Ended, Readers, Relay, Sources};
 use crate::search::SearchIndex;
-use crate::service::Manager;
+use crate::service::{self, Pulse};
 use crate::{crash, real_cwd, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
@@ -53,7 +53,7 @@ pub fn run(background: bool) -> Result<(), Failure> {
     let background = background || notifier.is_some();
     // Before the program can be replaced.
     let exe = own_program();
-    let manager = Manager(ServiceManager::find());
+    let manager = ServiceManager::find();
     let successor = match Daemon::open(background, exe.clone(), manager) {
         Ok(daemon) => daemon.run(|| {
             if let Some(notifier) = notifier {
@@ -84,12 +84,12 @@ fn own_program() -> PathBuf {
 fn start_again(
     exe: &Path,
     background: bool,
-    manager: &Manager,
+    manager: &ServiceManager,
     heritage: Heritage,
     brought: &Environment,
 ) -> Result<(), Failure> {
     crash::point("before-exec");
-    manager.0.keep_socket();
+    manager.keep_socket();
     let mut command = Command::new(exe);
     command.arg("run").envs(brought.iter());
     if background || !KEEPS_TERMINAL {
@@ -120,7 +120,7 @@ struct Daemon {
     config_file: OnDisk,
     log: log::Filter,
     exe: PathBuf,
-    manager: Manager,
+    manager: ServiceManager,
     lock: InstanceLock,
     runtime: tokio::runtime::Runtime,
     door: Door,
@@ -132,7 +132,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn open(background: bool, exe: PathBuf, manager: Manager) -> Result<Daemon, Failure> {
+    fn open(background: bool, exe: PathBuf, manager: ServiceManager) -> Result<Daemon, Failure> {
         // First: all files that are made from here on are private.
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
@@ -173,7 +173,10 @@ impl Daemon {
             .map_err(|e| Failure::system("cannot start the runtime", e))?;
         let door = runtime
             .block_on(async {
-                match (manager.socket()?, left) {
+                let given = manager
+                    .socket()
+                    .map_err(|error| format!("cannot use the service manager's socket: {error}"))?;
+                match (given, left) {
                     (Some(socket), _) => Door::given(socket, None),
                     (None, Some(socket)) => Door::given(socket, Some(paths.socket())),
                     (None, None) => Door::open(paths.socket()),
@@ -241,7 +244,7 @@ impl Daemon {
         let own_socket = door.own_path();
         let logs = BTreeMap::new();
         let events = host_events;
-        let managed = manager.0.is_there();
+        let managed = manager.is_there();
         let agents =
             Agents { config, config_file, paths, generation, exe, managed, reaper, events, logs };
         let ended = runtime.block_on(async move {
@@ -253,7 +256,7 @@ impl Daemon {
                 hosts: from_hosts,
                 reports: self.reports,
                 calls: self.signals,
-                pulse: manager.pulse(),
+                pulse: Pulse::new(manager),
             };
             let readers = Readers { journal, index };
             let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
@@ -265,12 +268,15 @@ impl Daemon {
                 }
                 tracing::info!(pid = std::process::id(), "acpd is ready");
                 crash::point("listening");
-                manager.ready();
+                service::tell(manager, ServiceState::Ready);
                 ready();
                 door::accept(door, service, stopped).await
             });
             let Ended { writer, last, restart } = Box::pin(relay.run(sources)).await;
-            manager.stopping(restart.is_some());
+            service::tell(
+                manager,
+                if restart.is_some() { ServiceState::Restarting } else { ServiceState::Stopping },
+            );
             stop.send(true).ok();
             let door = accepting.await.ok();
             tokio::time::timeout(LAST_LINES, last.written()).await.ok();
