@@ -9,9 +9,9 @@
 //! Architecture invariant: the daemon lets go of nothing before the program that is to follow has shown
 //! that it can start with these directories, this configuration and this database.
 
-use std::io::{self, PipeReader};
+use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use acp_wire::Id;
@@ -22,11 +22,10 @@ use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
 use tokio::sync::{mpsc, watch};
-use tokio::task::spawn_blocking;
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
-use crate::helper_process::{End, read, run_to_end, set_apart};
+use crate::helper_process::{End, read, run_command};
 use crate::host::Reaper;
 use crate::installed_agents::find_default;
 
@@ -42,7 +41,7 @@ const CAN_START: &str = "can start";
 /// # Errors
 /// When there is no place for one.
 pub fn report() -> Result<ConfigReport, Failure> {
-    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
+    let file = config_file()?;
     let mistakes = config::load(&file).err().map(|error| error.mistakes().to_vec());
     Ok(ConfigReport {
         file: file.display().to_string().into(),
@@ -56,7 +55,7 @@ pub fn report() -> Result<ConfigReport, Failure> {
 /// # Errors
 /// When there is no place for one, or something is wrong in it.
 pub fn values() -> Result<ConfigValues, Failure> {
-    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
+    let file = config_file()?;
     let here = std::env::current_dir().unwrap_or_default();
     let found = |config: &Config| find_default(config).to_owned();
     config::values(&file, &here, found).map_err(|e| Failure::new(&e, e.hint()))
@@ -67,8 +66,11 @@ pub fn values() -> Result<ConfigValues, Failure> {
 /// # Errors
 /// When there is no place for one, or it is no TOML.
 pub fn redacted() -> Result<String, Failure> {
-    let file = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file();
-    config::redacted(&file).map_err(|why| Failure::new(why, None::<String>))
+    config::redacted(&config_file()?).map_err(|why| Failure::new(why, None::<String>))
+}
+
+fn config_file() -> Result<PathBuf, Failure> {
+    Ok(Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file())
 }
 
 /// Finds out whether a daemon could start, without starting one. Returns what to tell then.
@@ -154,11 +156,16 @@ async fn try_program(
 ) -> Result<(), Failure> {
     let path = exe.display();
     let failed = |what: String| Failure::new(what, Some(format!("install acpd again as `{path}`")));
-    let (child, output) = start(exe.to_owned(), reaper.clone())
-        .await
-        .map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
+    let mut command = Command::new(exe);
+    let prepare = move |output: PipeWriter| {
+        command.arg("check").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        Ok(command)
+    };
     let mut said = Vec::new();
-    let end = run_to_end(child, reaper, read(output, OUTPUT, &mut said), limit, stop).await;
+    let end =
+        run_command(reaper, prepare, |_, output| read(output, OUTPUT, &mut said), limit, stop)
+            .await;
+    let end = end.map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let said = String::from_utf8_lossy(&said);
     match end {
         End::Exit(ExitKind::Code(0)) if said.trim_end().ends_with(CAN_START) => Ok(()),
@@ -176,17 +183,6 @@ async fn try_program(
         }
         End::Stopped | End::Unknown => Err(failed(format!("`{path}` could not be tried"))),
     }
-}
-
-async fn start(exe: PathBuf, reaper: Reaper) -> io::Result<(Child, PipeReader)> {
-    let start = move || {
-        let (output, input) = io::pipe()?;
-        let mut command = Command::new(exe);
-        command.arg("check").stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
-        set_apart(&mut command);
-        Ok((reaper.start_child(&mut command)?, output))
-    };
-    spawn_blocking(start).await.map_err(io::Error::other)?
 }
 
 #[cfg(all(test, unix))]

@@ -11,7 +11,6 @@
 //! environment of the agent, and in no message, log, file or database.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,12 +18,11 @@ use std::time::Duration;
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::machine::since_boot;
-use acpd_sys::process::ExitKind;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
-use crate::helper_process::{End, read, run_to_end, set_apart};
+use crate::helper_process::{at_home, read, run_command};
 use crate::host::Reaper;
 use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
@@ -216,27 +214,18 @@ async fn output(
     stop: &mut watch::Receiver<()>,
 ) -> Result<String, String> {
     let program = words.first().cloned().unwrap_or_default();
-    let starter = reaper.clone();
-    let start = move || {
-        let (output, input) = io::pipe().map_err(|error| error.to_string())?;
+    let prepare = move |output| {
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        command.stdin(Stdio::null()).stdout(input).stderr(Stdio::null());
-        if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
-            command.current_dir(home);
-        }
-        set_apart(&mut command);
-        let child = starter.start_users(&mut command);
-        Ok((child.map_err(|error| format!("cannot start `{}`: {error}", words[0]))?, output))
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
+        at_home(&mut command);
+        Ok(command)
     };
-    let (child, output) = beside(start).await?;
     let mut said = Vec::new();
-    match run_to_end(child, reaper, read(output, LONGEST + 1, &mut said), limit, stop).await {
-        End::Exit(ExitKind::Code(0)) => {}
-        End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
-        End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),
-        End::Stopped => return Err("the daemon ends".to_owned()),
-        End::Unknown => return Err(format!("the system does not say how `{program}` ended")),
+    let end =
+        run_command(reaper, prepare, |_, output| read(output, LONGEST + 1, &mut said), limit, stop);
+    let end = end.await.map_err(|error| format!("cannot start `{program}`: {error}"))?;
+    if let Some(problem) = end.problem(&program, limit) {
+        return Err(problem);
     }
     if said.len() as u64 > LONGEST {
         return Err(format!("`{program}` wrote more than {LONGEST} bytes"));

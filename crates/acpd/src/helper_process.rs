@@ -1,8 +1,8 @@
 //! Runs commands for the daemon that are no agents: hooks, commands that tell credentials, the trial of a
 //! program before a restart. Each leads a process group of its own, which ends with it.
 
-use std::io::{self, PipeReader};
-use std::process::{Child, Command};
+use std::io::{self, PipeReader, PipeWriter};
+use std::process::{Child, ChildStdin, Command};
 use std::time::Duration;
 
 use acpd_sys::process::{ExitKind, detach_child, wait_leader};
@@ -24,6 +24,51 @@ pub enum End {
     Late,
     Stopped,
     Unknown,
+}
+
+impl End {
+    /// Returns why the command has no result; `None` if it ended with success.
+    pub fn problem(&self, program: &str, limit: Duration) -> Option<String> {
+        Some(match self {
+            End::Exit(ExitKind::Code(0)) => return None,
+            End::Exit(exit) => format!("`{program}` ended with {exit}"),
+            End::Late => format!("`{program}` took longer than {} s", limit.as_secs()),
+            End::Stopped => "the daemon ends".to_owned(),
+            End::Unknown => format!("the system does not say how `{program}` ended"),
+        })
+    }
+}
+
+/// Starts a command of the user, and waits for its end. `prepare` gets the end of a pipe for the command to write to;
+/// `talk` gets the other end, and the input of the command if that is a pipe.
+///
+/// # Errors
+/// When it cannot be started.
+pub async fn run_command<T: Future>(
+    reaper: Reaper,
+    prepare: impl FnOnce(PipeWriter) -> io::Result<Command> + Send + 'static,
+    talk: impl FnOnce(Option<ChildStdin>, PipeReader) -> T,
+    limit: Duration,
+    stop: &mut watch::Receiver<()>,
+) -> io::Result<End> {
+    let starter = reaper.clone();
+    let start = move || {
+        let (output, written) = io::pipe()?;
+        let mut command = prepare(written)?;
+        set_apart(&mut command);
+        Ok((starter.start_users(&mut command)?, output))
+    };
+    // Away from the runtime: a program or a directory may be on a disk that does not answer.
+    let (mut child, output) = spawn_blocking(start).await.map_err(io::Error::other).flatten()?;
+    let talk = talk(child.stdin.take(), output);
+    Ok(run_to_end(child, reaper, talk, limit, stop).await)
+}
+
+/// Starts a command in the home directory.
+pub fn at_home(command: &mut Command) {
+    if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
+        command.current_dir(home);
+    }
 }
 
 /// Sets a command apart from the daemon and from every agent.

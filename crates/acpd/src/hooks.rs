@@ -11,9 +11,9 @@
 //! which ends with it.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, PipeWriter};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,11 +24,10 @@ use acpd_sys::process::ExitKind;
 use acpd_sys::runtime::{pipe_receiver, pipe_sender};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::spawn_blocking;
+use tokio::sync::{Semaphore, watch};
 
 use crate::config;
-use crate::helper_process::{End, run_to_end, set_apart};
+use crate::helper_process::{End, run_command};
 use crate::host::Reaper;
 use crate::log::quote;
 
@@ -93,14 +92,11 @@ impl Hooks {
             let hook = hook.name;
             return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
         };
-        let run = Run {
-            hook,
-            reaper: self.reaper.clone(),
-            limit: self.limit,
-            stop: self.going_on.subscribe(),
-            _place: place,
-        };
-        tokio::spawn(run.run(about));
+        let (reaper, limit, stop) = (self.reaper.clone(), self.limit, self.going_on.subscribe());
+        tokio::spawn(async move {
+            let _place = place;
+            hook.run(about, reaper, limit, stop).await;
+        });
     }
 
     /// Has the desktop show a notification, if there is one.
@@ -120,25 +116,34 @@ impl Hooks {
     }
 }
 
-/// One run of a command.
-struct Run {
-    hook: Arc<Hook>,
-    reaper: Reaper,
-    limit: Duration,
-    stop: watch::Receiver<()>,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Run {
-    async fn run(mut self, about: Bytes) {
-        let name = self.hook.name;
-        let (stdin, output, child) = match self.start(&about).await {
-            Ok(started) => started,
-            Err(error) => return self.refuse(&error),
+impl Hook {
+    async fn run(
+        self: Arc<Hook>,
+        about: Bytes,
+        reaper: Reaper,
+        limit: Duration,
+        mut stop: watch::Receiver<()>,
+    ) {
+        let name = self.name;
+        let hook = Arc::clone(&self);
+        let cwd = acp_wire::str_at(&about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
+        let prepare = move |output: PipeWriter| {
+            let mut command = command(&hook, cwd.as_deref());
+            command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
+            Ok(command)
         };
         let mut said = Vec::new();
-        let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
-        let end = run_to_end(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
+        let end = run_command(
+            reaper,
+            prepare,
+            |stdin, output| async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) },
+            limit,
+            &mut stop,
+        );
+        let end = match end.await {
+            Ok(end) => end,
+            Err(error) => return self.refuse(&error),
+        };
         let said = String::from_utf8_lossy(&said);
         for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
             tracing::info!(hook = name, "{}", quote(line));
@@ -149,39 +154,20 @@ impl Run {
             End::Exit(_) if name == NOTIFY => {}
             End::Exit(exit) => tracing::warn!(hook = name, "a hook ended with {exit}"),
             End::Late => {
-                let limit = self.limit;
                 tracing::warn!(hook = name, "a hook ran longer than {limit:?} and was ended");
             }
         }
     }
 
-    /// Starts it beside the runtime: the directory may be on a disk that does not answer.
-    async fn start(&self, about: &Bytes) -> io::Result<Started> {
-        let (hook, reaper) = (Arc::clone(&self.hook), self.reaper.clone());
-        let cwd = acp_wire::str_at(about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
-        let start = move || {
-            let (output, input) = io::pipe()?;
-            let mut command = command(&hook, cwd.as_deref());
-            command.stdin(Stdio::piped()).stdout(input.try_clone()?).stderr(input);
-            let mut child = reaper.start_users(&mut command)?;
-            let stdin = child.stdin.take();
-            io::Result::Ok((stdin, output, child))
-        };
-        let (stdin, output, child) = spawn_blocking(start).await.map_err(io::Error::other)??;
-        Ok((stdin, output, child))
-    }
-
     /// Says it once: it will be the same every time.
     fn refuse(&self, error: &io::Error) {
-        if !self.hook.refused.swap(true, Ordering::Relaxed) {
-            let program = self.hook.command.first().map_or("", String::as_str);
-            let hook = self.hook.name;
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            let program = self.command.first().map_or("", String::as_str);
+            let hook = self.name;
             tracing::warn!(hook, "cannot start `{program}`: {error}");
         }
     }
 }
-
-type Started = (Option<ChildStdin>, PipeReader, Child);
 
 fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
     let (program, args) = hook.command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
@@ -192,7 +178,6 @@ fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
     if let Some(place) = places.find(|place| place.is_dir()) {
         command.current_dir(place);
     }
-    set_apart(&mut command);
     command
 }
 
@@ -225,6 +210,7 @@ mod tests {
 
     use acpd_test::harness::{DEADLINE, until};
     use tokio::sync::mpsc;
+    use tokio::task::spawn_blocking;
 
     use super::*;
 

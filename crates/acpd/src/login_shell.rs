@@ -25,14 +25,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpd_api::escape::shell_word;
-use acpd_sys::process::{ExitKind, os_string, running_program};
+use acpd_sys::process::{os_string, running_program};
 use acpd_sys::programs;
 use tokio::sync::{Mutex, watch};
-use tokio::task::spawn_blocking;
 
 use crate::config::UseLoginShell;
 use crate::environment::{Answer, Variables, answered, first_answer, will_ask};
-use crate::helper_process::{End, read, run_to_end, set_apart};
+use crate::helper_process::{End, at_home, read, run_command};
 use crate::host::Reaper;
 
 /// How long a shell may take, in all ways together. Those that do more than that for each terminal are rare.
@@ -168,29 +167,28 @@ impl LoginShell {
         stop: &watch::Receiver<()>,
     ) -> Result<Variables, String> {
         let mut stop = stop.clone();
-        let (shell, starter) = (self.shell.clone(), self.reaper.clone());
-        let start = move || {
-            let (output, input) = io::pipe()?;
+        let shell = self.shell.clone();
+        let prepare = move |answer| {
             let mut command = Command::new(&shell);
             command.args(words).env(ASKING, "1");
-            command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+            command.stdin(answer).stdout(Stdio::null()).stderr(Stdio::null());
             for name in OWN {
                 command.env_remove(name);
             }
-            if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
-                command.current_dir(home);
-            }
-            set_apart(&mut command);
-            Ok::<_, io::Error>((starter.start_users(&mut command)?, output))
+            at_home(&mut command);
+            Ok(command)
         };
-        let shell = self.shell.display();
-        let started = spawn_blocking(start).await.map_err(io::Error::other).flatten();
-        let (child, output) =
-            started.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
         let mut said = Vec::new();
-        let talk = read(output, LONGEST, &mut said);
         let limit = until.saturating_duration_since(Instant::now());
-        let end = run_to_end(child, self.reaper.clone(), talk, limit, &mut stop).await;
+        let shell = self.shell.display().to_string();
+        let end = run_command(
+            self.reaper.clone(),
+            prepare,
+            |_, answer| read(answer, LONGEST, &mut said),
+            limit,
+            &mut stop,
+        );
+        let end = end.await.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
         if let Some(variables) = parse(&said) {
             return Ok(variables);
         }
@@ -198,12 +196,9 @@ impl LoginShell {
             End::Late => {
                 format!("its files let `{shell}` take more than {} s", self.limit.as_secs())
             }
-            End::Exit(ExitKind::Code(0)) => {
+            end => end.problem(&shell, limit).unwrap_or_else(|| {
                 format!("`{shell}` did not come to its command: a file of it ends or replaces it")
-            }
-            End::Exit(exit) => format!("`{shell}` ended with {exit}"),
-            End::Stopped => "the daemon ends".to_owned(),
-            End::Unknown => format!("the system does not say how `{shell}` ended"),
+            }),
         })
     }
 }
