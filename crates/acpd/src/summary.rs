@@ -2,6 +2,8 @@
 //! agent worked on it, and how the last answer ends. Or writes down what was said in it, up to 64 KiB.
 //! Reads from the end of the journal, a piece at a time.
 
+use std::borrow::Cow;
+
 use acp_wire::{locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
@@ -15,6 +17,9 @@ const REQUEST: usize = 4 << 10;
 const ANSWER: usize = 3 << 10;
 /// Bytes of a transcript, from its end.
 const TRANSCRIPT: usize = 64 << 10;
+/// Places of texts in a line.
+const CONTENT: &[&str] = &["params", "update", "content", "text"];
+const TITLE: &[&str] = &["params", "update", "title"];
 /// Lines that are read at once, in number and in bytes.
 const LINES: u64 = 256;
 const BYTES: usize = 16 << 20;
@@ -76,23 +81,14 @@ struct Transcript {
 impl Transcript {
     /// Takes the line before those that it has.
     fn take(&mut self, row: &EventRow) {
-        if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
-            self.is_open &= str_at(&row.line, &["method"]).as_deref() != Some(method::TURN_STARTED);
-            return;
-        }
-        let text = |path: &[&str]| {
-            let path: Vec<&str> = ["params", "update"].iter().chain(path).copied().collect();
-            lossy_at(&row.line, &path).map(std::borrow::Cow::into_owned)
-        };
-        let (who, said) = match text(&["sessionUpdate"]).as_deref() {
-            Some("user_message_chunk") => ("I said:", text(&["content", "text"])),
-            Some("agent_message_chunk") => ("You answered:", text(&["content", "text"])),
-            Some("tool_call") => {
-                ("You answered:", text(&["title"]).map(|title| format!("\n[{title}]\n")))
-            }
-            _ => return,
-        };
+        self.is_open &= !begins_turn(row);
+        let Some((part, said)) = part_of(row) else { return };
         let Some(said) = said.filter(|_| self.bytes < TRANSCRIPT) else { return };
+        let (who, said) = match part {
+            Part::Request | Part::Added => ("I said:", said),
+            Part::Answer => ("You answered:", said),
+            Part::Call => ("You answered:", format!("\n[{said}]\n")),
+        };
         self.bytes += said.len();
         match self.messages.last_mut().filter(|(by, _)| self.is_open && *by == who) {
             Some((_, pieces)) => pieces.push(said),
@@ -128,29 +124,20 @@ struct Summary {
 impl Summary {
     /// Takes the line before those that it has. Returns whether there is enough.
     fn take(&mut self, row: &EventRow) -> bool {
-        let is_said = matches!(row.kind, EventKind::Update | EventKind::Imported);
-        if !is_said {
-            let begins = str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED);
-            return begins && self.has_request();
-        }
-        let text = || lossy_at(&row.line, &["params", "update", "content", "text"]);
-        match str_at(&row.line, &["params", "update", "sessionUpdate"]).as_deref() {
-            Some("user_message_chunk") if is_steered(&row.line) => {
-                self.added.extend(text().map(std::borrow::Cow::into_owned));
-            }
-            Some("user_message_chunk") => {
-                self.request.extend(text().map(std::borrow::Cow::into_owned));
-            }
-            Some("agent_message_chunk") => {
-                if self.has_request() {
-                    return true;
-                }
-                if let Some(text) = text().filter(|_| self.answer_bytes < ANSWER) {
+        let Some((part, said)) = part_of(row) else {
+            return begins_turn(row) && self.has_request();
+        };
+        match part {
+            Part::Added => self.added.extend(said),
+            Part::Request => self.request.extend(said),
+            Part::Answer if self.has_request() => return true,
+            Part::Answer => {
+                if let Some(text) = said.filter(|_| self.answer_bytes < ANSWER) {
                     self.answer_bytes += text.len();
-                    self.answer.push(text.into_owned());
+                    self.answer.push(text);
                 }
             }
-            _ => {}
+            Part::Call => {}
         }
         false
     }
@@ -190,10 +177,37 @@ impl Summary {
     }
 }
 
-/// Returns whether a message went into a turn that was running.
-fn is_steered(line: &[u8]) -> bool {
-    let mark = locate(line, &["params", "_meta", NAMESPACE, "steered"]);
-    mark.is_some_and(|mark| &line[mark] == b"true")
+/// Parts of a conversation.
+enum Part {
+    Request,
+    /// A message into the running turn.
+    Added,
+    Answer,
+    /// The title of a tool call.
+    Call,
+}
+
+/// The part that a line belongs to, and its text; none for all other lines.
+fn part_of(row: &EventRow) -> Option<(Part, Option<String>)> {
+    if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
+        return None;
+    }
+    let is_steered = || {
+        let mark = locate(&row.line, &["params", "_meta", NAMESPACE, "steered"]);
+        mark.is_some_and(|mark| &row.line[mark] == b"true")
+    };
+    let (part, path) = match &*str_at(&row.line, &["params", "update", "sessionUpdate"])? {
+        "user_message_chunk" if is_steered() => (Part::Added, CONTENT),
+        "user_message_chunk" => (Part::Request, CONTENT),
+        "agent_message_chunk" => (Part::Answer, CONTENT),
+        "tool_call" => (Part::Call, TITLE),
+        _ => return None,
+    };
+    Some((part, lossy_at(&row.line, path).map(Cow::into_owned)))
+}
+
+fn begins_turn(row: &EventRow) -> bool {
+    str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED)
 }
 
 #[cfg(test)]
