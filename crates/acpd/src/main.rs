@@ -107,87 +107,60 @@ fn main() -> ExitCode {
         _ => {}
     }
     match Cli::parse().command {
-        Command::Run { background } => match acpd::daemon::run(background) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(&failure),
-        },
-        Command::Check => match acpd::check::run() {
-            #[expect(clippy::print_stdout, reason = "what it is for")]
-            Ok(words) => {
-                println!("{words}");
-                ExitCode::SUCCESS
-            }
-            Err(failure) => failed(&failure),
-        },
-        #[expect(clippy::print_stdout, reason = "what it is for")]
+        Command::Run { background } => ended(acpd::daemon::run(background)),
+        Command::Check => shown(acpd::check::run()),
         Command::Config { schema: true, .. } => {
-            println!("{:#}", acpd::config::schema());
-            ExitCode::SUCCESS
+            shown(Ok::<_, Failure>(format!("{:#}", acpd::config::schema())))
         }
         Command::Config { values: true, .. } => tell(acpd::check::values()),
         Command::Config { .. } => tell(acpd::check::report()),
-        Command::Backup { file } => match acpd::copying::back_up(&file) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => copied_nothing(&failure),
-        },
-        Command::Restore { check, file } => match acpd::copying::restore(&file, check) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => copied_nothing(&failure),
-        },
-        Command::ConfigRedacted => match acpd::check::redacted() {
-            #[expect(clippy::print_stdout, reason = "what it is for")]
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
-            Err(failure) => failed(&failure),
-        },
+        Command::Backup { file } => copied(acpd::copying::back_up(&file)),
+        Command::Restore { check, file } => copied(acpd::copying::restore(&file, check)),
+        Command::ConfigRedacted => shown(acpd::check::redacted()),
         Command::Login { agent, own, env, words } => {
             failed(&login::run(login::Login { agent, own, env, words }));
             LOGIN_NOT_BEGUN.into()
         }
         #[cfg(feature = "crash-points")]
-        #[expect(clippy::print_stdout, reason = "what it is for")]
-        Command::CrashPoints => {
-            for point in acpd::crash::POINTS {
-                println!("{point}");
-            }
-            ExitCode::SUCCESS
-        }
-        Command::Environment => match acpd::login_shell::print() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error),
-        },
-        Command::Discover { json } => match acpd::discover::run(json) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error),
-        },
-        Command::Man { dir } => match clap_mangen::generate_to(Cli::command(), dir) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error),
-        },
+        Command::CrashPoints => shown(Ok::<_, Failure>(acpd::crash::POINTS.join("\n"))),
+        Command::Environment => ended(acpd::login_shell::print()),
+        Command::Discover { json } => ended(acpd::discover::run(json)),
+        Command::Man { dir } => ended(clap_mangen::generate_to(Cli::command(), dir)),
         Command::ScriptedAgent => {
             acpd_demo::run(acpd_demo::Options::new(acpd_demo::Options::default_state()))
         }
     }
 }
 
+fn ended(done: Result<(), impl fmt::Display>) -> ExitCode {
+    done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+}
+
+/// Prints a text.
+fn shown(text: Result<String, impl fmt::Display>) -> ExitCode {
+    let print = |text: String| {
+        #[expect(clippy::print_stdout, reason = "what it is for")]
+        {
+            println!("{}", text.trim_end());
+        }
+    };
+    ended(text.map(print))
+}
+
 /// Prints an answer for acpctl as JSON.
 fn tell(found: Result<impl Serialize, Failure>) -> ExitCode {
-    match found {
-        #[expect(clippy::print_stdout, reason = "what it is for")]
-        Ok(found) => {
-            println!("{}", json::line(&found).unwrap_or_default());
-            ExitCode::SUCCESS
-        }
-        Err(failure) => failed(&failure),
-    }
+    shown(found.map(|found| json::line(&found).unwrap_or_default()))
 }
 
 /// Also a program reads how that ends.
-fn copied_nothing(failure: &Failure) -> ExitCode {
-    failed(failure);
-    failure.code().code().into()
+fn copied(done: Result<(), Failure>) -> ExitCode {
+    done.map_or_else(
+        |failure| {
+            failed(&failure);
+            failure.code().code().into()
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
 fn failed(failure: &dyn fmt::Display) -> ExitCode {
