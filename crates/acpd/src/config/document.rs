@@ -20,7 +20,7 @@ use toml::de::{DeArray, DeString, DeTable, DeValue, Error};
 use crate::config::error::{ConfigError, SourceText, did_you_mean};
 use crate::config::format::{fields, listed, one_of};
 use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS, Profile};
-use crate::config::redacted::SECRET_KEYS;
+use crate::config::redacted::SECRET_TABLES;
 use crate::config::sections::{Budget, Daemon, Hooks, Retention};
 
 pub(super) type Name<'i> = Spanned<DeString<'i>>;
@@ -188,7 +188,9 @@ impl Taken<'_> {
             other => other.to_owned(),
         };
         let (kind, quoted) = found(value);
-        let is_secret = self.place.path.iter().any(|name| SECRET_KEYS.contains(&name.as_str()));
+        // An address may hold a password.
+        let may_be_secret = |name: &str| name == "url" || SECRET_TABLES.contains(&name);
+        let is_secret = self.place.path.iter().any(|name| may_be_secret(name));
         let mut hint = Some(hint).filter(|hint| !hint.is_empty()).map(str::to_owned);
         let reason = if problem.starts_with("invalid type") {
             if wanted == "a string" && !value.is_array() && !value.is_table() {

@@ -33,10 +33,8 @@ const SHOWN: [&str; 23] = [
     "type",
     "when_over",
 ];
-/// Keys of which no message repeats a value.
-pub(super) const SECRET_KEYS: [&str; 4] = ["env", "headers", "credentials", "url"];
-/// Tables in which everything is hidden, numbers too.
-const HIDDEN_TABLES: [&str; 3] = ["env", "headers", "credentials"];
+/// Tables in which every value may be a secret.
+pub(super) const SECRET_TABLES: [&str; 3] = ["env", "headers", "credentials"];
 
 /// The file as TOML without what may be a secret; also one with mistakes, if it is TOML.
 ///
@@ -66,7 +64,7 @@ fn clean_table(table: Table) -> Table {
 
 fn clean(key: &str, value: Value) -> Value {
     match value {
-        Value::Table(table) if HIDDEN_TABLES.contains(&key) => {
+        Value::Table(table) if SECRET_TABLES.contains(&key) => {
             table.into_iter().map(|(name, _)| (name, hidden())).collect::<Table>().into()
         }
         Value::Table(table) => Value::Table(clean_table(table)),

@@ -18,14 +18,13 @@ use toml::de::DeTable;
 use crate::config::error::{ConfigError, position};
 use crate::config::layers::{self, Layer, Layers, get};
 use crate::config::profile::{ADDED_KEYS, Profile};
+use crate::config::redacted::SECRET_TABLES;
 use crate::config::resolved::Config;
 use crate::config::schema::{keys, with_links};
 use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
 use crate::config::{file, text_of};
 
-/// Tables in which every value may be a secret.
-const HIDDEN_TABLES: [&str; 2] = ["env", "headers"];
 /// Keys for sessions that begin in a directory, after its agent.
 const SESSION_KEYS: [&str; 3] = ["model", "mode", "diagnostics"];
 
@@ -104,7 +103,7 @@ impl Shown<'_> {
 
     fn row(&self, key: &str, layers: &[Layer<'_, '_>], merged: &DeTable<'_>) -> ConfigValue {
         let value = get(merged, key).map_or(Json::Null, layers::json);
-        let value = if HIDDEN_TABLES.contains(&key) { hidden(value) } else { cleaned(value) };
+        let value = if SECRET_TABLES.contains(&key) { hidden(value) } else { cleaned(value) };
         let place = |layer: &Layer<'_, '_>| {
             let arguments = || layer.get("args").filter(|_| key == "command");
             Some(layer.place(self.text, layer.get(key).or_else(arguments)?))
@@ -166,11 +165,9 @@ impl Shown<'_> {
 fn hidden(value: Json) -> Json {
     let Json::Object(mut entries) = value else { return value };
     for value in entries.values_mut() {
-        match value.as_object_mut() {
-            Some(reference) => {
-                reference.get_mut("prefix").into_iter().for_each(|prefix| *prefix = HIDDEN.into());
-            }
-            None => *value = HIDDEN.into(),
+        *value = if value.is_object() { cleaned(value.take()) } else { HIDDEN.into() };
+        if let Some(prefix) = value.get_mut("prefix") {
+            *prefix = HIDDEN.into();
         }
     }
     Json::Object(entries)
