@@ -18,27 +18,18 @@ pub struct Shim {
 impl Shim {
     /// Starts an agent. It reports `Started` or `Refused`; call it on the runtime.
     pub fn spawn(host: HostId, start: Start, place: Place) -> Shim {
-        Shim::supervise(place, |place, commands| {
-            let supervisor = Supervisor::new(host, &start.launch.marker, place, commands);
-            tokio::spawn(supervisor.start(start));
-        })
+        let (commands, wanted) = mpsc::unbounded_channel();
+        let supervisor = Supervisor::new(host, &start.launch.marker, place, wanted);
+        tokio::spawn(supervisor.start(start));
+        Shim { commands }
     }
 
     /// Takes over an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call it on the
     /// runtime. If the shim has a part of one of the chunks `remade`, the rest cannot be written.
     pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
-        Shim::supervise(place, |place, commands| {
-            let supervisor = Supervisor::new(adopt.host, marker, place, commands);
-            tokio::spawn(supervisor.adopt(adopt, remade));
-        })
-    }
-
-    fn supervise(
-        place: Place,
-        start: impl FnOnce(Place, mpsc::UnboundedReceiver<Command>),
-    ) -> Shim {
         let (commands, wanted) = mpsc::unbounded_channel();
-        start(place, wanted);
+        let supervisor = Supervisor::new(adopt.host, marker, place, wanted);
+        tokio::spawn(supervisor.adopt(adopt, remade));
         Shim { commands }
     }
 

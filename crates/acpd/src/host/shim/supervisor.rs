@@ -52,15 +52,6 @@ pub(super) enum Told {
     Gone,
 }
 
-/// Data that is lost.
-#[derive(Debug, Clone, Copy)]
-enum Loss {
-    /// Bytes of the agent, which must not happen.
-    Output,
-    /// The rest of a line with MCP servers: only the last daemon knew it (`acpd_core::mcp`).
-    Input,
-}
-
 /// How an attempt to reach a shim ended.
 enum Found {
     Reached(Link, Hello),
@@ -198,8 +189,8 @@ impl Supervisor {
                 Found::Dead => return self.bury().await,
                 Found::Reached(link, hello) => {
                     let (before, force_at) = (self.progress(), self.force_at);
-                    if let Err(loss) = self.greeted(&hello).await {
-                        self.give_up(loss).await;
+                    if let Err(lost) = self.greeted(&hello).await {
+                        self.give_up(lost).await;
                     }
                     match self.talk(link).await {
                         End::Dropped => return,
@@ -298,12 +289,16 @@ impl Supervisor {
     }
 
     /// The shim has said where it stands.
-    async fn greeted(&mut self, hello: &Hello) -> Result<(), Loss> {
+    ///
+    /// # Errors
+    /// When data is lost: `output` must never be, `input` may be the rest of a line with MCP servers, which only the
+    /// last daemon knew (`acpd_core::mcp`).
+    async fn greeted(&mut self, hello: &Hello) -> Result<(), &'static str> {
         crash::point("after-hello");
         self.be_patient();
-        self.output.start_at(hello.base).map_err(|Gap| Loss::Output)?;
+        self.output.start_at(hello.base).map_err(|Gap| "output")?;
         if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
-            return Err(Loss::Input);
+            return Err("input");
         }
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
@@ -334,11 +329,7 @@ impl Supervisor {
     }
 
     /// Nothing that follows can be trusted.
-    async fn give_up(&mut self, loss: Loss) {
-        let what = match loss {
-            Loss::Output => "output",
-            Loss::Input => "input",
-        };
+    async fn give_up(&mut self, what: &str) {
         tracing::error!(
             host = self.host.0,
             what,
