@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cap_std::fs::OpenOptions;
-use thiserror::Error;
 
 use super::error::FsError;
 use super::roots::{Roots, open_regular};
@@ -47,17 +46,6 @@ impl Effort {
     }
 }
 
-/// Why a read was given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(super) enum GivenUp {
-    #[error("too many bytes")]
-    TooFar,
-    #[error("too much time")]
-    TooSlow,
-    #[error("cancelled")]
-    Cancelled,
-}
-
 /// The text of a file: the wanted lines of it. Lines end after `\n` and keep their ends, `\r\n` too; a
 /// byte order mark stays. Past the end there is no text, which is no error (`fs/read_text_file`). Of a
 /// file of any size a part can be read, as far as the effort goes.
@@ -70,7 +58,6 @@ pub fn read_text_file(
     wanted: Lines,
     effort: Effort,
 ) -> Result<String, FsError> {
-    let looked_at = effort.bytes;
     let file = open(roots, path, effort)?;
     let read = || -> io::Result<_> {
         let size = file.size()?;
@@ -81,12 +68,8 @@ pub fn read_text_file(
             if whole && size > MOST_BYTES { None } else { lines(file, first, wanted.limit)? };
         Ok((size, text))
     };
-    let read = read().map_err(|error| match error.get_ref().and_then(|why| why.downcast_ref()) {
-        Some(GivenUp::TooFar) => FsError::TooFar { path: path.to_owned(), bytes: looked_at },
-        Some(GivenUp::TooSlow) => FsError::TooSlow { path: path.to_owned() },
-        Some(GivenUp::Cancelled) => FsError::Cancelled { path: path.to_owned() },
-        None => roots.error(path, error),
-    });
+    let given_up = |error: io::Error| error.downcast::<FsError>();
+    let read = read().map_err(|e| given_up(e).unwrap_or_else(|error| roots.error(path, error)));
     match read? {
         (bytes, None) => Err(FsError::TooBig { path: path.to_owned(), bytes, limit: MOST_BYTES }),
         (_, Some(text)) => {
@@ -130,13 +113,15 @@ pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsErr
     }
     let file = open_regular(place.dir, &place.path, OpenOptions::new().read(true));
     let file = file.map_err(|error| roots.error(path, error))?.ok_or_else(not_a_file)?;
-    Ok(Bounded { file, effort })
+    Ok(Bounded { path: path.to_owned(), file, looked_at: 0, effort })
 }
 
 /// A file that is read up to a limit of effort.
 #[derive(Debug)]
 pub struct Bounded {
+    path: PathBuf,
     file: File,
+    looked_at: u64,
     effort: Effort,
 }
 
@@ -152,19 +137,20 @@ impl Bounded {
 
 impl Read for Bounded {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let give_up = |why| Err(io::Error::other(why));
+        let path = || self.path.clone();
         if self.effort.cancelled.load(Ordering::Relaxed) {
-            return give_up(GivenUp::Cancelled);
+            return Err(io::Error::other(FsError::Cancelled { path: path() }));
         }
         if Instant::now() >= self.effort.until {
-            return give_up(GivenUp::TooSlow);
+            return Err(io::Error::other(FsError::TooSlow { path: path() }));
         }
-        let most = usize::try_from(self.effort.bytes).unwrap_or(usize::MAX).min(buf.len());
+        let left = self.effort.bytes - self.looked_at;
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
         if most == 0 && !buf.is_empty() {
-            return give_up(GivenUp::TooFar);
+            return Err(io::Error::other(FsError::TooFar { path: path(), bytes: self.looked_at }));
         }
         let count = self.file.read(&mut buf[..most])?;
-        self.effort.bytes -= count as u64;
+        self.looked_at += count as u64;
         Ok(count)
     }
 }
