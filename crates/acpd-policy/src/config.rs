@@ -3,44 +3,47 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use schemars::JsonSchema;
 use serde::de::value::{self, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The table `[policy]`. [`crate::Policy::new`] makes it usable.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Decision where no rule matches.
+    /// What happens when no rule matches.
     pub default: Ruling,
-    /// The rules; the first that matches decides.
+    /// The first rule that matches decides.
     pub rules: Vec<RuleConfig>,
 }
 
-/// A table `[[policy.rules]]`. Every condition that is named must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A rule. Every condition that it names must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
+    /// What people call it.
     pub name: Option<String>,
+    /// What it decides.
     pub decision: Ruling,
     /// Globs on the name of the agent.
     pub agent: Option<List<String>>,
-    /// Globs on the working directory of the session.
+    /// Globs on the directory of the session: absolute, `~/…` or `**/…`.
     pub workspace: Option<List<String>>,
     /// Kinds of tool calls.
     pub kind: Option<List<Kind>>,
-    /// Globs on the title of the tool call.
+    /// Globs on the title of the call.
     pub title: Option<List<String>>,
-    /// Globs on the command that is to run.
+    /// Globs on the command that it runs.
     pub command: Option<List<String>>,
-    /// Globs on the paths that the call touches.
+    /// Globs on the paths that it touches.
     pub path: Option<List<String>>,
-    /// Globs on the addresses that the call fetches.
+    /// Globs on the addresses that it fetches.
     pub url: Option<List<String>>,
 }
 
 /// Decision of a rule, or of the default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
     #[default]
@@ -56,23 +59,19 @@ impl fmt::Display for Ruling {
 }
 
 /// The kind of a tool call, as ACP names them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Reads files or data.
     Read,
     Edit,
     Delete,
-    /// Moves or renames files.
     Move,
     Search,
     Execute,
     Think,
-    /// Fetches something from elsewhere.
     Fetch,
-    /// Changes the mode of the session.
     SwitchMode,
-    /// Anything else, and every kind that is missing or not in this list.
+    // Anything else, and every kind that is missing or not in this list.
     #[default]
     Other,
 }
@@ -92,8 +91,16 @@ impl fmt::Display for Kind {
 }
 
 /// One value or a list of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct List<T>(pub Vec<T>);
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+pub struct List<T>(#[schemars(with = "ListForm<T>")] pub Vec<T>);
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "the schema of a list")]
+enum ListForm<T> {
+    One(T),
+    Many(Vec<T>),
+}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {

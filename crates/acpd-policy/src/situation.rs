@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Situation<'a> {
     /// The name of the agent's profile.
     pub agent: &'a str,
-    /// The working directory of the session.
     pub cwd: &'a str,
     /// `--yes` or `--deny` of this one run.
     pub once: Option<Verdict>,

@@ -114,6 +114,9 @@ pub(super) fn schema_of<T: JsonSchema>() -> Json {
         if let Some(first) = schema.get("type").and_then(|types| types.get(0)).cloned() {
             schema.insert("type".to_owned(), first);
         }
+        if let Some(Json::Array(forms)) = schema.get_mut("anyOf") {
+            forms.retain(|form| form["type"] != "null");
+        }
         if let Some(Json::String(text)) = schema.get_mut("description") {
             *text = text.replace('\n', " ");
         }

@@ -22,7 +22,6 @@ mod inherited;
 mod launch;
 mod layers;
 mod on_disk;
-mod policy;
 mod profile;
 mod redacted;
 mod reference;

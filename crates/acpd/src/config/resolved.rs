@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::config::error::did_you_mean;
 use crate::config::format::{As, Each, Record, Table, Word};
-use crate::config::policy::PolicyFormat;
 use crate::config::profile::Profile;
 use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
@@ -55,7 +54,7 @@ pub struct Config {
     #[serde(with = "As::<Table<Word, Record<McpServer>>>")]
     pub mcp: BTreeMap<String, McpServer>,
     /// Who answers permission questions without a person.
-    #[serde(with = "As::<PolicyFormat>")]
+    #[serde(with = "As::<Record<PolicyConfig>>")]
     pub policy: PolicyConfig,
     /// The file names no default agent: an installed one takes its place.
     #[serde(skip)]
