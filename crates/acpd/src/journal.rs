@@ -4,7 +4,6 @@
 //! client never keeps the write-ahead log from being emptied.
 
 use std::fmt;
-use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -19,9 +18,9 @@ use acpd_store::{Reader, StoreError};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
 
 use crate::summary::{summarize, transcript};
+use crate::worker::Worker;
 
 /// Lines of one piece of journal, in bytes.
 const PIECE: usize = 1 << 20;
@@ -35,38 +34,30 @@ const GONE: &str = "its reader has died";
 /// Lines, and the position up to which they go.
 type Piece = (Vec<Bytes>, Seq);
 
-/// Something to do with the store's reader.
-type Job = Box<dyn FnOnce(&mut Reader) + Send>;
-
 /// Handle of the thread.
 #[derive(Debug, Clone)]
-pub struct Journal {
-    jobs: Sender<Job>,
-}
+pub struct Journal(Worker<Reader>);
 
 impl Journal {
     /// Starts the thread; it ends when the last handle is dropped.
-    pub fn start(mut reader: Reader) -> std::io::Result<Journal> {
-        let (jobs, queue) = channel::<Job>();
-        let run = move || queue.into_iter().for_each(|job| job(&mut reader));
-        thread::Builder::new().name("journal".to_owned()).spawn(run)?;
-        Ok(Journal { jobs })
+    pub fn start(reader: Reader) -> std::io::Result<Journal> {
+        Worker::start("journal", reader).map(Journal)
     }
 
     /// Lines for a client, and the position up to which they go; `None` if they cannot be read.
     pub async fn piece(&self, read: Read) -> Option<Piece> {
-        self.ask(move |reader| piece(reader, &read)).await.flatten()
+        self.0.ask(move |reader| piece(reader, &read)).await.flatten()
     }
 
     /// The response to `_acpd/session/log`.
     pub async fn log(&self, page: LogPage) -> Bytes {
         let id = page.id.clone();
-        self.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
+        self.0.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// The response to `_acpd/usage`.
     pub async fn usage(&self, id: Id, asked: UsageParams) -> Bytes {
-        let totals = self.ask(move |reader| reader.usage(asked)).await;
+        let totals = self.0.ask(move |reader| reader.usage(asked)).await;
         match totals {
             Some(Ok(totals)) => build::response(&id, &UsageReport { totals }),
             Some(Err(error)) => failure(&id, &error),
@@ -77,13 +68,13 @@ impl Journal {
     /// The response with a session's values.
     pub async fn values(&self, values: SessionValues) -> Bytes {
         let id = values.id.clone();
-        let answer = self.ask(|reader| session_values(reader, values)).await;
+        let answer = self.0.ask(|reader| session_values(reader, values)).await;
         answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// Returns a summary or a transcript of a session up to a position; empty if that cannot be read.
     pub async fn summary(&self, session: SessionKey, upto: Seq, what: Reseed) -> String {
-        let text = self.ask(move |reader| {
+        let text = self.0.ask(move |reader| {
             let text = match what {
                 Reseed::Summary => summarize(reader, session, upto),
                 Reseed::Transcript => transcript(reader, session, upto),
@@ -91,17 +82,6 @@ impl Journal {
             text.inspect_err(|error| tracing::error!(%error, "the journal could not be summed up"))
         });
         text.await.and_then(Result::ok).unwrap_or_default()
-    }
-
-    async fn ask<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Reader) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        // An asker that has gone away needs no answer.
-        let job = move |reader: &mut Reader| drop(reply.send(job(reader)));
-        self.jobs.send(Box::new(job)).ok()?;
-        answer.await.ok()
     }
 }
 

@@ -39,3 +39,4 @@ pub mod sizes;
 mod summary;
 pub mod suspend;
 pub mod terminals;
+pub mod worker;

@@ -6,8 +6,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 
 use acp_wire::{Id, build};
 use acpd_api::{Hit, Reason, SearchResult};
@@ -15,45 +13,35 @@ use acpd_core::ids::SessionKey;
 use acpd_core::{Fault, Search};
 use acpd_store::{Index, StoreError};
 use bytes::Bytes;
-use tokio::sync::oneshot;
 
-enum Job {
-    Update(SessionKey),
-    Find(Search, oneshot::Sender<Result<SearchResult, String>>),
-}
+use crate::worker::Worker;
 
 /// Handle of the thread.
 #[derive(Debug, Clone)]
-pub struct SearchIndex {
-    jobs: Sender<Job>,
-}
+pub struct SearchIndex(Worker<Keeper>);
 
 impl SearchIndex {
     /// Starts the thread, which ends when the last handle is dropped. The index of `journal`, a
     /// database that is open, is the file `index`.
     pub fn start(journal: PathBuf, index: PathBuf) -> std::io::Result<SearchIndex> {
-        let (jobs, queue) = channel();
-        let keeper = Keeper { journal, path: index, index: None };
-        let run = move || keeper.serve(&queue);
-        thread::Builder::new().name("search".to_owned()).spawn(run)?;
-        Ok(SearchIndex { jobs })
+        let worker = Worker::start("search", Keeper { journal, path: index, index: None })?;
+        // An error is in the log, and the next job tries again.
+        worker.order(|keeper| drop(keeper.with(|_| Ok(()))));
+        Ok(SearchIndex(worker))
     }
 
     /// A turn of this session has ended, or it was deleted. Never waits.
     pub fn update(&self, session: SessionKey) {
-        // Without the thread there is nothing to be kept up to date.
-        self.jobs.send(Job::Update(session)).ok();
+        self.0.order(move |keeper| drop(keeper.with(|index| index.update(session))));
     }
 
     /// The response to `_acpd/session/search`.
     pub async fn find(&self, id: &Id, search: Search) -> Bytes {
-        let (reply, answer) = oneshot::channel();
-        // If the thread is gone, `reply` is dropped, and that is the answer.
-        self.jobs.send(Job::Find(search, reply)).ok();
-        match answer.await {
-            Ok(Ok(result)) => build::response(id, &result),
-            Ok(Err(error)) => failure(id, error),
-            Err(_) => failure(id, "its thread has died"),
+        let found = self.0.ask(move |keeper| keeper.with(|index| find(index, search))).await;
+        match found {
+            Some(Ok(result)) => build::response(id, &result),
+            Some(Err(error)) => failure(id, error),
+            None => failure(id, "its thread has died"),
         }
     }
 }
@@ -66,22 +54,6 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn serve(mut self, queue: &Receiver<Job>) {
-        // An error is in the log, and the next job tries again.
-        self.with(|_| Ok(())).ok();
-        while let Ok(job) = queue.recv() {
-            match job {
-                Job::Update(session) => {
-                    self.with(|index| index.update(session)).ok();
-                }
-                Job::Find(search, reply) => {
-                    // An asker that has gone away needs no answer.
-                    reply.send(self.with(|index| find(index, search))).ok();
-                }
-            }
-        }
-    }
-
     fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Index) -> Result<T, StoreError>,

@@ -169,7 +169,7 @@ impl Relay {
         let exe = agents.exe.clone();
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, exe, done.clone())?;
         let services = Services::new(done.clone());
-        let sizes = Sizes::new(agents.paths.database(), done.clone());
+        let sizes = Sizes::new(agents.paths.database(), done.clone())?;
         let logins = Logins::new(done);
         let login_shell = LoginShell::new(
             agents.config.daemon.login_shell,
