@@ -192,16 +192,16 @@ mod tests {
 
     use super::*;
 
-    /// Returns the result of a trial with this shell script as the program.
-    fn tried(script: &str, limit: Duration) -> Result<(), String> {
+    /// Returns the result of a trial with this shell script as the program. All trials of a process have one reaper:
+    /// another one would take their children for orphans.
+    fn tried(reaper: &Reaper, script: &str, limit: Duration) -> Result<(), String> {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let exe = dir.path().join("acpd");
         fs::write(&exe, format!("#!/bin/sh\n{script}\n")).expect("a script");
         fs::set_permissions(&exe, fs::Permissions::from_mode(0o700)).expect("its mode");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
-            let mut trials = Trials { limit, ..Trials::new(exe, reaper) };
+            let mut trials = Trials { limit, ..Trials::new(exe, reaper.clone()) };
             trials.begin(Some((ClientId(1), Id::from(7))), Environment::default());
             let tried = trials.next().await.expect("it tells");
             assert_eq!(tried.asker, Some((ClientId(1), Id::from(7))));
@@ -211,6 +211,8 @@ mod tests {
 
     #[test]
     fn l18_only_a_program_that_says_that_it_can_start_may_follow() {
+        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
+        let tried = |script: &str, limit| tried(&reaper, script, limit);
         assert_eq!(tried("echo acpd 9.9.9 can start", LIMIT), Ok(()));
         let refused = |script: &str| tried(script, LIMIT).expect_err("it cannot start");
         let told = refused("printf 'error: no room\\n\\nhint: make some\\n' >&2; exit 1");
