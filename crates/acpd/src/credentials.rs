@@ -18,7 +18,7 @@ use std::time::Duration;
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::machine::since_boot;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
@@ -67,9 +67,8 @@ pub struct Credentials {
     limit: Duration,
     /// By profile and name.
     known: BTreeMap<(String, String), (Secret, Duration)>,
-    tell: mpsc::UnboundedSender<Answer>,
-    answers: mpsc::UnboundedReceiver<Answer>,
-    tasks: JoinSet<()>,
+    /// The login shell is asked in one without an answer.
+    tasks: JoinSet<Option<Answer>>,
     /// Dropped when the daemon ends.
     going_on: watch::Sender<()>,
 }
@@ -77,15 +76,16 @@ pub struct Credentials {
 impl Credentials {
     /// Nothing is known yet. Commands are children of this reaper. The shell is asked at once; call it on the runtime.
     pub fn new(reaper: Reaper, login_shell: Option<LoginShell>) -> Credentials {
-        let (tell, answers) = mpsc::unbounded_channel();
         let (known, mut tasks) = (BTreeMap::new(), JoinSet::new());
         let going_on = watch::channel(()).0;
         if let Some(shell) = login_shell.clone() {
             let mut stop = going_on.subscribe();
-            tasks.spawn(async move { shell.ask(&mut stop).await });
+            tasks.spawn(async move {
+                shell.ask(&mut stop).await;
+                None
+            });
         }
-        let limit = LIMIT;
-        Credentials { reaper, login_shell, limit, known, tell, answers, tasks, going_on }
+        Credentials { reaper, login_shell, limit: LIMIT, known, tasks, going_on }
     }
 
     /// Returns whether anything has to be looked up before this agent is started.
@@ -100,7 +100,6 @@ impl Credentials {
 
     /// Begins to look up what an agent needs; [`Credentials::next`] has it then.
     pub fn look_up(&mut self, host: HostId, profile: &Profile) {
-        while self.tasks.try_join_next().is_some() {}
         let now = since_boot();
         let agent = profile.name.clone();
         let (mut found, mut wanted, mut stale) = (Vec::new(), Vec::new(), None);
@@ -113,7 +112,7 @@ impl Credentials {
                 _ => wanted.push((name.clone(), credential.clone())),
             }
         }
-        let (tell, reaper, limit) = (self.tell.clone(), self.reaper.clone(), self.limit);
+        let (reaper, limit) = (self.reaper.clone(), self.limit);
         let (shell, mut stop) = (self.login_shell.clone(), self.going_on.subscribe());
         self.tasks.spawn(async move {
             if let Some(shell) = shell {
@@ -126,19 +125,21 @@ impl Credentials {
                     Ok(text) => found.push((name, Secret(text), until)),
                     Err(why) => {
                         let found = Err(refused(&name, &why));
-                        // The relay may be gone: the daemon ends.
-                        tell.send(Answer { host, agent, stale: None, found }).ok();
-                        return;
+                        return Some(Answer { host, agent, stale: None, found });
                     }
                 }
             }
-            tell.send(Answer { host, agent, stale, found: Ok(found) }).ok();
+            Some(Answer { host, agent, stale, found: Ok(found) })
         });
     }
 
-    /// Returns the next result.
+    /// Returns the next result; none if nothing is being looked up.
     pub async fn next(&mut self) -> Option<Ready> {
-        let Answer { host, agent, stale, found } = self.answers.recv().await?;
+        let Answer { host, agent, stale, found } = loop {
+            if let Ok(Some(answer)) = self.tasks.join_next().await? {
+                break answer;
+            }
+        };
         let keep = |found: Vec<(String, Secret, Option<Duration>)>| {
             let mut values = Vec::new();
             for (name, secret, until) in found {
@@ -241,6 +242,8 @@ async fn output(
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
     use crate::config;
 
