@@ -33,37 +33,14 @@ const SHOWN: usize = 16 << 10;
 /// Bytes of output that are shown while the command runs.
 const GROWING: usize = 4 << 10;
 
-/// The commands of a daemon.
+/// Something to do with the commands, and where to tell how it went.
+type Order = Box<dyn FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send>;
+
 #[derive(Debug)]
 pub struct Terminals {
     orders: mpsc::UnboundedSender<Order>,
     ended: oneshot::Receiver<()>,
     marks: String,
-}
-
-/// An order about a command.
-pub(crate) enum Order {
-    /// Run it, and answer the request that has its number.
-    Create {
-        terminal: InteractionId,
-        request: Box<CreateTerminal>,
-    },
-    /// Answer a request with its output.
-    Output {
-        request: InteractionId,
-        terminal: InteractionId,
-    },
-    /// Tell the last of what it has written, if it is not released.
-    Look {
-        terminal: InteractionId,
-    },
-    Kill {
-        terminal: InteractionId,
-    },
-    /// End and forget it, if it is there.
-    Release {
-        terminal: InteractionId,
-    },
 }
 
 impl Terminals {
@@ -88,7 +65,7 @@ impl Terminals {
         if let Err(error) = swept {
             tracing::error!(%error, "commands of an earlier daemon may still run");
         }
-        let (orders, queue) = mpsc::unbounded_channel();
+        let (orders, queue) = mpsc::unbounded_channel::<Order>();
         let (end, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let work = move || {
@@ -108,8 +85,8 @@ impl Terminals {
         new: NewTerminal,
         base_env: Vec<(OsString, OsString)>,
     ) {
-        let request = Box::new(CreateTerminal {
-            id: terminal.0.to_string(),
+        let request = CreateTerminal {
+            id: id(terminal),
             owner: new.host.0,
             command: new.command,
             args: new.args,
@@ -118,8 +95,49 @@ impl Terminals {
             cwd: new.cwd.into(),
             output_byte_limit: new.output_byte_limit,
             marker: format!("{}{}", self.marks, terminal.0),
+        };
+        self.order(move |held, done| {
+            match held.create(request).and_then(|()| held.wait(&id(terminal))) {
+                Ok(ended) => {
+                    answer(done, terminal, Ok(Bytes::from_static(b"{}")));
+                    let done = done.clone();
+                    tokio::spawn(async move {
+                        let end = terminal_end(ended.await);
+                        done.send(Input::TerminalEnded { terminal, end }).ok();
+                    });
+                }
+                Err(error) => answer(done, terminal, Err(refusal(&error))),
+            }
         });
-        self.order(Order::Create { terminal, request });
+    }
+
+    /// Answers a request with the output of a command.
+    pub fn output(&self, request: InteractionId, terminal: InteractionId) {
+        self.order(move |held, done| {
+            let output = held.output(&id(terminal));
+            answer(done, request, output.map(result).map_err(|error| refusal(&error)));
+        });
+    }
+
+    /// Tells the last of what a command has written, if it is not released.
+    pub fn look(&self, terminal: InteractionId) {
+        self.order(move |held, done| {
+            if let Ok(output) = held.output(&id(terminal)) {
+                let tail = tail_of(&output, GROWING);
+                // The daemon ends.
+                done.send(Input::TerminalSeen { terminal, tail }).ok();
+            }
+        });
+    }
+
+    pub fn kill(&self, terminal: InteractionId) {
+        // The hub may not know yet that it could not be made.
+        self.order(move |held, _| drop(held.kill(&id(terminal))));
+    }
+
+    /// Ends and forgets a command, if it is there.
+    pub fn release(&self, terminal: InteractionId) {
+        self.order(move |held, _| drop(held.release(&id(terminal))));
     }
 
     /// Ends all commands, and waits for that as long as it is worth waiting.
@@ -130,10 +148,9 @@ impl Terminals {
         }
     }
 
-    /// Has something done with a command.
-    pub(crate) fn order(&self, order: Order) {
-        // The task ends with the daemon.
-        self.orders.send(order).ok();
+    fn order(&self, order: impl FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send + 'static) {
+        // The thread ends with the daemon.
+        self.orders.send(Box::new(order)).ok();
     }
 }
 
@@ -142,44 +159,23 @@ async fn run(
     mut orders: mpsc::UnboundedReceiver<Order>,
     done: mpsc::UnboundedSender<Input>,
 ) {
-    let answer = |request, result| {
-        // The daemon ends.
-        done.send(Input::Served { request, result }).ok();
-    };
     while let Some(order) = orders.recv().await {
-        match order {
-            Order::Create { terminal, request } => {
-                let made = held.create(*request);
-                let made = made.and_then(|()| held.wait(&terminal.0.to_string()));
-                match made {
-                    Ok(ended) => {
-                        answer(terminal, Ok(Bytes::from_static(b"{}")));
-                        let done = done.clone();
-                        tokio::spawn(async move {
-                            let end = terminal_end(ended.await);
-                            done.send(Input::TerminalEnded { terminal, end }).ok();
-                        });
-                    }
-                    Err(error) => answer(terminal, Err(refusal(&error))),
-                }
-            }
-            Order::Output { request, terminal } => {
-                let output = held.output(&terminal.0.to_string());
-                answer(request, output.map(result).map_err(|error| refusal(&error)));
-            }
-            Order::Look { terminal } => {
-                if let Ok(output) = held.output(&terminal.0.to_string()) {
-                    let tail = tail_of(&output, GROWING);
-                    // The daemon ends.
-                    done.send(Input::TerminalSeen { terminal, tail }).ok();
-                }
-            }
-            // The hub may not know yet that it could not be made.
-            Order::Kill { terminal } => drop(held.kill(&terminal.0.to_string())),
-            Order::Release { terminal } => drop(held.release(&terminal.0.to_string())),
-        }
+        order(&mut held, &done);
     }
     held.end().await;
+}
+
+fn id(terminal: InteractionId) -> String {
+    terminal.0.to_string()
+}
+
+fn answer(
+    done: &mpsc::UnboundedSender<Input>,
+    request: InteractionId,
+    result: Result<Bytes, ServeError>,
+) {
+    // The daemon ends.
+    done.send(Input::Served { request, result }).ok();
 }
 
 /// The result of `terminal/output`.

@@ -14,7 +14,6 @@ use crate::crash;
 use crate::credentials::Ready;
 use crate::log;
 use crate::mcp::{self, Completed};
-use crate::terminals::Order;
 
 impl Relay {
     pub(super) fn perform_all(&mut self, effects: Vec<Effect>, out: &mut Batch) {
@@ -64,13 +63,11 @@ impl Relay {
                 self.terminals.create(terminal, *new, environment);
             }
             Effect::TerminalOutput { request, terminal } => {
-                self.terminals.order(Order::Output { request, terminal });
+                self.terminals.output(request, terminal);
             }
-            Effect::LookAtTerminal { terminal } => self.terminals.order(Order::Look { terminal }),
-            Effect::KillTerminal { terminal } => self.terminals.order(Order::Kill { terminal }),
-            Effect::ReleaseTerminal { terminal } => {
-                self.terminals.order(Order::Release { terminal });
-            }
+            Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
+            Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
+            Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
             Effect::WatchLogin { agent, wanted } => {
                 let file = self.agents.config.agent(&agent).ok();
                 match file.and_then(|profile| profile.login_file.clone()).filter(|_| wanted) {
