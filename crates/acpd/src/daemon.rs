@@ -272,14 +272,15 @@ impl Daemon {
                 ready();
                 door::accept(door, service, stopped).await
             });
-            let Ended { writer, last, restart } = Box::pin(relay.run(sources)).await;
+            let Ended { writer, mut clients, restart } = Box::pin(relay.run(sources)).await;
             service::tell(
                 manager,
                 if restart.is_some() { ServiceState::Restarting } else { ServiceState::Stopping },
             );
             stop.send(true).ok();
             let door = accepting.await.ok();
-            tokio::time::timeout(LAST_LINES, last.written()).await.ok();
+            let written = async { while clients.recv().await.is_some() {} };
+            tokio::time::timeout(LAST_LINES, written).await.ok();
             let socket = door.and_then(Door::into_socket);
             Ok::<_, Failure>((writer, restart, socket))
         });

@@ -73,7 +73,6 @@ pub struct Readers {
     pub index: SearchIndex,
 }
 
-/// Where events come from.
 #[derive(Debug)]
 pub struct Sources {
     pub clients: mpsc::Receiver<(ClientId, FromClient)>,
@@ -84,24 +83,13 @@ pub struct Sources {
     pub pulse: Pulse,
 }
 
-/// Connections that are being closed after their last lines.
-#[derive(Debug)]
-pub struct LastLines(mpsc::Receiver<(ClientId, FromClient)>);
-
-impl LastLines {
-    /// Waits until all connections are closed.
-    pub async fn written(mut self) {
-        while self.0.recv().await.is_some() {}
-    }
-}
-
 /// Remains of a relay that has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// The store, to be closed.
     pub writer: Writer,
-    /// Lines that clients have still to read.
-    pub last: LastLines,
+    /// Ends when all connections are closed, after their last lines.
+    pub clients: mpsc::Receiver<(ClientId, FromClient)>,
     /// The daemon should start again, with these variables if the configuration names them.
     pub restart: Option<Environment>,
 }
@@ -279,7 +267,7 @@ impl Relay {
         // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
-        Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
+        Ended { writer: self.commits.into_writer(), clients: from.clients, restart }
     }
 
     /// Ends the daemon alone: agents continue under their shims.
