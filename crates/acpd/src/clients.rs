@@ -63,7 +63,6 @@ pub enum FromClient {
     Event(ClientEvent),
 }
 
-/// Where connections report to.
 pub type ClientEvents = mpsc::Sender<(ClientId, FromClient)>;
 
 /// About how much memory something takes until it is written, in bytes.
@@ -130,20 +129,13 @@ impl Sink {
 
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// Where to report to.
     pub events: ClientEvents,
     pub journal: Journal,
-    /// Finds what was said.
     pub index: SearchIndex,
-    /// Knows what agents take.
     pub reaper: Reaper,
-    /// How agents are started.
     pub config: Arc<Config>,
-    /// Where that was read.
     pub config_file: Arc<OnDisk>,
-    /// Where the daemon's files are.
     pub paths: Arc<Paths>,
-    /// Filter of the log.
     pub log: log::Filter,
     /// Longest line in bytes.
     pub line_limit: usize,
@@ -186,7 +178,6 @@ impl Service {
             .collect()
     }
 
-    /// Adds where an agent is reached.
     fn tell_address(&self, agent: &mut AgentInfo) {
         if let Ok(profile) = self.config.agent(agent.name.raw())
             && let Transport::TcpConnect(address) = profile.transport()
@@ -210,7 +201,6 @@ impl Service {
         [journal.bytes, journal.index_bytes] = sizes;
     }
 
-    /// Adds what an agent inherits.
     fn tell_inherited(&self, agent: &mut AgentInfo) {
         let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
         let inherits = self.config.inherits(profile);
@@ -252,13 +242,11 @@ impl Service {
     }
 }
 
-/// Returns the figures of an agent.
 fn counted(agent: AgentInfo) -> AgentMetrics {
     let AgentInfo { name, state, restarts, sessions, processes, rss, .. } = agent;
     AgentMetrics { name, state, restarts: restarts.into(), sessions, processes, rss }
 }
 
-/// A variable of an agent.
 fn told(profile: &Profile, name: &OsStr, value: &OsStr) -> VariableInfo {
     let text = name.to_string_lossy();
     let from = if profile.credentials.contains_key(&*text) {

@@ -14,7 +14,6 @@ use tokio::sync::SetOnce;
 
 use crate::config::{self, Profile};
 
-/// Variables by their names.
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// The answer of the login shell. As the process's own environment, there is one.
@@ -80,7 +79,6 @@ pub fn told() -> Option<LoginShellInfo> {
     Some(LoginShellInfo { program, problem: said.problem.clone().map(Into::into) })
 }
 
-/// This shell will be asked.
 pub(crate) fn will_ask(shell: &Path) {
     say().shell = Some(shell.to_owned());
 }

@@ -33,7 +33,6 @@ use crate::log::quote;
 
 /// The name of what shows a notification.
 const NOTIFY: &str = "notify";
-/// Commands that run at once.
 const AT_ONCE: u32 = 8;
 /// How long one may run.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -57,7 +56,6 @@ pub struct Hooks {
 
 #[derive(Debug)]
 struct Hook {
-    /// The word for the event.
     name: &'static str,
     command: Vec<String>,
     /// The error that it cannot be started was logged.

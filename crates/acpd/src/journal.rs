@@ -34,7 +34,6 @@ const GONE: &str = "its reader has died";
 /// Lines, and the position up to which they go.
 type Piece = (Vec<Bytes>, Seq);
 
-/// Handle of the thread.
 #[derive(Debug, Clone)]
 pub struct Journal(Worker<Reader>);
 

@@ -203,7 +203,6 @@ impl LoginShell {
     }
 }
 
-/// The words of a command line.
 type Words = Vec<String>;
 /// Number of ways to a part of the environment.
 const PARTS: u32 = 2;

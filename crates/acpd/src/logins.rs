@@ -11,7 +11,6 @@ use tokio::task::AbortHandle;
 /// How often a file is looked at.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The files that are watched.
 #[derive(Debug)]
 pub struct Logins {
     seen: mpsc::UnboundedSender<Input>,

@@ -24,9 +24,7 @@ const LONGEST: u64 = 64 << 10;
 
 /// A line with its servers. Without `Debug`: it may hold secrets.
 pub struct Completed {
-    /// The line for the agent.
     pub line: Bytes,
-    /// The request in it.
     pub request: Id,
     /// Servers that are not in it although they should be.
     pub left_out: Vec<LeftOut>,

@@ -16,7 +16,6 @@ use bytes::Bytes;
 
 use crate::worker::Worker;
 
-/// Handle of the thread.
 #[derive(Debug, Clone)]
 pub struct SearchIndex(Worker<Keeper>);
 

@@ -36,7 +36,6 @@ pub struct Services {
     pools: BTreeMap<HostId, Pool>,
 }
 
-/// The requests of one process.
 #[derive(Debug)]
 struct Pool {
     /// Closed when nothing more is to be begun.
@@ -101,7 +100,6 @@ impl Services {
         }
     }
 
-    /// Looks for a directory.
     pub fn find_directory(&self, question: u64, cwd: String) {
         let done = self.done.clone();
         spawn_blocking(move || {
@@ -115,7 +113,6 @@ impl Services {
         });
     }
 
-    /// Sums up a session.
     pub fn summarize(&self, journal: Journal, session: SessionKey, upto: Seq, what: Reseed) {
         let done = self.done.clone();
         tokio::spawn(async move {

@@ -6,39 +6,20 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a file could not be read or written.
 #[derive(Debug, Error)]
 pub enum FsError {
     /// There is no such file; ACP's `-32002`.
     #[error("`{}` does not exist", .path.display())]
     NotFound { path: PathBuf },
-    /// The path is outside of the session's directories.
     #[error("`{}` is refused: {why}; the session's directories are {}", .path.display(), list(.roots))]
-    Outside {
-        path: PathBuf,
-        /// Description of the problem.
-        why: &'static str,
-        roots: Vec<PathBuf>,
-    },
-    /// The bytes of the file, or of the requested lines, are no text.
+    Outside { path: PathBuf, why: &'static str, roots: Vec<PathBuf> },
     #[error("`{}` is not UTF-8 text", .path.display())]
     NotUtf8 { path: PathBuf },
-    /// The answer would be longer than an answer may be.
     #[error("`{}` has {bytes} bytes, and more than {limit} of them were asked for", .path.display())]
-    TooBig {
-        path: PathBuf,
-        /// Size of the file in bytes.
-        bytes: u64,
-        /// The most bytes of an answer.
-        limit: u64,
-    },
+    TooBig { path: PathBuf, bytes: u64, limit: u64 },
     /// The lines asked for are further into the file than is looked.
     #[error("the lines asked for are not in the first {bytes} bytes of `{}`, and no more is looked at", .path.display())]
-    TooFar {
-        path: PathBuf,
-        /// How much was looked at.
-        bytes: u64,
-    },
+    TooFar { path: PathBuf, bytes: u64 },
     /// The disk is slow, or what it is asked for is much.
     #[error("reading `{}` takes too long", .path.display())]
     TooSlow { path: PathBuf },
@@ -49,11 +30,7 @@ pub enum FsError {
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile { path: PathBuf },
     #[error("cannot use `{}`: {source}", .path.display())]
-    Io {
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl FsError {

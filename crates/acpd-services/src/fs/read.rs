@@ -102,9 +102,6 @@ fn lines(file: Bounded, first: u32, limit: Option<u32>) -> io::Result<Option<Vec
 }
 
 /// Opens a regular file, of any size and with any bytes in it.
-///
-/// # Errors
-/// See [`FsError`].
 pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsError> {
     let place = roots.locate(path)?;
     let not_a_file = || FsError::NotAFile { path: path.to_owned() };
@@ -127,9 +124,6 @@ pub struct Bounded {
 
 impl Bounded {
     /// Size of the file in bytes.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

@@ -7,33 +7,23 @@ use thiserror::Error;
 
 use super::types::{MOST_IN_ALL, MOST_OF_OWNER};
 
-/// Why a terminal cannot be made or used.
 #[derive(Debug, Error)]
 pub enum TerminalError {
-    /// There is no terminal of this name, or not any more.
     #[error("terminal `{id}` does not exist or was released")]
     Unknown { id: String },
-    /// There is one of this name already.
     #[error("terminal `{id}` exists already")]
     Taken { id: String },
-    /// The agent has as many as it may.
     #[error("this agent has {MOST_OF_OWNER} terminals, which is the limit")]
     TooManyOfOwner,
-    /// All agents together have as many as they may.
     #[error("all agents together have {MOST_IN_ALL} terminals, which is the limit")]
     TooMany,
-    /// The working directory is missing or none.
     #[error("cannot run a command in `{}`: it is not a directory", .cwd.display())]
     NoDirectory { cwd: PathBuf },
     /// Such a variable would become another one.
     #[error("`{name}` cannot be the name of an environment variable: it is empty or has a `=`")]
     BadVariable { name: String },
     #[error("cannot start `{command}`: {source}")]
-    Start {
-        command: String,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Start { command: String, source: io::Error },
 }
 
 impl TerminalError {

@@ -196,7 +196,6 @@ impl<F: Format> Format for Option<F> {
     }
 }
 
-/// A list.
 pub(super) struct Each<F>(F);
 
 impl<F: Format> Format for Each<F> {
@@ -592,7 +591,6 @@ impl<const SHELL: bool> Format for Command<SHELL> {
     }
 }
 
-/// Globs of directories.
 pub(super) struct Folders;
 
 impl Format for Folders {

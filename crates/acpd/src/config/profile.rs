@@ -306,10 +306,8 @@ impl Profile {
     }
 }
 
-/// Ways to talk with an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport<'a> {
-    /// On its standard input and output.
     Stdio,
     /// On a connection to this port, after it was started; 0 for a free one.
     TcpSpawn(u16),
@@ -317,7 +315,6 @@ pub enum Transport<'a> {
     TcpConnect(&'a str),
 }
 
-/// Origins of a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Source {
     /// The built-in catalogue alone.
@@ -349,7 +346,6 @@ pub enum EmptyTurn {
     Failed,
 }
 
-/// Services of acpd for agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {

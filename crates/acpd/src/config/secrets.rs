@@ -60,7 +60,6 @@ struct CredentialTable {
     ttl: Option<Duration>,
 }
 
-/// The format of a [`Credential`].
 pub(super) struct CredentialFormat;
 
 impl Format for CredentialFormat {
@@ -150,7 +149,6 @@ struct ReferenceTable {
     prefix: String,
 }
 
-/// The format of a [`Value`].
 pub(super) struct ValueFormat;
 
 impl Format for ValueFormat {

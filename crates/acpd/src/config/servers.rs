@@ -62,7 +62,6 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// The way to talk with it.
     pub fn kind(&self) -> McpKind {
         match (&self.url, self.r#type) {
             (None, _) => McpKind::Stdio,

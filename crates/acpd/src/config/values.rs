@@ -119,7 +119,6 @@ impl Shown<'_> {
         ConfigValue { key: key.into(), value, from }
     }
 
-    /// The value of one key.
     fn value(&self, header: &str, key: &str) -> ConfigValue {
         let layers = self.layers.of(header);
         self.row(key, &layers, &layers::merged(&layers))

@@ -45,7 +45,6 @@ impl Commits {
         Commits { writer, pending, unsent, next_tag: 0, failing: false, took: Timing::quick() }
     }
 
-    /// The writer, to be closed.
     pub(super) fn into_writer(self) -> Writer {
         self.writer
     }

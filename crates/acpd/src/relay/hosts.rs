@@ -24,7 +24,6 @@ struct Running {
 }
 
 impl Hosts {
-    /// A process was started or found.
     pub(super) fn insert(&mut self, id: HostId, shim: Shim) {
         self.0.insert(id, Running { shim, gone: false });
     }
@@ -45,12 +44,10 @@ impl Hosts {
         }
     }
 
-    /// A process could not be started.
     pub(super) fn refused(&mut self, id: HostId) {
         self.0.remove(&id);
     }
 
-    /// Nothing of a process is left.
     pub(super) fn gone(&mut self, id: HostId) {
         if let Some(running) = self.0.get_mut(&id) {
             running.gone = true;

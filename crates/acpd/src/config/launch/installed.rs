@@ -35,7 +35,6 @@ pub enum Installed {
         /// Index of the first argument in the command.
         args: usize,
     },
-    /// The package is not installed.
     Missing {
         /// The command that installs it.
         install: String,
