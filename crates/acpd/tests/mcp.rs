@@ -143,7 +143,7 @@ fn what_cannot_be_looked_up_leaves_its_server_out_and_says_why_without_a_value()
     }
     let long = vec![b's'; 70_000];
     for (text, mode, words) in [
-        (&b"s3cret"[..], 0o640, "is open to other users (mode 0640); run `chmod 600` on it"),
+        (&b"s3cret"[..], 0o640, "is open to other users (mode 0640); run `chmod 600 /"),
         (b"\n", 0o600, "is empty"),
         (b"s3cret\xff", 0o600, "is not text"),
         (
