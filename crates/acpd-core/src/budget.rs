@@ -4,7 +4,6 @@ use acpd_api::{Amount, BudgetInfo, Cost, TurnUsage, Untrusted};
 use jiff::Timestamp;
 
 use crate::cx::Cx;
-use crate::event::EngineEvent;
 use crate::ids::Time;
 use crate::profile::{BudgetLimit, Config, WhenOver};
 use crate::record::{Record, SessionRow, Spent, UsageRow};
@@ -29,13 +28,14 @@ impl Budget {
         Budget { day: spent.day, spent: parts, ..Budget::default() }
     }
 
-    /// Books usage of a session, in this turn or between turns.
+    /// Books usage of a session, in this turn or between turns. Returns a warning for the session whose usage is the
+    /// first above the budget.
     pub(crate) fn on_used(
         &mut self,
         cx: &mut Cx,
         (row, turn): (&SessionRow, Option<u64>),
         TurnUsage { tokens, cost }: TurnUsage,
-    ) {
+    ) -> Option<String> {
         let used = UsageRow {
             at: cx.now,
             day: day(&cx.config, cx.now),
@@ -48,12 +48,9 @@ impl Budget {
         };
         self.book(&used, cx.config.budget.as_ref());
         cx.record(Record::Usage(used));
-        let Some(info) = self.info(&cx.config, cx.now).filter(|info| info.is_over) else { return };
-        if !std::mem::replace(&mut self.told, true) {
-            let text = format!("the budget is used up: {}", sentence(&info));
-            let (session, severity) = (row.key, "warning");
-            cx.report(EngineEvent::SessionNoticed { session, severity, text });
-        }
+        let info = self.info(&cx.config, cx.now).filter(|info| info.is_over)?;
+        let is_first = !std::mem::replace(&mut self.told, true);
+        is_first.then(|| format!("the budget is used up: {}", sentence(&info)))
     }
 
     /// Other currencies are not added up: an agent can name any number of them.

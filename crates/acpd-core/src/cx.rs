@@ -4,7 +4,7 @@ use std::mem::take;
 
 use acp_wire::clipped;
 
-use crate::event::{Answer, EngineEvent};
+use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
@@ -52,15 +52,12 @@ impl Cx {
         take(&mut self.events)
     }
 
-    /// Takes the answers for agents out of the reports so far.
-    pub(crate) fn take_answers(&mut self) -> Vec<Answer> {
-        let is_answer = |event: &mut EngineEvent| matches!(event, EngineEvent::AgentAnswered(_));
-        let taken = self.events.extract_if(.., is_answer);
-        let answers = taken.filter_map(|event| match event {
-            EngineEvent::AgentAnswered(answer) => Some(answer),
-            _ => None,
-        });
-        answers.collect()
+    /// Takes the ends of questions and of requests of agents out of the reports so far, for reactions at once.
+    pub(crate) fn take_closed(&mut self) -> Vec<EngineEvent> {
+        let is_end = |event: &mut EngineEvent| {
+            matches!(event, EngineEvent::AgentAnswered(_) | EngineEvent::QuestionClosed(_))
+        };
+        self.events.extract_if(.., is_end).collect()
     }
 
     /// Returns whether each report has had its reactions.
@@ -100,7 +97,7 @@ impl Cx {
         self.send(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
-    /// Adds an order to a process, as [`Cx::send`] does.
+    /// Adds an order to a process, as [`Cx::send_behind`] does.
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {
         self.send_behind(Effect::Host(host, order));
     }

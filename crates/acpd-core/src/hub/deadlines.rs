@@ -50,7 +50,11 @@ impl Hub {
                 Timer::Lent(call) => {
                     self.end_server_calls(&CallEnd::Deadline(call));
                 }
-                Timer::Lifecycle => self.on_lifecycle_timer(),
+                Timer::Lifecycle => {
+                    self.end_unused();
+                    self.route();
+                    self.on_lifecycle_timer();
+                }
                 Timer::Retention => self.on_retention_timer(),
                 Timer::Resumable => self.on_resumable_timer(),
                 // The end of the batch tells them.

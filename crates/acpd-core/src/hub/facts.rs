@@ -162,4 +162,15 @@ impl Hub {
     pub(crate) fn reseeds_with(&self, key: SessionKey) -> Reseed {
         self.profile_of(self.session(key).slot).reseed
     }
+
+    /// Returns an error while acpd is going down.
+    pub(crate) fn check_stays(&self) -> Result<(), Fault> {
+        if !self.shutdown.is_begun() {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
+            "the next command starts it when it has ended; `acpctl daemon stop` again does not \
+             wait for its agents",
+        ))
+    }
 }

@@ -5,8 +5,9 @@
 //!  input ─▶ handler ─▶ machine ── events ─▶ route: the reactions, until there is no event ─▶ settle ─▶ batch
 //! ```
 //!
-//! A handler runs to its end before the reactions to what it has reported. No files here call each other in a
-//! circle: `facts.rs` is the lowest, the answers of agents, the requests of clients and the deadlines are the highest.
+//! A handler runs to its end before the reactions to what it has reported, but for the ends of questions
+//! (`react_to_closed`). No files here call each other in a circle: `facts.rs` is the lowest, the answers of agents, the
+//! requests of clients and the deadlines are the highest.
 
 mod clients;
 mod deadlines;

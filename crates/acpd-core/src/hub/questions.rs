@@ -8,12 +8,14 @@ use acpd_api::{
 use bytes::Bytes;
 
 use crate::clients::{Asked, Clients, Served};
+use crate::event::{ClosedQuestion, EngineEvent};
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
 use crate::input::ServeError;
 use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
 use crate::questions::{QuestionPlace, QuestionSubject};
+use crate::record::Record;
 use crate::requests::Requests;
 use crate::session::table::Sessions;
 use crate::tool_calls::call::{Call, update_in};
@@ -179,11 +181,43 @@ impl Hub {
         for id in questions {
             self.questions.cancel(&mut self.cx, id);
         }
+        self.react_to_closed();
     }
 
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
             self.questions.close(&mut self.cx, id);
+        }
+        self.react_to_closed();
+    }
+
+    /// Has the reactions to ends of questions and of requests before those to other events: an agent gets its answers
+    /// before the next prompt or the end of the session, and clients see no question after its turn has ended.
+    pub(crate) fn react_to_closed(&mut self) {
+        for event in self.cx.take_closed() {
+            match event {
+                EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
+                EngineEvent::QuestionClosed(closed) => self.question_closed(closed),
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn question_closed(&mut self, closed: ClosedQuestion) {
+        let ClosedQuestion { question, session, permission, withdrawals } = closed;
+        // The row goes after the answer is on disk.
+        self.cx.record(Record::InteractionGone { id: question });
+        self.watch.interaction_changed(question);
+        if let Some(time) = permission {
+            self.tally.permission(time);
+        }
+        self.send_lines(session, withdrawals);
+        if let Some(key) = session {
+            // The agent was waiting until now: its silence begins here.
+            if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
+                running.last_line = self.cx.now;
+            }
+            self.tell_state(key);
         }
     }
 

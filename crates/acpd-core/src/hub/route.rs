@@ -1,17 +1,12 @@
 //! The reactions to events of machines: who reacts, and in which order.
 
-use bytes::Bytes;
-
 use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey};
-use crate::input::{Effect, ToClient};
-use crate::record::Record;
 
 impl Hub {
     /// Has the reactions to what was reported: those to an event, and to what they report, before the next event.
     pub(crate) fn route(&mut self) {
-        // Called some times for each line of an agent, mostly for nothing.
+        // Called several times for each line of an agent, mostly for nothing.
         if self.cx.is_routed() {
             return;
         }
@@ -64,22 +59,7 @@ impl Hub {
                 self.send_lines(session, offers);
                 self.hook_question(question, session);
             }
-            EngineEvent::QuestionClosed { question, session, permission, withdrawals } => {
-                // The row goes after the answer is on disk.
-                self.cx.record(Record::InteractionGone { id: question });
-                self.watch.interaction_changed(question);
-                if let Some(time) = permission {
-                    self.tally.permission(time);
-                }
-                self.send_lines(session, withdrawals);
-                if let Some(key) = session {
-                    // The agent was waiting until now: its silence begins here.
-                    if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
-                        running.last_line = self.cx.now;
-                    }
-                    self.tell_state(key);
-                }
-            }
+            EngineEvent::QuestionClosed(closed) => self.question_closed(closed),
             EngineEvent::BudgetAnswered { session, option } => {
                 self.on_budget_answer(session, option.as_deref());
             }
@@ -107,7 +87,7 @@ impl Hub {
             EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
                 self.process_lost((slot, host), &fault, ended_late);
             }
-            EngineEvent::LeftoversFound => self.check_stopped(),
+            EngineEvent::LeftoversFound | EngineEvent::ShutdownBegun => self.check_stopped(),
             EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
             EngineEvent::ProcessGone(slot) => self.process_gone(slot),
             EngineEvent::SlotFreed(slot) => {
@@ -116,6 +96,11 @@ impl Hub {
             }
             EngineEvent::RestartAsked { agent, to } => {
                 if let Err(fault) = self.restart_asked(&agent, to.clone()) {
+                    self.refuse(&to, &fault);
+                }
+            }
+            EngineEvent::LoginDone { agent, to } => {
+                if let Err(fault) = self.login_done(&agent, &to) {
                     self.refuse(&to, &fault);
                 }
             }
@@ -131,18 +116,6 @@ impl Hub {
                 self.tally.turn_ended(&ended.outcome, took);
                 self.hook_turn_end(session, &ended);
             }
-        }
-    }
-
-    /// Sends lines to clients, behind those of a session.
-    fn send_lines(
-        &mut self,
-        session: Option<SessionKey>,
-        lines: impl IntoIterator<Item = (ClientId, Bytes)>,
-    ) {
-        for (client, line) in lines {
-            let effect = Effect::Client(client, ToClient::Line(line));
-            self.send_behind(client, session, effect);
         }
     }
 }

@@ -6,23 +6,13 @@ use std::collections::BTreeSet;
 use acp_wire::{ErrorObject, build};
 use acpd_api::{Empty, Environment, Reason, method};
 
-use crate::fault::Fault;
+use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::ids::Requester;
 use crate::input::{Effect, ToClient};
+use crate::process::slot::StopWhy;
 
 impl Hub {
-    /// That it does not go down.
-    pub(crate) fn check_stays(&self) -> Result<(), Fault> {
-        if !self.shutdown.is_begun() {
-            return Ok(());
-        }
-        Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
-            "the next command starts it when it has ended; `acpctl daemon stop` again does not \
-             wait for its agents",
-        ))
-    }
-
     /// The reason why a requested restart is obsolete: the daemon was stopped since.
     pub fn refuses_restart(&self) -> Option<ErrorObject> {
         self.check_stays().err().map(|fault| fault.object())
@@ -64,5 +54,35 @@ impl Hub {
             self.cx.send_all(goodbyes);
         }
         self.cx.send(end);
+    }
+
+    /// Stops all agents, then the daemon. The second request does not wait, and neither does one
+    /// while the journal cannot be written.
+    pub(crate) fn begin_shutdown(&mut self) {
+        if self.store_health.is_failing() || self.shutdown.is_ending() {
+            let farewell = self.shutdown.end();
+            for to in farewell.watchers {
+                if self.clients.close_request(&to) {
+                    let line = build::response(&to.id, &Empty {});
+                    self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
+                }
+            }
+            if farewell.for_good {
+                let goodbyes = self.goodbyes();
+                self.cx.out.urgent.extend(goodbyes);
+            }
+            self.cx.out.urgent.push(Effect::Abort);
+            return;
+        }
+        if self.shutdown.begin() {
+            for slot in self.processes.keys().copied().collect::<Vec<_>>() {
+                let reason = Some("acpd is shutting down".to_owned());
+                self.begin_stop(slot, StopWhy::ByPerson, reason);
+                if self.processes[&slot].host().is_none() {
+                    self.processes.give_up(&mut self.cx, slot, Reason::ShuttingDown);
+                }
+            }
+        }
+        self.cx.report(EngineEvent::ShutdownBegun);
     }
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cx::Cx;
-use crate::event::{Answer, EngineEvent};
+use crate::event::{Answer, ClosedQuestion, EngineEvent};
 use crate::gist::Gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
 use crate::record::{InteractionRow, SessionRow};
@@ -253,12 +253,13 @@ impl OpenQuestion {
         let offers = self.offers.iter();
         let withdrawals = offers.filter_map(|(client, offer)| Some((*client, offer.withdrawal()?)));
         let is_permission = matches!(self.kind, QuestionKind::Permission(_));
-        cx.report(EngineEvent::QuestionClosed {
+        let closed = ClosedQuestion {
             question: id,
             session: self.session(),
             permission: is_permission.then(|| cx.now.since(self.at)),
             withdrawals: withdrawals.collect(),
-        });
+        };
+        cx.report(EngineEvent::QuestionClosed(closed));
     }
 
     /// Returns the request as a client knows its session.

@@ -26,6 +26,7 @@ mod malformed;
 mod mangle;
 mod mcp;
 mod mcp_in_client;
+mod order;
 mod own;
 mod prompt_keys;
 mod protocol;

@@ -81,6 +81,8 @@ impl Hub {
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let asked = Asked { to: &to, method: &method, params, line };
+                // Reactions to a connection that had to give its place are no part of the request.
+                self.route();
                 let before = take(&mut self.cx.out);
                 let accepted = self.accept(&to, &method);
                 if let Err(fault) = &accepted {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
-use crate::input::Effect;
+use crate::input::{Effect, ToClient};
 
 impl Hub {
     pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault) {
@@ -37,5 +37,17 @@ impl Hub {
     /// The end of a session's journal, if there is one.
     pub(crate) fn end_of(&self, key: SessionKey) -> (SessionKey, Seq) {
         (key, self.sessions.get(&key).map_or(0, |session| session.head))
+    }
+
+    /// Sends lines to clients, behind those of a session.
+    pub(crate) fn send_lines(
+        &mut self,
+        session: Option<SessionKey>,
+        lines: impl IntoIterator<Item = (ClientId, Bytes)>,
+    ) {
+        for (client, line) in lines {
+            let effect = Effect::Client(client, ToClient::Line(line));
+            self.send_behind(client, session, effect);
+        }
     }
 }

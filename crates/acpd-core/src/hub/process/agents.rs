@@ -1,14 +1,12 @@
 //! `_acpd/agent/*`: the methods that start and stop agents.
 
-use acp_wire::build;
-use acpd_api::{Empty, Reason, RestartParams};
+use acpd_api::{Reason, RestartParams};
 
 use crate::clients::{Asked, Served};
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::Requester;
-use crate::input::{Effect, ToClient};
 use crate::params::read;
 use crate::process::slot::{Asker, StopWhy};
 use crate::record::{Desired, Dormant};
@@ -102,35 +100,5 @@ impl Hub {
         }
         self.processes.watch(shared, to);
         Ok(())
-    }
-
-    /// Stops all agents, then the daemon. The second request does not wait, and neither does one
-    /// while the journal cannot be written.
-    pub(crate) fn begin_shutdown(&mut self) {
-        if self.store_health.is_failing() || self.shutdown.is_ending() {
-            let farewell = self.shutdown.end();
-            for to in farewell.watchers {
-                if self.clients.close_request(&to) {
-                    let line = build::response(&to.id, &Empty {});
-                    self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
-                }
-            }
-            if farewell.for_good {
-                let goodbyes = self.goodbyes();
-                self.cx.out.urgent.extend(goodbyes);
-            }
-            self.cx.out.urgent.push(Effect::Abort);
-            return;
-        }
-        if self.shutdown.begin() {
-            for slot in self.processes.keys().copied().collect::<Vec<_>>() {
-                let reason = Some("acpd is shutting down".to_owned());
-                self.begin_stop(slot, StopWhy::ByPerson, reason);
-                if self.processes[&slot].host().is_none() {
-                    self.processes.give_up(&mut self.cx, slot, Reason::ShuttingDown);
-                }
-            }
-        }
-        self.check_stopped();
     }
 }

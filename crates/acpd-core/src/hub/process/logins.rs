@@ -7,8 +7,10 @@ use serde_json::json;
 
 use crate::auth::Refusal;
 use crate::clients::{Asked, Served};
+use crate::event::EngineEvent;
+use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::process::logins::Activity;
 use crate::record::Dormant;
 use crate::requests::purpose::Purpose;
@@ -56,7 +58,13 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
         self.login_found(&agent, AuthSource::Login);
-        let slot = self.processes.shared(&agent, self.cx.now);
+        self.cx.report(EngineEvent::LoginDone { agent, to: to.clone() });
+        Ok(())
+    }
+
+    /// Answers who has logged in, or the client's answer waits for the agent that is being started.
+    pub(crate) fn login_done(&mut self, agent: &str, to: &Requester) -> Result<(), Fault> {
+        let slot = self.processes.shared(agent, self.cx.now);
         let there = &self.processes[&slot];
         if there.is_queued() || (there.host().is_some() && !there.is_up()) {
             self.processes.may_start(slot)?;

@@ -50,6 +50,7 @@ impl Hub {
         self.cancel_questions(self.questions.of_session(key));
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         self.services.end_waits(&mut self.cx, key, &error);
+        self.react_to_closed();
         if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancel(cancel)

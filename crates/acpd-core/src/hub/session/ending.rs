@@ -20,7 +20,7 @@ use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
-    /// All that was open in a session is closed: takes it out of the table.
+    /// Takes a session out of the table, after all in it is closed.
     pub(crate) fn session_ended(&mut self, key: SessionKey, is_kept: bool) {
         let slot = self.session(key).slot;
         let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];
@@ -67,7 +67,7 @@ impl Hub {
         self.drop_terminals(key);
     }
 
-    /// Deletes a session of acpd for good; a process that holds it is told `farewell`.
+    /// Deletes a session of acpd for good; a process that holds it gets `farewell`.
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str) {
         self.end_session(key, farewell, None);
         self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: false });

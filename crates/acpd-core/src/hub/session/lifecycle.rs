@@ -71,17 +71,18 @@ impl Hub {
         Some(gone.max(self.cx.now.after(PAUSE)))
     }
 
+    /// Forgets what can no longer be brought back, after [`Hub::end_unused`] and its reactions.
     pub(crate) fn on_lifecycle_timer(&mut self) {
-        // A client that is away may have any session open.
-        if !self.clients.are_awaited() {
-            self.end_unused();
-        }
         self.end_deleted();
         self.watch_lives(self.cx.now.after(PAUSE));
     }
 
-    /// The agent keeps its copy, which may have been used without acpd.
-    fn end_unused(&mut self) {
+    /// Forgets sessions that were never used. The agent keeps its copy, which may have been used without acpd.
+    pub(crate) fn end_unused(&mut self) {
+        // A client that is away may have any session open.
+        if self.clients.are_awaited() {
+            return;
+        }
         let is_over = |session: &Session| {
             let is_kept = self.profile_of(session.slot).persist_history;
             session.gone_at(is_kept).is_some_and(|at| at <= self.cx.now)

@@ -106,7 +106,7 @@ impl Hub {
         self.fail_queue(key, &fault);
     }
 
-    /// Tells the agent that a session is over, if it wants to know, behind the answers to what it has asked.
+    /// Tells the agent that a session is over, if it wants to know.
     pub(crate) fn farewell(&mut self, key: SessionKey, name: &str) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
@@ -114,10 +114,6 @@ impl Hub {
         let offered =
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
         let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
-        // It may wait for them before it lets the session go.
-        for answer in self.cx.take_answers() {
-            self.processes.answer(&mut self.cx, answer);
-        }
         let ask = self.ask(host, Purpose::Farewell);
         let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
         self.processes.write(&mut self.cx, slot, line);

@@ -22,7 +22,9 @@ impl Hub {
 
     pub(crate) fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
         let row = &self.sessions[&key].row;
-        self.budget.on_used(&mut self.cx, (row, turn), usage);
+        if let Some(text) = self.budget.on_used(&mut self.cx, (row, turn), usage) {
+            self.notice(key, "warning", &text);
+        }
     }
 
     /// The agent reports its usage in a session.
