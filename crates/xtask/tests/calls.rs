@@ -271,6 +271,7 @@ impl Visit<'_> for Caller<'_> {
         }
     }
 
+    /// Patterns and other syntax of a macro's own hide its calls.
     fn visit_macro(&mut self, called: &syn::Macro) {
         let arguments = called.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
         for argument in arguments.into_iter().flatten() {

@@ -104,14 +104,14 @@ impl Hub {
         let replies = self.clients.replies_after_return(&mut self.cx, client, &open);
         for Reply { line, session } in replies {
             self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)));
-            self.attach_anew(client, session);
+            self.attach_again(client, session);
         }
         // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
         let is_awaited = |to: &Requester| to.client == client && waits_for.contains(&to.id);
         let waits = |session: &Session| session.senders().any(is_awaited);
         let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.attach_anew(client, Some(key));
+            self.attach_again(client, Some(key));
         }
         self.client_servers.on_client_back(&mut self.cx, number, &asked);
         let clients = &self.clients;
@@ -121,7 +121,7 @@ impl Hub {
     }
 
     /// Attaches a client to a session of which it has nothing.
-    fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>) {
+    fn attach_again(&mut self, client: ClientId, key: Option<SessionKey>) {
         let key = key.filter(|key| self.sessions.contains_key(key));
         if let Some(key) = key.filter(|key| !self.clients.is_attached(client, *key)) {
             let role = self.clients[&client].role;

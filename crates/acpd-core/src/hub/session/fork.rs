@@ -149,6 +149,7 @@ impl Hub {
         }
         self.notice(key, "info", &format!("forked from `{of}`"));
     }
+
     /// There are agents that replay the conversation into a fork before they answer: it is there.
     pub(crate) fn drop_replay_of_fork(&mut self, key: SessionKey, of: SessionKey) {
         // Otherwise it is all that there is.

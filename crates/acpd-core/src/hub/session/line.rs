@@ -52,7 +52,7 @@ impl Hub {
         let prompt = Queued { ticket, senders: to.into_iter().collect(), line, at: now };
         self.session_mut(key).queue.insert(place, prompt);
         self.save_queued(key, place);
-        self.number_anew(key, place + 1);
+        self.renumber(key, place + 1);
         Ok(ahead)
     }
 
@@ -129,7 +129,7 @@ impl Hub {
 
     /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
     /// means another prompt. Their senders are told how many come before them now.
-    pub(crate) fn number_anew(&mut self, key: SessionKey, from: usize) {
+    pub(crate) fn renumber(&mut self, key: SessionKey, from: usize) {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
             let session = self.sessions.session_mut(key);

@@ -85,7 +85,7 @@ impl Hub {
         {
             let said = said(&prompt, SHOWN);
             queue.insert(place, prompt);
-            self.number_anew(key, from.min(place));
+            self.renumber(key, from.min(place));
             let by = by_whom(by.as_deref());
             self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"));
         }

@@ -35,7 +35,7 @@ use crate::session::restore::{Event, Facts, Next, Step};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 
-/// … or its maximum duration (ms).
+/// Longest time of a replay that continues after the response (ms).
 const QUIET_CAP: u64 = 5_000;
 
 impl Hub {

@@ -143,5 +143,5 @@ const WITHHELD: &str = "its MCP servers were not given to the agent again (`rest
 /// A load that keeps talking ends after this many times `restore_timeout`.
 pub(crate) const REPLAY_TIMES: u64 = 10;
 
-/// Silence that ends a replay that continues after the response (ms) …
+/// Silence that ends a replay that continues after the response (ms).
 pub(crate) const QUIET: u64 = 300;
