@@ -535,7 +535,7 @@ fn m2_delegation_names_agent_and_session() {
 }
 
 #[test]
-fn m11_result_that_is_only_raw_is_shown() {
+fn a_result_that_is_only_raw_is_shown() {
     let output = |raw: Value| {
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "completed",
             "rawOutput": raw});

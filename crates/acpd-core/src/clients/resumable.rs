@@ -289,10 +289,9 @@ impl Clients {
         line: &Bytes,
     ) {
         let here = self.connected.get(&to.client);
-        let is_wanted = |client: &Client| {
-            client.open.get(&to.id).is_some_and(|open| open.kept && !open.given_up)
-        };
-        if here.is_some_and(|client| !is_wanted(client)) {
+        // Also one of which the client was told that the outcome is unknown: it may be gone before it has read that.
+        let is_kept = |client: &Client| client.open.get(&to.id).is_some_and(|open| open.kept);
+        if here.is_some_and(|client| !is_kept(client)) {
             return;
         }
         let Some((token, known)) = self.known_mut(to.client) else { return };
@@ -310,6 +309,13 @@ impl Clients {
     ) {
         let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Answered { ids: taken } = answered.unwrap_or_default();
+        if let Some(here) = self.connected.get_mut(&client) {
+            for id in ids(&taken) {
+                if let Some(open) = here.open.get_mut(&id).filter(|open| open.given_up) {
+                    open.kept = false;
+                }
+            }
+        }
         let Some((token, known)) = self.known_mut(client) else { return };
         for id in ids(&taken) {
             known.confirm(cx, &token, &id);

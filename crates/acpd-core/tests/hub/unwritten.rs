@@ -1,11 +1,12 @@
 //! Requests whose batch cannot be written.
 
 use acpd_core::ids::{ClientId, Time};
-use acpd_core::{Batch, Input};
+use acpd_core::{Batch, ClientEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, client_line, words};
+use crate::survival::{back, token};
 
 /// Lets the store fail over what a client says, and gives what would have been done.
 fn met_by(bench: &mut Bench, client: ClientId, line: &Value) -> Batch {
@@ -76,4 +77,18 @@ fn l12_an_initialize_that_meets_the_failure_can_be_sent_again() {
     let again = json!({"id":2,"method":"initialize","params":{"protocolVersion":1}});
     bench.say(a, &again);
     assert_eq!(words(&bench.got(a)), ["result 2"]);
+}
+
+#[test]
+fn a_client_that_is_gone_before_it_reads_the_error_gets_the_answer_and_repeats_nothing() {
+    let mut bench = Bench::new();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    let unwritten = met_by(&mut bench, a, &prompt(7));
+    bench.feed(Input::StoreWorks);
+    bench.run_batch(unwritten);
+    bench.answers("session/prompt", &json!({"stopReason":"end_turn"}));
+    bench.feed(Input::Client(a, ClientEvent::Closed));
+    let got = back(&mut bench, 0, &json!([7]));
+    assert!(words(&got).contains(&"result 7".to_owned()), "{got:?}");
 }
