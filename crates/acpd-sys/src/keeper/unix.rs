@@ -77,9 +77,9 @@ impl Control {
         socket.write_all(&(words.len() as u32).to_le_bytes())?;
         socket.write_all(&words)?;
         match self.receive() {
-            Some(("pid", pid)) => ProcessId::of(pid.cast_unsigned())
-                .ok_or_else(|| io::Error::other("its start time cannot be read")),
-            Some(("error", number)) if number != 0 => Err(io::Error::from_raw_os_error(number)),
+            Some(("pid", _, 0)) => Err(io::Error::other("its start time cannot be read")),
+            Some(("pid", pid, start)) => Ok(ProcessId { pid: pid.cast_unsigned(), start }),
+            Some(("error", number, _)) if number != 0 => Err(io::Error::from_raw_os_error(number)),
             _ => Err(io::Error::other("the keeper of the command has ended")),
         }
     }
@@ -87,8 +87,8 @@ impl Control {
     /// Waits for the end of the command. Returns `None` if the keeper was killed. Blocks the thread.
     pub fn wait(&mut self) -> Option<ExitKind> {
         match self.receive()? {
-            ("code", code) => Some(ExitKind::Code(code)),
-            ("signal", signal) => Some(ExitKind::Signal(signal)),
+            ("code", code, _) => Some(ExitKind::Code(code)),
+            ("signal", signal, _) => Some(ExitKind::Signal(signal)),
             _ => None,
         }
     }
@@ -98,12 +98,15 @@ impl Control {
         self.socket.get_ref().as_fd().try_clone_to_owned()
     }
 
-    fn receive(&mut self) -> Option<(&'static str, i32)> {
+    /// Returns a word of the keeper, its number, and the start time that comes with a pid.
+    fn receive(&mut self) -> Option<(&'static str, i32, u64)> {
         let mut line = String::new();
         self.socket.read_line(&mut line).ok()?;
-        let (word, number) = line.trim_end().split_once(' ')?;
+        let mut words = line.split_ascii_whitespace();
+        let (word, number) = (words.next()?, words.next()?);
+        let start = words.next().and_then(|start| start.parse().ok()).unwrap_or(0);
         let word = ["pid", "error", "code", "signal"].into_iter().find(|known| *known == word)?;
-        Some((word, number.parse().ok()?))
+        Some((word, number.parse().ok()?, start))
     }
 }
 
@@ -131,8 +134,9 @@ fn keep() -> io::Result<()> {
     // The output ends with the command and what it has started.
     drop_stdio()?;
     let pid = child.id();
-    writeln!(control, "pid {pid}")?;
     let leader = ProcessId::of(pid).unwrap_or(ProcessId { pid, start: 0 });
+    // Read here: a command can be over, and this process with it, before the daemon looks.
+    writeln!(control, "pid {pid} {}", leader.start)?;
     let mut tree = Tree::below_us(std::env::var(MARK).unwrap_or_default(), leader);
     let kept = BTreeSet::from([pid]);
     let mut end = End::new(control.try_clone()?)?;
