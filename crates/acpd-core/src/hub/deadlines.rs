@@ -1,4 +1,4 @@
-//! What happens when a time has come.
+//! Deadlines: each timer that is due has its handler here, and then its reactions.
 
 use crate::hub::Hub;
 use crate::mcp::client_servers::CallEnd;

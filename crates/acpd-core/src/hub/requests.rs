@@ -4,15 +4,17 @@
 use acp_wire::Id;
 
 use crate::hub::Hub;
-use crate::hub::process::unanswered::SOON;
 use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::Effect;
 use crate::process::slot::Waiting;
-use crate::record;
-use crate::record::{AskedRow, Record};
+use crate::record::{self, AskedRow, Record};
 use crate::requests::Asked;
 use crate::requests::purpose::{Directory, Purpose};
 use crate::timers::Timer;
+
+/// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
+/// not known here.
+const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
 impl Hub {
     /// Registers a request to an agent; its id. The request itself is to be written with the same

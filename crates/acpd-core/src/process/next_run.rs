@@ -1,4 +1,4 @@
-//! What comes after a process.
+//! The next process after one that has ended, or none.
 //!
 //! ```text
 //!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed

@@ -2,7 +2,7 @@
 
 use acpd_api::{Amount, Cost};
 use acpd_core::profile::{BudgetLimit, WhenOver};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
 use crate::questions::{asks, run};
@@ -84,4 +84,22 @@ fn a_used_up_budget_is_told_in_the_turn_that_has_used_it_up() {
     bench.got(a);
     bench.agent_answers(&one, &json!({"stopReason":"end_turn"}));
     assert_eq!(words(&bench.got(a))[..2], ["_acpd/notice", "_acpd/turn_ended"]);
+}
+
+#[test]
+fn an_agent_gets_its_answers_before_it_hears_that_the_session_is_over() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"sessionCapabilities":{"close":{}}}));
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.heard_one("session/prompt");
+    asks(&mut bench, 9, &run("make"));
+    bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
+    let heard = bench.heard();
+    let words: Vec<&Value> = heard
+        .iter()
+        .map(|line| line.get("method").unwrap_or(&line["result"]["outcome"]["outcome"]))
+        .collect();
+    assert_eq!(words, ["session/cancel", "cancelled", "session/close"]);
 }

@@ -607,21 +607,3 @@ fn a_turn_without_a_word_has_failed_for_an_agent_that_is_known_for_that() {
         }
     }
 }
-
-#[test]
-fn an_agent_gets_its_answers_before_it_hears_that_the_session_is_over() {
-    let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"sessionCapabilities":{"close":{}}}));
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "one");
-    bench.heard_one("session/prompt");
-    ask(&mut bench, 9);
-    bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
-    let heard = bench.heard();
-    let words: Vec<&Value> = heard
-        .iter()
-        .map(|line| line.get("method").unwrap_or(&line["result"]["outcome"]["outcome"]))
-        .collect();
-    assert_eq!(words, ["session/cancel", "cancelled", "session/close"]);
-}

@@ -1,4 +1,4 @@
-//! A login works, or is wanted: what has waited for it goes on, or waits.
+//! Logins that work or are missing: what has waited for one continues, or waits.
 
 use acp_wire::ErrorObject;
 

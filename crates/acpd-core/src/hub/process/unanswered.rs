@@ -19,10 +19,6 @@ use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
-/// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
-/// not known here.
-pub(crate) const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
-
 impl Hub {
     /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester) {

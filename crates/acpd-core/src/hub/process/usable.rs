@@ -1,4 +1,4 @@
-//! An agent is up: what has waited for it goes on.
+//! Agents that are up: what has waited for one continues.
 
 use crate::hub::Hub;
 use crate::ids::SlotId;

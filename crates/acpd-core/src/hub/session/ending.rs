@@ -20,6 +20,80 @@ use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
+    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
+    pub(crate) fn close_session(&mut self, key: SessionKey) {
+        let live = matches!(self.session(key).state, State::Live);
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.take_back_steers(key);
+        self.cancel_running(key, Cancel::because("the session was closed"), None);
+        self.abandon_turn(key, &closed);
+        self.give_up_restore(key);
+        self.cancel_questions(self.questions.of_session(key));
+        self.fail_queue(key, &closed);
+        if live {
+            self.farewell(key, "session/close");
+        }
+        if live || restoring || self.session(key).row.rest == Dormant::Parked {
+            self.cx.timers.clear(Timer::Restore(key));
+            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
+        }
+        self.check_idle(self.session(key).slot);
+    }
+
+    /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
+    /// so.
+    pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
+        let is_kept = self.cx.config.keep_deleted > 0 && self.keeps_history(key);
+        if for_good || !is_kept || self.session(key).is_unused() {
+            self.delete_session(key);
+            return None;
+        }
+        self.set_aside(key);
+        Some(self.cx.now.after(self.cx.config.keep_deleted))
+    }
+
+    /// Deletes a session, also the agent's copy if the process that holds it can.
+    fn delete_session(&mut self, key: SessionKey) {
+        let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
+        let farewell = if can_delete { "session/delete" } else { "session/close" };
+        self.forget_session(key, farewell);
+    }
+
+    /// Deletes a session of acpd for good; a process that holds it gets `farewell`.
+    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str) {
+        self.end_session(key, farewell, None);
+        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: false });
+    }
+
+    fn set_aside(&mut self, key: SessionKey) {
+        let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
+        self.end_session(key, "session/close", Some(undo));
+        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: true });
+    }
+
+    /// Ends a session for all clients; a process that holds it gets `farewell`. `undo`: data for
+    /// its restore, if it can be restored.
+    fn end_session(&mut self, key: SessionKey, farewell: &str, undo: Option<String>) {
+        if matches!(self.session(key).state, State::Live) {
+            self.cancel_running(key, Cancel::because("the session was deleted"), None);
+            self.farewell(key, farewell);
+        }
+        self.give_up_restore(key);
+        let mut gone = Fault::new(Reason::SessionRemoved, "the session was deleted")
+            .session(&self.session(key).row.public_id);
+        gone.data.hint = undo.map(Into::into);
+        self.cancel_questions(self.questions.of_session(key));
+        self.fail_queue(key, &gone);
+        self.abandon_turn(key, &gone);
+        self.sessions.unroute(key);
+        self.end_children(key);
+        self.services.on_session_deleted(&mut self.cx, key);
+        let servers = lent(&self.session(key).servers());
+        self.end_server_calls(&CallEnd::SessionDeleted(&servers));
+        self.drop_terminals(key);
+    }
+
     /// Takes a session out of the table, after all in it is closed.
     pub(crate) fn session_ended(&mut self, key: SessionKey, is_kept: bool) {
         let slot = self.session(key).slot;
@@ -45,63 +119,7 @@ impl Hub {
         self.cx.report(EngineEvent::SlotFreed(slot));
     }
 
-    /// Ends a session for all clients; a process that holds it gets `farewell`. `undo`: data for
-    /// its restore, if it can be restored.
-    fn end_session(&mut self, key: SessionKey, farewell: &str, undo: Option<String>) {
-        if matches!(self.session(key).state, State::Live) {
-            self.cancel_running(key, Cancel::because("the session was deleted"), None);
-            self.farewell(key, farewell);
-        }
-        self.give_up_restore(key);
-        let mut gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted")
-            .session(&self.session(key).row.public_id);
-        gone.data.hint = undo.map(Into::into);
-        self.cancel_questions(self.questions.of_session(key));
-        self.fail_queue(key, &gone);
-        self.abandon_turn(key, &gone);
-        self.sessions.unroute(key);
-        self.end_children(key);
-        self.services.on_session_deleted(&mut self.cx, key);
-        let servers = lent(&self.session(key).servers());
-        self.end_server_calls(&CallEnd::SessionDeleted(&servers));
-        self.drop_terminals(key);
-    }
-
-    /// Deletes a session of acpd for good; a process that holds it gets `farewell`.
-    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str) {
-        self.end_session(key, farewell, None);
-        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: false });
-    }
-
-    /// Deletes a session, also the agent's copy if the process that holds it can.
-    fn delete_session(&mut self, key: SessionKey) {
-        let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
-        let farewell = if can_delete { "session/delete" } else { "session/close" };
-        self.forget_session(key, farewell);
-    }
-
-    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
-    pub(crate) fn close_session(&mut self, key: SessionKey) {
-        let live = matches!(self.session(key).state, State::Live);
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
-        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
-        self.take_back_steers(key);
-        self.cancel_running(key, Cancel::because("the session was closed"), None);
-        self.abandon_turn(key, &closed);
-        self.give_up_restore(key);
-        self.cancel_questions(self.questions.of_session(key));
-        self.fail_queue(key, &closed);
-        if live {
-            self.farewell(key, "session/close");
-        }
-        if live || restoring || self.session(key).row.rest == Dormant::Parked {
-            self.cx.timers.clear(crate::timers::Timer::Restore(key));
-            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
-        }
-        self.check_idle(self.session(key).slot);
-    }
-
-    pub(crate) fn keep_aside(&mut self, session: Session) {
+    fn keep_aside(&mut self, session: Session) {
         let mut aside = Aside::from(session);
         let row = &mut aside.row;
         row.removed = Some(self.cx.now);
@@ -114,23 +132,5 @@ impl Hub {
         self.sessions.keep_aside(aside);
         let until = self.cx.now.after(self.cx.config.keep_deleted);
         self.cx.timers.advance(Timer::Lifecycle, until);
-    }
-
-    fn set_aside(&mut self, key: SessionKey) {
-        let undo = format!("`acpctl session undo {}` brings it back", self.session(key).row.word());
-        self.end_session(key, "session/close", Some(undo));
-        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: true });
-    }
-
-    /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
-    /// so.
-    pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
-        let is_kept = self.cx.config.keep_deleted > 0 && self.keeps_history(key);
-        if for_good || !is_kept || self.session(key).is_unused() {
-            self.delete_session(key);
-            return None;
-        }
-        self.set_aside(key);
-        Some(self.cx.now.after(self.cx.config.keep_deleted))
     }
 }

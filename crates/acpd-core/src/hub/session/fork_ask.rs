@@ -1,4 +1,4 @@
-//! What an agent is asked for a fork.
+//! The request of a fork to an agent.
 
 use acp_wire::acp::SessionParams;
 use acp_wire::{Id, Message, build, locate, remove_member, set_member};

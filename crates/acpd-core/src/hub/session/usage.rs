@@ -1,4 +1,4 @@
-//! What turns have used, for the session, its agent and the budget.
+//! Usage of turns, for the session, its agent and the budget.
 
 use acpd_api::{Tokens, TurnUsage};
 use bytes::Bytes;
