@@ -101,7 +101,6 @@ impl Hub {
         for timer in own.map(|timer| timer(key)) {
             self.cx.timers.clear(timer);
         }
-        self.give_up_restore(key);
         let gone = SessionGone { session_id: self.session(key).row.public_id.clone().into() };
         let line = build::notification(method::SESSION_REMOVED, &gone);
         self.clients.tell_attached(&mut self.cx, key, &line);
