@@ -125,26 +125,21 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
 /// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
 /// characters, and the word that demands it. The part ends with the word behind the last assignment or
 /// program that runs others.
-fn to_be_named(Simple { assignments, words, .. }: &Simple) -> Option<(usize, &str)> {
-    let role = words.first().and_then(|program| shell::role(&program.text));
-    let inner = role.map(|role| shell::inner_commands(role, words)).unwrap_or_default();
-    let all: Vec<_> = assignments.iter().chain(words).collect();
+fn to_be_named(command: &Simple) -> Option<(usize, &str)> {
+    let texts = command.texts();
+    let first_word = command.assignments.len();
+    let launching = shell::launching_words(&texts[first_word..]);
     let decides = |at: usize| -> bool {
-        let Some(at) = at.checked_sub(assignments.len()) else { return true };
-        let (text, is_first) = (&words[at].text, at == 0);
-        match role {
-            None => false,
-            Some(shell::Role::Find) => inner.contains(&(at + 1)),
-            Some(shell::Role::Launcher) => {
-                let first = inner.first().copied().unwrap_or(usize::MAX);
-                at == first || at > first && shell::role(text).is_some()
-            }
-            Some(_) => is_first || text.contains('=') || shell::role(text).is_some(),
-        }
+        let Some(word) = at.checked_sub(first_word) else { return true };
+        let is_inside = |first: &usize| {
+            word > *first
+                && (shell::runs_others(texts[at]) || *first == 0 && texts[at].contains('='))
+        };
+        launching.contains(&word) || launching.first().is_some_and(is_inside)
     };
-    let last = (0..all.len()).rev().find(|at| decides(*at))?;
-    let end = all.get(last + 1).map_or(usize::MAX, |next| next.end);
-    Some((end, &all[last].text))
+    let last = (0..texts.len()).rev().find(|at| decides(*at))?;
+    let next = command.assignments.iter().chain(&command.words).nth(last + 1);
+    Some((next.map_or(usize::MAX, |next| next.end), texts[last]))
 }
 
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowed {

@@ -21,24 +21,6 @@ const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"
 const EDITOR_COMMANDS: [&str; 6] =
     ["view", "create", "str_replace", "insert", "undo_edit", "write"];
 
-/// Members with text that is written into files.
-const WRITTEN: [&str; 14] = [
-    "newcontent",
-    "oldcontent",
-    "newtext",
-    "oldtext",
-    "filetext",
-    "newstring",
-    "oldstring",
-    "newstr",
-    "oldstr",
-    "newsource",
-    "diff",
-    "unifieddiff",
-    "insertline",
-    "expectedreplacements",
-];
-
 /// The longest text that is looked into in one member that is not understood, in bytes.
 const MOST_TEXT: usize = 128 * 1024;
 
@@ -199,7 +181,7 @@ impl<'a> Facts<'a> {
                 Some(Member::Url) => self.read_url(value) && !is_change,
                 Some(Member::Idle(is)) => is.fits(value),
                 Some(Member::IdleWithoutCommand(is)) => !is_command && is.fits(value),
-                Some(Member::OfFiles(is)) => {
+                Some(Member::OfFiles(is) | Member::Written(is)) => {
                     matches!(scope, Scope::Files | Scope::Change) && is.fits(value)
                 }
                 None => false,
@@ -321,9 +303,8 @@ impl<'a> Facts<'a> {
 /// Returns whether a member says what a file is to become.
 fn writes(name: &str, value: &Value) -> bool {
     match member(name) {
-        Some(Member::Changes) => true,
+        Some(Member::Changes | Member::Written(_)) => true,
         Some(Member::Command) => editor_command(value).is_some_and(|command| command != "view"),
-        Some(Member::OfFiles(_)) => WRITTEN.contains(&&*plain(name)),
         _ => plain(name) == "edits",
     }
 }

@@ -35,6 +35,8 @@ pub(crate) enum Member {
     IdleWithoutCommand(Is),
     /// Says what is done with the files of a call that only touches files.
     OfFiles(Is),
+    /// The same, and that they are written.
+    Written(Is),
 }
 
 /// Form that the value of a member has to have.
@@ -89,11 +91,15 @@ pub(crate) fn member(name: &str) -> Option<Member> {
         }
         "raw" | "multiline" | "allowlarge" => M::IdleWithoutCommand(Flag),
 
-        "content" | "contents" | "newcontent" | "oldcontent" | "text" | "newtext" | "oldtext"
-        | "filetext" | "newstring" | "oldstring" | "newstr" | "oldstr" | "newsource" | "diff"
-        | "unifieddiff" | "instruction" | "cellid" | "celltype" | "editmode" => M::OfFiles(Text),
+        "newcontent" | "oldcontent" | "newtext" | "oldtext" | "filetext" | "newstring"
+        | "oldstring" | "newstr" | "oldstr" | "newsource" | "diff" | "unifieddiff" => {
+            M::Written(Text)
+        }
+        "expectedreplacements" | "insertline" => M::Written(Number),
+        "content" | "contents" | "text" | "instruction" | "cellid" | "celltype" | "editmode" => {
+            M::OfFiles(Text)
+        }
         "replaceall" | "casesensitive" => M::OfFiles(Flag),
-        "expectedreplacements" | "insertline" => M::OfFiles(Number),
         "viewrange" => M::OfFiles(List),
         "pattern" | "glob" | "include" | "exclude" | "query" | "regex" => M::OfFiles(Inside),
         "-a" | "-b" | "-c" | "-n" | "-i" | "-o" => M::OfFiles(Option),

@@ -1,13 +1,13 @@
 //! Readings of a command line: every text that a `reject` or `ask` rule compares.
 //!
 //! These are the line itself, every command in it as bash parses it, and what runs inside commands that run
-//! others ([`shell::role`]). They are more than a shell really runs: any argument that could begin a command
+//! others ([`shell::launching_words`]). They are more than a shell really runs: any argument that could begin a command
 //! counts as one.
 
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::shell::{self, Role, Simple, UNKNOWN};
+use crate::shell::{self, UNKNOWN};
 
 /// The most text that is looked at, the same text in several readings counted each time.
 const MOST_BYTES: usize = 64 * 1024;
@@ -79,21 +79,22 @@ impl Finder {
             return;
         };
         self.readings.is_cut |= parsed.is_cut;
-        for Simple { assignments, words } in &parsed.commands {
-            self.found(shell::join(&[&assignments[..], &words[..]].concat()));
-            let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-            self.command(&words);
-            self.inner_commands(&words);
+        for command in &parsed.commands {
+            let words = command.texts();
+            self.found(words.join(" "));
+            let words = &words[command.assignments.len()..];
+            self.command(words);
+            self.inner_commands(words);
         }
     }
 
     /// Takes a command with its arguments, also without the folder of its program.
     fn command(&mut self, words: &[&str]) {
         let Some((program, args)) = words.split_first() else { return };
-        self.found(shell::join(words));
-        self.found(shell::join(&[&[&*shell::base(program)], args].concat()));
+        self.found(words.join(" "));
+        self.found([&[&*shell::base(program)], args].concat().join(" "));
         if let Some(words) = shell::without_git_options(words) {
-            self.found(shell::join(&words));
+            self.found(words.join(" "));
         }
         if shell::is_open(words) {
             self.found(UNKNOWN.to_string());
@@ -105,26 +106,23 @@ impl Finder {
         let Some(program) = words.first() else { return };
         // `time` is a reserved word in some shells, and its options are left over there.
         let is_option = program.starts_with('-');
-        let role = shell::role(program).or(is_option.then_some(Role::Wrapper));
-        let Some(role) = role else { return };
-        let places = shell::inner_commands(role, words);
-        for at in places.iter().copied() {
+        let first = shell::launching_words(words).first().copied().or(is_option.then_some(0));
+        let Some(first) = first else { return };
+        for at in first..words.len() {
             let inner = &words[at..];
             self.command(inner);
-            if let Role::Xargs | Role::Find = role {
-                // Things that it reads or finds follow the command, or are put into it.
+            if shell::adds_arguments(program) {
                 let is_end = |word: &&str| matches!(*word, ";" | "+" | "{}" | ":::");
                 let end = inner.iter().position(is_end).unwrap_or(inner.len());
-                self.found(shell::join(&inner[..end]) + " \0");
+                self.found(inner[..end].join(" ") + " \0");
             }
             if self.left == 0 {
                 return;
             }
         }
-        let args = places.first().map_or(&[][..], |first| &words[*first..]);
         let is_line =
             |text: &&str| text.contains(|c: char| c.is_whitespace() || ";&|(`".contains(c));
-        for line in args.iter().flat_map(|word| shell::parts(word)).filter(is_line) {
+        for line in words[first..].iter().flat_map(|word| shell::parts(word)).filter(is_line) {
             self.found_line(line);
         }
     }

@@ -13,7 +13,7 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, base, inner_commands, is_open, join, parts, role, without_git_options,
+    SHELLS, adds_arguments, base, is_open, launching_words, parts, runs_others, without_git_options,
 };
 pub(crate) use word::{UNKNOWN, Word};
 
@@ -109,6 +109,11 @@ impl Simple {
     fn of(assignments: &[Node], words: &[Node]) -> Self {
         let words_of = |nodes: &[Node]| nodes.iter().map(Word::of).collect();
         Self { assignments: words_of(assignments), words: words_of(words) }
+    }
+
+    /// Returns the texts of the assignments, then those of the words.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.assignments.iter().chain(&self.words).map(|word| &*word.text).collect()
     }
 }
 

@@ -1,117 +1,37 @@
 //! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
 
-/// Ways in which a program runs what it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Runs a command in its arguments, or an argument as a line, as shells do.
-    Wrapper,
-    /// Runs the same, with what it reads or finds added to the command.
-    Xargs,
-    /// Runs the same, but only behind `-exec` and the like.
-    Find,
-    /// Runs what a wrapper does, but only behind certain words ([`LAUNCHERS`]).
-    Launcher,
-}
-
 /// The names of shells, without their folder.
 pub(crate) const SHELLS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
 
 /// Programs that run what is in their arguments; others are not looked into.
-const WRAPPERS: [&str; 67] = [
-    ".",
-    "alias",
-    "at",
-    "batch",
-    "builtin",
-    "bwrap",
-    "busybox",
-    "cgexec",
-    "chpst",
-    "chroot",
-    "chrt",
-    "cmd",
-    "command",
-    "crontab",
-    "dbus-run-session",
-    "direnv",
-    "distrobox",
-    "docker",
-    "doas",
-    "entr",
-    "env",
-    "eval",
-    "exec",
-    "fakeroot",
-    "firejail",
-    "flatpak",
-    "flock",
-    "gdb",
-    "ionice",
-    "kubectl",
-    "ltrace",
-    "mosh",
-    "nerdctl",
-    "nice",
-    "nix-shell",
-    "noglob",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "pkexec",
-    "podman",
-    "powershell",
-    "prlimit",
-    "proot",
-    "pwsh",
-    "rlwrap",
-    "runuser",
-    "screen",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "source",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "time",
-    "timeout",
-    "tmux",
-    "toybox",
-    "trap",
-    "unshare",
-    "watch",
+const WRAPPERS: [&str; 64] = [
+    ".", "alias", "at", "batch", "builtin", "busybox", "bwrap", "cgexec", "chpst", "chroot",
+    "chrt", "cmd", "command", "crontab", "direnv", "doas", "docker", "entr", "env", "eval", "exec",
+    "fakeroot", "firejail", "flatpak", "flock", "gdb", "ionice", "kubectl", "ltrace", "mosh",
+    "nerdctl", "nice", "noglob", "nohup", "nsenter", "numactl", "parallel", "pkexec", "podman",
+    "prlimit", "proot", "pwsh", "rlwrap", "runuser", "screen", "script", "setarch", "setpriv",
+    "setsid", "source", "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout",
+    "tmux", "toybox", "trap", "unshare", "watch", "xargs",
 ];
 
-/// Arguments of programs that find things, behind which stands a command to run with them.
-const EXEC: [&str; 8] =
-    ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-
-/// Programs that run what is behind these words of theirs. What follows an option may be glued to it.
-const LAUNCHERS: [(&str, &[&str]); 29] = [
+/// Programs that run what is behind one of these words of theirs. What follows an option may be glued to it.
+const LAUNCHERS: [(&str, &[&str]); 26] = [
     ("asdf", &["exec"]),
     ("bundle", &["exec"]),
     ("conda", &["run"]),
     ("doppler", &["run"]),
     ("dotenvx", &["run"]),
-    ("git", &["bisect", "run"]),
-    ("git", &["rebase", "--exec"]),
-    ("git", &["rebase", "-x"]),
-    ("git", &["submodule", "foreach"]),
+    ("fd", &["-x", "-X", "--exec"]),
+    ("fdfind", &["-x", "-X", "--exec"]),
+    ("find", &["-exec", "-ok"]),
+    ("git", &["run", "foreach", "--exec", "-x"]),
     ("hatch", &["run"]),
-    ("mise", &["exec"]),
-    ("mise", &["x"]),
-    ("nix", &["--command"]),
-    ("nix", &["-c"]),
-    ("npm", &["exec"]),
-    ("npm", &["x"]),
-    ("npx", &["--call"]),
-    ("npx", &["-c"]),
+    ("mise", &["exec", "x"]),
+    ("nix", &["--command", "-c"]),
+    ("nix-shell", &["--command", "--run"]),
+    ("npm", &["exec", "x"]),
+    ("npx", &["--call", "-c"]),
     ("op", &["run"]),
     ("pipenv", &["run"]),
     ("pixi", &["run"]),
@@ -135,30 +55,37 @@ pub(crate) fn base(program: &str) -> String {
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
-/// Returns how the program runs others, if it does.
-pub(crate) fn role(program: &str) -> Option<Role> {
-    match &*base(program) {
-        "xargs" | "parallel" => Some(Role::Xargs),
-        "find" | "fd" | "fdfind" => Some(Role::Find),
-        name if SHELLS.contains(&name) || WRAPPERS.contains(&name) => Some(Role::Wrapper),
-        name => LAUNCHERS.iter().any(|(known, _)| *known == name).then_some(Role::Launcher),
-    }
+fn is_wrapper(name: &str) -> bool {
+    SHELLS.contains(&name)
+        || WRAPPERS.contains(&name)
+        || matches!(name, "powershell" | "systemd-run")
 }
 
-/// Returns where the last of the words stands behind which a launcher runs what it is given.
-fn launched<S: AsRef<str>>(words: &[S]) -> Option<usize> {
-    let is_it = |word: &S, wanted: &str| {
-        let word = word.as_ref();
-        word == wanted || wanted.starts_with('-') && word.starts_with(wanted)
+/// Returns whether the program can run others.
+pub(crate) fn runs_others(program: &str) -> bool {
+    let name = base(program);
+    is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, _)| *launcher == name)
+}
+
+/// Returns whether things that the program reads or finds follow the command, or are put into it.
+pub(crate) fn adds_arguments(program: &str) -> bool {
+    matches!(&*base(program), "xargs" | "parallel" | "find" | "fd" | "fdfind")
+}
+
+/// Returns where the words stand behind which the program runs a command: its own name, or certain arguments.
+pub(crate) fn launching_words(words: &[&str]) -> Vec<usize> {
+    let Some((program, args)) = words.split_first() else { return Vec::new() };
+    let name = base(program);
+    if is_wrapper(&name) {
+        return vec![0];
+    }
+    let launcher = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name);
+    let launches = |word: &str| {
+        let is_it =
+            |wanted: &&str| word == *wanted || wanted.starts_with('-') && word.starts_with(wanted);
+        launcher.is_some_and(|(_, behind)| behind.iter().any(is_it))
     };
-    let behind = |wanted: &[&str]| {
-        wanted.iter().try_fold(0, |at, wanted| {
-            let next = words[at + 1..].iter().position(|word| is_it(word, wanted))?;
-            Some(at + 1 + next)
-        })
-    };
-    let program = base(words.first()?.as_ref());
-    LAUNCHERS.iter().filter(|(known, _)| *known == program).filter_map(|(_, all)| behind(all)).min()
+    (1..).zip(args).filter(|(_, word)| launches(word)).map(|(at, _)| at).collect()
 }
 
 /// Returns the words of a call of git without the options before its command, or `None` if there are none.
@@ -172,29 +99,17 @@ pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>>
     (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
-/// Returns where commands may begin in the arguments of a program with this role.
-pub(crate) fn inner_commands<S: AsRef<str>>(role: Role, words: &[S]) -> Vec<usize> {
-    let is_exec = |at: &usize| EXEC.contains(&words[at - 1].as_ref());
-    let all = 1..words.len();
-    match role {
-        Role::Find => all.filter(|at| *at > 1 && is_exec(at)).collect(),
-        // Also the word itself, to which the command may be glued.
-        Role::Launcher => launched(words).map_or_else(Vec::new, |at| (at..words.len()).collect()),
-        _ => all.collect(),
-    }
-}
-
 /// Returns whether the words do not say what the program runs: it reads that, or gives names to commands.
-pub(crate) fn is_open<S: AsRef<str>>(words: &[S]) -> bool {
+pub(crate) fn is_open(words: &[&str]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
-    let mut args = args.iter().map(AsRef::as_ref);
-    match &*base(program.as_ref()) {
+    let mut args = args.iter();
+    match &*base(program) {
         "alias" | "at" | "batch" | "crontab" | "ssh" => true,
         "git" => args.any(|word| word.starts_with("alias.")),
         name if SHELLS.contains(&name) || matches!(name, "source" | ".") => {
             let starts = ["-", "/dev/", "/proc/"];
-            let is_input = |word: &str| starts.iter().any(|start| word.starts_with(start));
-            args.clone().all(is_input) || args.any(|word| word == "-s")
+            let is_input = |word: &&str| starts.iter().any(|start| word.starts_with(start));
+            args.clone().all(is_input) || args.any(|word| *word == "-s")
         }
         _ => false,
     }
@@ -208,10 +123,4 @@ pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
         rest.next().map(|_| rest.as_str())
     });
     [Some(word), value, glued].into_iter().flatten()
-}
-
-/// Joins words to one text. A word of which nothing is known may be none or several.
-pub(crate) fn join<S: AsRef<str>>(words: &[S]) -> String {
-    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    words.join(" ")
 }

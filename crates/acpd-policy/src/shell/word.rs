@@ -49,12 +49,6 @@ impl Word {
     }
 }
 
-impl AsRef<str> for Word {
-    fn as_ref(&self) -> &str {
-        &self.text
-    }
-}
-
 /// Takes the quotes off, also over several parts of a word.
 #[derive(Debug, Default)]
 struct Reader {
