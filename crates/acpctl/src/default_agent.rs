@@ -4,16 +4,33 @@
 use std::fs;
 use std::io;
 
-use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Untrusted, method};
+use acpd_api::{
+    AgentInfo, AgentList, AgentRef, DaemonInfo, Empty, Status, StatusParams, Untrusted, method,
+};
 use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
 use crate::confirm::{pick_or_name, yes};
 use crate::error::{CommandError, Result};
-use crate::last::DEMO;
 use crate::replace::reload;
 use crate::text::{Text, text};
 use crate::ui::Ui;
+
+/// The agent that is there without being installed.
+const DEMO: &str = "demo";
+
+/// The daemon as a directory sees it: with the agent of sessions that begin there.
+pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
+    let params = StatusParams { cwd: Some(cwd.to_owned()) };
+    let mut status: Status = connection.call(method::STATUS, &params)?;
+    if status.daemon.default_is_found {
+        // Answered when the environment of agents is known; before that the installed ones may be missing.
+        let demo = AgentRef { agent: DEMO.to_owned() };
+        connection.call::<_, AgentInfo>(method::AGENT_SHOW, &demo).ok();
+        status = connection.call(method::STATUS, &params)?;
+    }
+    Ok(status.daemon)
+}
 
 /// Returns what a person should know of a default agent that they have not configured, or that is no model.
 pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {

@@ -6,12 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{Id, Message, parse};
-use acpd_api::{ExitCode, Untrusted, method};
+use acpd_api::{ClientMeta, ExitCode, Role, Untrusted, method};
 use acpd_client::{Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, read_answer};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::render::sentence;
 use crate::signal::TerminalKey;
@@ -237,6 +240,24 @@ impl Live {
                 _ => {}
             }
         }
+    }
+
+    /// Binds the connection to an agent, so that notices come and no other agent is asked what it can do. `can` is
+    /// what this verb shows in addition to [`initialize_params`]. Returns the daemon's answer.
+    pub(crate) fn bind(
+        &mut self,
+        agent: &Untrusted,
+        role: Role,
+        can: impl IntoIterator<Item = (&'static str, Value)>,
+        ui: &mut Ui,
+    ) -> Result<Box<RawValue>> {
+        let (agent, role) = (Some(agent.raw().to_owned()), Some(role));
+        let meta = ClientMeta { agent, notices: true, seq: true, role, ..ClientMeta::default() };
+        let mut params = initialize_params(&meta);
+        for (name, value) in can {
+            params["clientCapabilities"][name] = value;
+        }
+        self.call(ui, "initialize", &params)
     }
 
     /// Sends a request and returns its id: 1, 2, 3 and so on.

@@ -21,8 +21,6 @@ use clap::Args;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
 use crate::info::session::SHORT_ID;
-use crate::last;
-use crate::live::Live;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -85,6 +83,9 @@ pub(crate) struct Choice {
     note: Option<Text>,
 }
 
+/// A rule by which a text means a session.
+type Rule<'r> = &'r dyn Fn(&SessionInfo) -> bool;
+
 /// Result of `run --session`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Named {
@@ -94,9 +95,11 @@ pub(crate) enum Named {
     New(Vec<SessionInfo>),
 }
 
-/// Parameters of `_acpd/session/list` for all sessions.
-pub(crate) fn all() -> SessionListParams {
-    SessionListParams { archived: Some(ArchiveFilter::Include), ..SessionListParams::default() }
+/// All sessions, the last used one first.
+pub(crate) fn all(connection: &mut Connection) -> Result<SessionList> {
+    let archived = Some(ArchiveFilter::Include);
+    let params = SessionListParams { archived, ..SessionListParams::default() };
+    Ok(connection.call(method::SESSION_LIST, &params)?)
 }
 
 pub(crate) fn find(
@@ -105,14 +108,42 @@ pub(crate) fn find(
     care: Care,
     ui: &mut Ui,
 ) -> Result<SessionInfo> {
-    let list: SessionList = connection.call(method::SESSION_LIST, &all())?;
-    Ok(Wanted::of(which).choose(list, care)?.told(ui))
+    Wanted::here(&which.session, which.agent.as_deref()).find(connection, care, ui)
 }
 
-/// Finds the session over a connection that lasts.
-pub(crate) fn find_live(live: &mut Live, which: &Which, ui: &mut Ui) -> Result<SessionInfo> {
-    let list: SessionList = live.call(ui, method::SESSION_LIST, &all())?;
-    Ok(Wanted::of(which).choose(list, Care::Guess)?.told(ui))
+/// The last used session of a directory, and of an agent.
+pub(crate) fn last_used(
+    cwd: &str,
+    agent: Option<&str>,
+    connection: &mut Connection,
+) -> Result<Option<SessionInfo>> {
+    let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
+    let params = SessionListParams { agent, cwd, ..SessionListParams::default() };
+    let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
+    Ok(list.sessions.into_iter().find(is_used))
+}
+
+/// The session of `--continue`.
+///
+/// # Errors
+/// When none was used in this directory.
+pub(crate) fn to_continue(
+    cwd: &str,
+    agent: Option<&str>,
+    connection: &mut Connection,
+) -> Result<SessionInfo> {
+    last_used(cwd, agent, connection)?.ok_or_else(|| {
+        let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
+        let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));
+        CommandError::new(ExitCode::NotFound, text)
+            .hint("start one without `--continue`, or name one with `--session`")
+    })
+}
+
+/// Returns whether the session was prompted and is not archived. A session that an editor has opened and left
+/// does not count.
+fn is_used(session: &SessionInfo) -> bool {
+    session.prompts > 0 && !session.archived
 }
 
 impl Choice {
@@ -137,12 +168,18 @@ impl<'a> Wanted<'a> {
         Wanted { text, agent, cwd }
     }
 
-    fn of(which: &'a Which) -> Wanted<'a> {
-        Wanted::here(&which.session, which.agent.as_deref())
-    }
-
     pub(crate) fn new(text: &'a str, agent: Option<&'a str>, cwd: String) -> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
+    }
+
+    /// Finds the session, and prints what the user may not expect.
+    pub(crate) fn find(
+        &self,
+        connection: &mut Connection,
+        care: Care,
+        ui: &mut Ui,
+    ) -> Result<SessionInfo> {
+        Ok(self.choose(all(connection)?, care)?.told(ui))
     }
 
     /// The session that is meant.
@@ -151,18 +188,14 @@ impl<'a> Wanted<'a> {
     /// When there is none, or several could be meant.
     pub(crate) fn choose(&self, list: SessionList, care: Care) -> Result<Choice> {
         let sessions = self.of_agent(list);
-        if self.text == "-" {
-            return match care {
-                Care::Guess => self.last_used(sessions),
-                Care::Exact => Err(CommandError::usage(
-                    "`-` is not allowed here: another session may be the last used by now",
-                )
-                .hint("name the session")),
-            };
-        }
-        match care {
-            Care::Guess => self.guess(sessions),
-            Care::Exact => self.exact(sessions),
+        match (self.text, care) {
+            ("-", Care::Guess) => self.last_used(&sessions),
+            ("-", Care::Exact) => Err(CommandError::usage(
+                "`-` is not allowed here: another session may be the last used by now",
+            )
+            .hint("name the session")),
+            (_, Care::Guess) => self.guess(&sessions),
+            (_, Care::Exact) => self.exact(&sessions),
         }
     }
 
@@ -173,17 +206,14 @@ impl<'a> Wanted<'a> {
     pub(crate) fn named(&self, list: SessionList) -> Result<Named> {
         let sessions = self.of_agent(list);
         if self.text == "-" {
-            return self.last_used(sessions).map(|choice| Named::Found(Box::new(choice)));
+            return self.last_used(&sessions).map(|choice| Named::Found(Box::new(choice)));
         }
-        let id = |session: &SessionInfo| session.session_id == self.text;
-        for found in [fitting(&sessions, |s| self.is_here(s)), fitting(&sessions, id)] {
-            if let Some(session) = self.one(found)? {
-                return Ok(Named::Found(Box::new(session.into())));
-            }
+        let has_id = |session: &SessionInfo| session.session_id == self.text;
+        if let Some(session) = self.first(&sessions, &[&|one| self.is_here(one), &has_id])? {
+            return Ok(Named::Found(Box::new(session.into())));
         }
-        let begins = |session: &SessionInfo| self.begins_id(session);
         if self.text.len() >= LIKE_AN_ID
-            && let Some(session) = sessions.iter().find(|session| begins(session))
+            && let Some(session) = sessions.iter().find(|session| self.begins_id(session))
             // Some agents begin every id with their name.
             && session.agent != self.text
         {
@@ -210,70 +240,67 @@ impl<'a> Wanted<'a> {
     }
 
     /// The list has the last used one first.
-    fn last_used(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
-        let used: Vec<SessionInfo> = sessions.into_iter().filter(last::is_used).collect();
-        let here =
-            |session: &&SessionInfo| self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd);
-        let Some(session) = used.iter().find(here).or(used.first()).cloned() else {
+    fn last_used(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+        let used = || sessions.iter().filter(|session| is_used(session));
+        let mut here =
+            used().filter(|session| self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd));
+        let Some(session) = here.next().or_else(|| used().next()) else {
             return Err(CommandError::new(ExitCode::NotFound, "no session has been used yet")
                 .hint("start one with `acpctl run -s NAME PROMPT`"));
         };
-        let note = Some(described(&session));
+        Ok(Choice { session: session.clone(), note: Some(described(session)) })
+    }
+
+    fn guess(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+        // Archived sessions count only if nothing else fits.
+        let found = self.first(
+            sessions,
+            &[
+                &|one| self.is_here(one),
+                &|one| self.is_whole(one),
+                &|one| self.begins(one) && !one.archived,
+                &|one| self.begins(one),
+                &|one| self.has_words(one) && !one.archived,
+                &|one| self.has_words(one),
+            ],
+        )?;
+        let session = found.ok_or_else(|| self.none(sessions))?;
+        let note = if self.is_here(&session) {
+            let others = fitting(sessions, |other| self.has_name(other) && !self.is_here(other));
+            elsewhere(&others, self.text)
+        } else if self.is_whole(&session) || self.begins(&session) {
+            None
+        } else {
+            Some(described(&session))
+        };
         Ok(Choice { session, note })
     }
 
-    fn guess(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
-        let named =
-            |session: &SessionInfo| self.has_name(session) || session.session_id == self.text;
-        if let Some(session) = self.one(fitting(&sessions, |session| self.is_here(session)))? {
-            let others = fitting(&sessions, |other| self.has_name(other) && !self.is_here(other));
-            return Ok(Choice { session, note: elsewhere(&others, self.text) });
-        }
-        if let Some(session) = self.one(fitting(&sessions, named))? {
+    fn exact(&self, sessions: &[SessionInfo]) -> Result<Choice> {
+        let is_shown = |one: &SessionInfo| self.text.len() >= SHORT_ID && self.begins_id(one);
+        if let Some(session) = self.first(sessions, &[&|one| self.is_whole(one), &is_shown])? {
             return Ok(session.into());
         }
-        // Archived sessions count only if nothing else fits.
-        let (away, listed): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|one| one.archived);
-        for sessions in [&listed, &away] {
-            let found = fitting(sessions, |session| self.begins(session));
-            if let Some(session) = self.one(found)? {
-                return Ok(session.into());
-            }
-        }
-        for sessions in [&listed, &away] {
-            if let Some(session) = self.one(fitting(sessions, |s| self.has_words(s)))? {
-                let note = Some(described(&session));
-                return Ok(Choice { session, note });
-            }
-        }
-        Err(self.none(listed.iter().chain(&away)))
+        let Choice { session, .. } = self.guess(sessions)?;
+        let typed = Untrusted::from(self.text);
+        let text = text!("no session has exactly this name or id: `{}`", typed);
+        let word = shell_word(session.handle());
+        let hint = text!("if you mean {}, type `{}`", described(&session), word);
+        Err(CommandError::new(ExitCode::NotFound, text).hint(hint))
     }
 
-    fn exact(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
-        let whole =
-            |session: &SessionInfo| self.has_name(session) || session.session_id == self.text;
-        if let Some(session) = self.one(fitting(&sessions, whole))? {
-            return Ok(session.into());
-        }
-        let shown = |session: &SessionInfo| self.text.len() >= SHORT_ID && self.begins_id(session);
-        if let Some(session) = self.one(fitting(&sessions, shown))? {
-            return Ok(session.into());
-        }
-        match self.guess(sessions) {
-            Ok(Choice { session, .. }) => {
-                let text = text!(
-                    "no session has exactly this name or id: `{}`",
-                    Untrusted::from(self.text)
-                );
-                let hint = text!(
-                    "if you mean {}, type `{}`",
-                    described(&session),
-                    shell_word(session.handle())
-                );
-                Err(CommandError::new(ExitCode::NotFound, text).hint(hint))
-            }
-            Err(error) => Err(error),
-        }
+    /// The session that fits the first of these rules that any session fits.
+    ///
+    /// # Errors
+    /// When several fit it.
+    fn first(&self, sessions: &[SessionInfo], rules: &[Rule<'_>]) -> Result<Option<SessionInfo>> {
+        let found =
+            rules.iter().map(|fits| fitting(sessions, fits)).find(|found| !found.is_empty());
+        self.one(found.unwrap_or_default())
+    }
+
+    fn is_whole(&self, session: &SessionInfo) -> bool {
+        self.has_name(session) || session.session_id == self.text
     }
 
     fn has_name(&self, session: &SessionInfo) -> bool {
@@ -332,13 +359,12 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn none<'b>(&self, sessions: impl Iterator<Item = &'b SessionInfo>) -> CommandError {
+    fn none(&self, sessions: &[SessionInfo]) -> CommandError {
         let agent = self.agent.map(|agent| text!(" of agent `{}`", escape::one_line(agent)));
         let text = text!("no session `{}`{}", Untrusted::from(self.text), agent);
         let error = CommandError::new(ExitCode::NotFound, text);
-        let near =
-            nearest(self.text, sessions.filter_map(|session| Some(session.name.as_ref()?.raw())));
-        match near {
+        let names = sessions.iter().filter_map(|session| Some(session.name.as_ref()?.raw()));
+        match nearest(self.text, names) {
             Some(name) => error.hint(text!("did you mean `{}`?", escape::one_line(name))),
             None => error.hint("list the sessions with `acpctl session ls`"),
         }

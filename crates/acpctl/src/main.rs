@@ -24,7 +24,6 @@ mod git;
 mod human;
 mod info;
 mod install;
-mod last;
 mod lazy_args;
 mod live;
 mod log_file;

@@ -5,14 +5,13 @@
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, CutShort, ExitCode, Outcome, RestoreLevel, Restored,
-    Role, SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
+    AttachParams, AttachResult, CutShort, ExitCode, Outcome, RestoreLevel, Restored, Role,
+    SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_view::cut_short;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::text::{Text, shell_word, text};
@@ -44,24 +43,6 @@ pub(crate) struct End {
     pub(crate) word: Untrusted,
     pub(crate) error: Option<Text>,
     pub(crate) hint: Option<Text>,
-}
-
-/// Binds a connection to an agent, so that notices come and no other agent is asked what it can do. Returns the
-/// daemon's answer.
-pub(crate) fn bind(
-    agent: &Untrusted,
-    role: Role,
-    live: &mut Live,
-    ui: &mut Ui,
-) -> Result<Box<RawValue>> {
-    let meta = ClientMeta {
-        agent: Some(agent.raw().to_owned()),
-        notices: true,
-        seq: true,
-        role: Some(role),
-        ..ClientMeta::default()
-    };
-    live.call(ui, "initialize", &initialize_params(&meta))
 }
 
 impl Watch {

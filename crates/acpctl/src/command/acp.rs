@@ -17,21 +17,20 @@ use std::time::Duration;
 
 use acp_wire::acp::SessionParams;
 use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
-use acpd_api::{
-    ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, SessionList, escape, json, method,
-};
+use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, escape, json};
 use acpd_client::{LinkError, LinkEvent, LinkReader, LinkWriter};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::default_agent::daemon_for;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::lookup::Care;
 use crate::text::text;
-use crate::{last, lookup, signal};
+use crate::{lookup, signal};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -78,7 +77,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
-            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
+            let list = lookup::all(&mut door.connect()?)?;
             // Stderr belongs to the editor, so a guess is not reported there.
             First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
         }
@@ -243,12 +242,10 @@ fn last_used(
     let mut connection = door.connect()?;
     let agent = match agent {
         Some(agent) => agent.to_owned(),
-        None => {
-            last::daemon_for(here.unwrap_or_default(), &mut connection)?.default_agent.into_raw()
-        }
+        None => daemon_for(here.unwrap_or_default(), &mut connection)?.default_agent.into_raw(),
     };
-    let list = connection.call(method::SESSION_LIST, &last::of(cwd, Some(&agent)))?;
-    Ok(last::used(list).map(|session| session.session_id.into_raw()))
+    let session = lookup::last_used(cwd, Some(&agent), &mut connection)?;
+    Ok(session.map(|session| session.session_id.into_raw()))
 }
 
 /// Finds the last used session of a directory.

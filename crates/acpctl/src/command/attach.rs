@@ -1,19 +1,17 @@
 //! `acpctl attach`: follow a session and, with `--control`, answer its questions.
 
 use acp_wire::{Message, parse};
-use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, TurnState, method,
-};
+use acpd_api::{AttachParams, AttachResult, ExitCode, Role, SessionInfo, TurnState, method};
 use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::door::{Door, initialize_params};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::lookup::{Which, WhichOrLast, find_live};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::permission::{Questions, needs_action};
 use crate::screen::Screen;
 use crate::text::text;
@@ -52,16 +50,11 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint("answer with `acpctl allow` or `acpctl deny`, or leave out `--control`"));
     }
-    let mut live = Live::new(door.connect_lasting()?)?;
-    // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found = find_live(&mut live, &Which::from(&args.which), ui)?;
-    let agent = Some(found.agent.raw().to_owned());
+    let mut connection = door.connect_lasting()?;
+    let found = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
+    let mut live = Live::new(connection)?;
     let role = if args.control { Role::Controller } else { Role::Observer };
-    let meta =
-        ClientMeta { agent, notices: true, seq: true, role: Some(role), ..ClientMeta::default() };
-    let mut params = initialize_params(&meta);
-    params["clientCapabilities"]["subagents"] = json!({});
-    let hello: Box<RawValue> = live.call(ui, "initialize", &params)?;
+    let hello = live.bind(&found.agent, role, [("subagents", json!({}))], ui)?;
     let after = if args.tail { None } else { Some(0) };
     let params = AttachParams { session: found.exactly(), after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;

@@ -12,16 +12,15 @@ use acp_wire::acp::{
 };
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AuthState, ClientMeta, Empty, ExitCode, LOGIN_NOT_BEGUN,
-    Untrusted, escape, method,
+    AgentInfo, AgentList, AgentRef, AuthState, Empty, ExitCode, LOGIN_NOT_BEGUN,
+    Role as ClientRole, Untrusted, escape, method,
 };
 use clap::Subcommand;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Json;
 use crate::confirm::{ADD_YES, confirm, pick, yes};
-use crate::door::{Door, initialize_params};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::text::{BOLD, Role, Text, text};
@@ -138,15 +137,10 @@ fn of(agent: &str) -> AgentRef {
 
 /// Speaks to the agent from now on, which is started if it has never been.
 fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
-    let meta = ClientMeta { agent: Some(agent.to_owned()), ..ClientMeta::default() };
-    let mut params = initialize_params(&meta);
-    let can = &mut params["clientCapabilities"];
-    can["auth"] = json!({"terminal": true});
-    if ui.can_ask() {
-        can["elicitation"] = json!({"form": {}, "url": {}});
-    }
-    let result: Box<RawValue> = live.call(ui, "initialize", &params)?;
-    Ok(InitializeResult::from_raw(&result)?)
+    let terminal = ("auth", json!({"terminal": true}));
+    let forms = ui.can_ask().then(|| ("elicitation", json!({"form": {}, "url": {}})));
+    let can = [terminal].into_iter().chain(forms);
+    Ok(InitializeResult::from_raw(&live.bind(&agent.into(), ClientRole::Controller, can, ui)?)?)
 }
 
 /// The agent's own ways; the command of the configuration only if it has none.

@@ -9,11 +9,11 @@ use crate::confirm::yes;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
-use crate::lookup::{Which, find_live};
+use crate::lookup::{Care, Which, find};
 use crate::queued::summary;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::watch::{self, End, Watch};
+use crate::watch::{End, Watch};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -33,8 +33,8 @@ pub(super) struct Cancel {
 
 /// Cancels, and waits until the turn is over: then the next prompt begins at once.
 pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.connect_lasting()?)?;
-    let found = find_live(&mut live, &args.which, ui)?;
+    let mut connection = door.connect_lasting()?;
+    let found = find(&mut connection, &args.which, Care::Guess, ui)?;
     let idle = |waiting: u32| {
         let name = found.handle();
         let error =
@@ -54,7 +54,8 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let is_running = found.turn.state != TurnState::Idle;
     let is_asked = is_running && waiting > 0 && !args.queued && ui.can_ask();
     let turn_only = args.turn || is_asked && !yes(ui, also(waiting))?;
-    watch::bind(&found.agent, Role::Observer, &mut live, ui)?;
+    let mut live = Live::new(connection)?;
+    live.bind(&found.agent, Role::Observer, [], ui)?;
     // Watched first: the turn may be over at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
     let params = CancelParams { session: found.exactly(), turn_only, by: None };

@@ -2,7 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
-use acpd_client::read_result;
+use acpd_client::{Connection, read_result};
 use clap::Args;
 use serde_json::value::RawValue;
 
@@ -10,7 +10,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
-use crate::lookup::{Which, find_live};
+use crate::lookup::{Care, Which, find};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
@@ -47,8 +47,9 @@ pub(super) struct Trace {
 
 /// Shows lines until Ctrl-C, or until the daemon is gone.
 pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let mut live = Live::new(door.connect()?)?;
-    let (of, params) = begin(args, &mut live, ui)?;
+    let mut connection = door.connect()?;
+    let (of, params) = begin(args, &mut connection, ui)?;
+    let mut live = Live::new(connection)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
     ui.note(text!("tracing {}; Ctrl-C ends it", of));
     loop {
@@ -71,7 +72,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
 }
 
 /// Returns a description and the parameters of the trace.
-fn begin(args: &Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParams)> {
+fn begin(args: &Trace, connection: &mut Connection, ui: &mut Ui) -> Result<(Text, TraceParams)> {
     let params = TraceParams {
         clients: args.clients,
         full: args.full,
@@ -83,7 +84,8 @@ fn begin(args: &Trace, live: &mut Live, ui: &mut Ui) -> Result<(Text, TraceParam
         return Ok((words, TraceParams { agent: Some(agent.clone()), ..params }));
     }
     let session = args.session.clone().unwrap_or_else(|| "-".to_owned());
-    let session = find_live(live, &Which { session, agent: args.agent.clone() }, ui)?;
+    let which = Which { session, agent: args.agent.clone() };
+    let session = find(connection, &which, Care::Guess, ui)?;
     let words = text!("session `{}` of {}", session.handle(), session.agent);
     Ok((words, TraceParams { session: Some(session.exactly()), ..params }))
 }

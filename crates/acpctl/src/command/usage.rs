@@ -1,8 +1,6 @@
 //! `acpctl usage`: what turns have used, added up.
 
-use acpd_api::{
-    Cost, SessionInfo, SessionList, Tokens, UsageBy, UsageParams, UsageReport, UsageTotal, method,
-};
+use acpd_api::{Cost, SessionInfo, Tokens, UsageBy, UsageParams, UsageReport, UsageTotal, method};
 use clap::Args;
 
 use crate::args::{Json, words};
@@ -46,9 +44,7 @@ pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let known = match by {
-        UsageBy::Session => {
-            connection.call::<_, SessionList>(method::SESSION_LIST, &all())?.sessions
-        }
+        UsageBy::Session => all(&mut connection)?.sessions,
         _ => Vec::new(),
     };
     let home = acpd_sys::paths::home().filter(|_| ui.out_width().is_some());

@@ -12,10 +12,10 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
-use crate::lookup::{Which, find_live};
+use crate::lookup::{Care, Which, find};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::watch::{self, End, Watch};
+use crate::watch::{End, Watch};
 use crate::when;
 
 #[derive(Debug, Args)]
@@ -69,17 +69,18 @@ struct Over<'a> {
 
 /// Waits for all sessions, or for one of them.
 pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let mut live = Live::new(door.connect_lasting()?)?;
-    if let Some(timeout) = args.timeout {
-        live.end_after(timeout)?;
-    }
+    let mut connection = door.connect_lasting()?;
     let mut waited: Vec<Waited> = Vec::new();
     for session in &args.sessions {
         let which = Which { session: session.clone(), agent: args.agent.clone() };
-        let session = find_live(&mut live, &which, ui)?;
+        let session = find(&mut connection, &which, Care::Guess, ui)?;
         if waited.iter().all(|other| other.watch.session.session_id != session.session_id) {
             waited.push(Waited { watch: Watch::of(session), end: None, told: false });
         }
+    }
+    let mut live = Live::new(connection)?;
+    if let Some(timeout) = args.timeout {
+        live.end_after(timeout)?;
     }
     check(&mut waited, args.json, ui)?;
     if !is_over(&waited, args.any) {
@@ -123,11 +124,9 @@ fn is_over(waited: &[Waited], any: bool) -> bool {
 }
 
 fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
-    let mut is_bound = false;
-    for one in waited.iter_mut().filter(|one| one.end.is_none()) {
-        if !is_bound {
-            watch::bind(&one.watch.session.agent, Role::Observer, live, ui)?;
-            is_bound = true;
+    for (at, one) in waited.iter_mut().filter(|one| one.end.is_none()).enumerate() {
+        if at == 0 {
+            live.bind(&one.watch.session.agent, Role::Observer, [], ui)?;
         }
         one.watch = Watch::begin(&one.watch.session, live, ui)?;
     }

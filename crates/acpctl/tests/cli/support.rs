@@ -134,17 +134,11 @@ impl Client {
         Client { stream: BufReader::new(listener.accept().unwrap().0) }
     }
 
-    /// The connection of a `run` on a terminal, which has asked over another one for the default agent before.
+    /// The connection of a `run` on a terminal, which asks for the default agent first.
     pub(crate) fn accept_on_terminal(listener: &UnixListener) -> Client {
-        let mut first = Client::accept(listener);
-        while let Some(asked) = first.read() {
-            let result = match asked["method"].as_str() {
-                Some(method::STATUS) => status(1, 1),
-                _ => json!({"sessions": []}),
-            };
-            first.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
-        }
-        Client::accept(listener)
+        let mut client = Client::accept(listener);
+        client.answer(method::STATUS, status(1, 1));
+        client
     }
 
     /// The next message; `None` at the end.

@@ -2,7 +2,7 @@
 
 mod plain;
 
-use acpd_api::{ExitCode, SessionInfo, SessionList, method};
+use acpd_api::{ExitCode, SessionInfo};
 use acpd_client::Connection;
 use acpd_tui::Opens;
 use clap::Args;
@@ -10,9 +10,9 @@ use clap::Args;
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::Result;
-use crate::lookup::{Care, Wanted};
+use crate::lookup::{Care, Wanted, last_used};
 use crate::ui::Ui;
-use crate::{default_agent, full_screen, last, lookup};
+use crate::{default_agent, full_screen};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -73,10 +73,9 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     }
     let (agent, cwd) = (args.agent.as_deref(), utf8(&current_dir()?)?);
     let Some(text) = &args.session else {
-        return Ok(last::used(connection.call(method::SESSION_LIST, &last::of(&cwd, agent))?));
+        return last_used(&cwd, agent, connection);
     };
-    let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
-    Ok(Some(Wanted::new(text, agent, cwd).choose(list, Care::Guess)?.told(ui)))
+    Wanted::new(text, agent, cwd).find(connection, Care::Guess, ui).map(Some)
 }
 
 /// The agent of a new session: the one named, else the default, or a choice where none is configured.
@@ -84,7 +83,7 @@ fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String
     if let Some(agent) = &args.agent {
         return Ok(agent.clone());
     }
-    let daemon = last::daemon_for(&utf8(&current_dir()?)?, connection)?;
+    let daemon = default_agent::daemon_for(&utf8(&current_dir()?)?, connection)?;
     if let Some(chosen) = default_agent::ask_if_found(&daemon, connection, ui)? {
         return Ok(chosen);
     }

@@ -39,7 +39,7 @@ use crate::permission::needs_action;
 use crate::screen::Screen;
 use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{human, terminal, watch};
+use crate::{human, terminal};
 
 /// Width of questions where the width of the terminal is unknown.
 const WIDTH: usize = 80;
@@ -54,7 +54,7 @@ pub(super) fn plain(
     ui: &mut Ui,
 ) -> Result<ExitCode> {
     let mut live = Live::new(door.connect_lasting()?)?;
-    let hello = watch::bind(&agent.as_str().into(), Role::Controller, &mut live, ui)?;
+    let hello = live.bind(&agent.as_str().into(), Role::Controller, [], ui)?;
     let can = InitializeResult::from_raw(&hello).map(|hello| hello.capabilities);
     let session = match found {
         Some(session) => session.exactly(),

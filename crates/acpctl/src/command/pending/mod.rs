@@ -245,7 +245,7 @@ fn find(
                 question.agent == session.agent
                     && question.session_id.as_ref() == Some(&session.session_id)
             };
-            let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
+            let list = lookup::all(&mut connection)?;
             let asking = list.sessions.iter();
             let asking = asking.filter(|session| open.iter().any(|open| asks(session, open)));
             let asking = SessionList { sessions: asking.cloned().collect() };

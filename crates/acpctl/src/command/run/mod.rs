@@ -12,20 +12,17 @@ mod turn;
 
 use std::path::PathBuf;
 
-use acpd_api::{ExitCode, PromptMeta, SessionInfo, SessionList, method};
+use acpd_api::{ExitCode, PromptMeta, SessionInfo};
 use clap::{Args, ValueHint};
 
-use crate::dirs::{current_dir, directory, utf8};
+use crate::dirs::{current_dir, directory};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::live::Live;
-use crate::lookup::{Named, Wanted};
 use crate::ui::Ui;
-use crate::{default_agent, last, lookup};
+use opening::{open, open_in_worktree};
 use prompt::Said;
 use set_up::SetUp;
-use target::Target;
-use turn::{Turn, TurnArgs};
+use turn::TurnArgs;
 
 pub(super) use handoff::{Handoff, handoff};
 
@@ -117,44 +114,15 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)
         .map_err(|error| if begins { error } else { moved(error) })?;
     let said = Said::read(&args, &args.prompt, ui)?;
-    let place = args.worktree.take();
-    args.session = args.session.or_else(|| place.clone().flatten());
     ui.spin("starting");
-    if ui.can_ask() && args.agent.is_none() && args.resume.is_none() && !args.goes_on {
-        args.agent = choose_agent(args.session.as_deref(), &utf8(&cwd)?, door, ui)?;
-    }
-    let live = Live::new(door.connect_lasting()?)?;
-    let mut turn = Turn::new(live, ui, &args.turn);
-    let target = match place {
-        Some(name) => Target::in_worktree(&mut turn, &args, &cwd, name.as_deref())?,
-        None => Target::find(&mut turn, &args, &cwd)?,
+    let (turn, target) = match args.worktree.take() {
+        Some(name) => open_in_worktree(&mut args, name, &cwd, door, ui)?,
+        None => open(&mut args, &cwd, false, door, ui)?,
     };
     let blocks = target.blocks(&said)?;
     let name = args.session.as_deref().filter(|name| *name != "-");
     let meta = PromptMeta { idempotency_key: args.key.clone(), ..PromptMeta::default() };
     target.prompt(turn, blocks, &args.turn, meta, name)
-}
-
-/// Asks for the agent of a new session if none is configured and several are installed.
-fn choose_agent(
-    session: Option<&str>,
-    cwd: &str,
-    door: Door,
-    ui: &mut Ui,
-) -> Result<Option<String>> {
-    let mut connection = door.connect()?;
-    let daemon = last::daemon_for(cwd, &mut connection)?;
-    if !daemon.default_is_found {
-        return Ok(None);
-    }
-    if let Some(name) = session {
-        let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
-        let named = Wanted::new(name, None, cwd.to_owned()).named(list);
-        if !matches!(named, Ok(Named::New(_))) {
-            return Ok(None);
-        }
-    }
-    default_agent::ask_if_found(&daemon, &mut connection, ui)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.

@@ -6,54 +6,150 @@ use acp_wire::ErrorObject;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, Role,
-    SessionInfo, SessionList, SessionRef, Status, StatusParams, escape, method,
+    SessionInfo, SessionRef, Status, StatusParams, Untrusted, escape, method,
 };
-use acpd_client::error_data;
+use acpd_client::{Connection, error_data};
 use acpd_view::Settings;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Run;
 use super::set_up::{SetUp, set_up, set_up_new};
+use super::target::Target;
 use super::turn::Turn;
+use crate::dirs::{current_dir, utf8};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::git::{self, Worktree};
+use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
-use crate::text::{shell_word, text};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{default_agent, human, info, install, last, lookup};
+use crate::{default_agent, human, info, install, lookup};
+
+/// Finds the session of the command line and takes part in it, or begins one.
+pub(super) fn open<'u>(
+    args: &mut Run,
+    dir: &Path,
+    has_to_begin: bool,
+    door: Door,
+    ui: &'u mut Ui,
+) -> Result<(Turn<'u>, Target)> {
+    let cwd = utf8(dir)?;
+    let mut connection = door.connect_lasting()?;
+    let found = existing(args, &cwd, &mut connection, ui)?;
+    if let Some(session) = found.as_ref().filter(|_| has_to_begin) {
+        return Err(CommandError::usage(text!("session {} exists", session.handle()))
+            .hint("`--worktree` starts a new session; choose another name"));
+    }
+    if found.is_none() && args.agent.is_none() && ui.can_ask() {
+        let daemon = default_agent::daemon_for(&cwd, &mut connection)?;
+        args.agent = default_agent::ask_if_found(&daemon, &mut connection, ui)?;
+    }
+    let mut turn = Turn::new(Live::new(connection)?, ui, &args.turn);
+    let agent = found.as_ref().map(|session| session.agent.raw().to_owned());
+    let agent = agent.or(args.agent.clone());
+    let mut target = Target::of(&mut turn, agent.clone(), &cwd)?;
+    target.session_id = match found {
+        Some(session) => {
+            let session = attach(&mut turn, session.session_id.into_raw(), agent)?;
+            set_up(&mut turn, &session, &args.set_up)?;
+            session.session_id.into_raw()
+        }
+        None => {
+            let id = begin(&mut turn, args, &cwd, agent.clone())?;
+            if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
+                turn.ui.note(begun(args, &id, &cwd)?);
+            }
+            if agent.is_none() || turn.ui.can_ask() {
+                tell_config(&mut turn, agent.is_none().then_some(&cwd))?;
+            }
+            id
+        }
+    };
+    Ok((turn, target))
+}
+
+/// Begins a session in its own worktree, which goes again if that fails.
+pub(super) fn open_in_worktree<'u>(
+    args: &mut Run,
+    name: Option<String>,
+    dir: &Path,
+    door: Door,
+    ui: &'u mut Ui,
+) -> Result<(Turn<'u>, Target)> {
+    let worktree = Worktree::make(dir, name.as_deref().or(args.session.as_deref()))?;
+    args.session = args.session.take().or(name);
+    let inside = worktree.inside(dir).map_err(CommandError::from);
+    let opened = inside.and_then(|inside| open(args, &inside, true, door, ui));
+    let (turn, target) = opened.map_err(|error| match worktree.remove() {
+        Ok(()) => error,
+        Err(_) => error.hint(text!(
+            "remove its worktree: git worktree remove {}",
+            shell_word(&Untrusted::from(&worktree.path))
+        )),
+    })?;
+    let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
+    turn.ui.note(text!("worktree {}, branch {}", path, branch));
+    if let Some(warning) = &worktree.warning {
+        let warning = Untrusted::from(warning);
+        turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
+    }
+    if git::has_changes(dir)? {
+        turn.ui.note("uncommitted changes are not in the worktree");
+    }
+    Ok((turn, target))
+}
 
 /// The session that the command line names, if it is there.
-pub(super) fn existing(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<Option<SessionInfo>> {
+fn existing(
+    args: &Run,
+    cwd: &str,
+    connection: &mut Connection,
+    ui: &mut Ui,
+) -> Result<Option<SessionInfo>> {
     let agent = args.agent.as_deref();
     if args.goes_on {
-        return last_used(turn, agent, cwd).map(Some);
+        let session = lookup::to_continue(cwd, agent, connection)?;
+        if ui.can_ask() {
+            ui.note(text!("continuing {} ({})", session.handle(), session.agent));
+        }
+        return Ok(Some(session));
     }
     let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
-    match (&args.resume, &args.session) {
-        (Some(session), _) => {
-            let list: SessionList = turn.call(method::SESSION_LIST, &lookup::all())?;
-            Ok(Some(wanted(session).choose(list, Care::Guess)?.told(turn.ui)))
-        }
-        (None, Some(name)) => {
-            let list: SessionList = turn.call(method::SESSION_LIST, &lookup::all())?;
-            let beside = wanted(name).of_others(&list).cloned();
-            match wanted(name).named(list)? {
-                Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
-                Named::New(others) => {
-                    if let Some(other) = beside {
-                        turn.ui.note(text!(
-                            "{} also has a session `{}` here: name the agent from now on (`-a`)",
-                            other.agent,
-                            escape::one_line(name)
-                        ));
-                    }
-                    tell_others(turn.ui, &others, name);
-                    Ok(None)
-                }
-            }
-        }
-        (None, None) => Ok(None),
+    if let Some(session) = &args.resume {
+        return wanted(session).find(connection, Care::Guess, ui).map(Some);
     }
+    let Some(name) = &args.session else { return Ok(None) };
+    let list = lookup::all(connection)?;
+    let beside = wanted(name).of_others(&list).cloned();
+    match wanted(name).named(list)? {
+        Named::Found(choice) => Ok(Some(choice.told(ui))),
+        Named::New(others) => {
+            if let Some(other) = beside {
+                ui.note(text!(
+                    "{} also has a session `{}` here: name the agent from now on (`-a`)",
+                    other.agent,
+                    escape::one_line(name)
+                ));
+            }
+            tell_others(ui, &others, name);
+            Ok(None)
+        }
+    }
+}
+
+/// The line about a session that was begun.
+fn begun(args: &Run, id: &str, cwd: &str) -> Result<Text> {
+    if let Some(name) = &args.session {
+        return Ok(text!("new session {}", Untrusted::from(name)));
+    }
+    let shown = Untrusted::from(id);
+    let how = match utf8(&current_dir()?) {
+        Ok(here) if here == cwd => "-c".into(),
+        _ => text!("-s {}", shell_word(&shown)),
+    };
+    Ok(text!("session {}; continue with: acpctl run {} ...", shown, how))
 }
 
 /// A name counts in its directory, but the one of another may have been meant all the same.
@@ -76,7 +172,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 /// Reports that a new session may be with another agent than expected: the configuration has changed, or
 /// names no agent, and none is installed.
 /// `default_in`: the session has the default agent of this directory.
-pub(super) fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
+fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     let params = StatusParams { cwd: default_in.map(str::to_owned) };
     // Errors are ignored.
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
@@ -107,22 +203,8 @@ pub(super) fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
     }
 }
 
-fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<SessionInfo> {
-    let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
-    let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
-    if turn.ui.can_ask() {
-        turn.ui.note(text!("continuing {} ({})", session.handle(), session.agent));
-    }
-    Ok(session)
-}
-
 /// Begins a session, or joins one that another client has begun by that name since we looked.
-pub(super) fn begin(
-    turn: &mut Turn<'_>,
-    args: &Run,
-    cwd: &str,
-    agent: Option<String>,
-) -> Result<String> {
+fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> Result<String> {
     let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
         Err(error) => error,
@@ -163,11 +245,7 @@ pub(super) fn make(
 }
 
 /// Takes part in a session from now on.
-pub(super) fn attach(
-    turn: &mut Turn<'_>,
-    session_id: String,
-    agent: Option<String>,
-) -> Result<SessionInfo> {
+fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<SessionInfo> {
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;

@@ -2,20 +2,19 @@
 
 use acp_wire::acp::{InitializeResult, SteeringOutcome, SteeringParams};
 use acp_wire::str_at;
-use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, escape, method};
+use acpd_api::{ExitCode, Role, SessionInfo, escape};
 use serde_json::value::RawValue;
 
 use super::Run;
 use super::prompt::Said;
 use super::target::Target;
 use crate::dirs::{current_dir, directory, utf8};
-use crate::door::{Door, initialize_params};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Wanted};
+use crate::lookup::{Care, Wanted, to_continue};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{last, lookup};
 
 /// Says it into the turn that runs. What comes of it is shown where the turn is.
 pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
@@ -32,19 +31,15 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         },
     };
     let said = Said::read(args, words, ui)?;
-    let mut live = Live::new(door.connect_lasting()?)?;
-    let agent = args.agent.as_deref();
-    let found: SessionInfo = if let Some(session) = session {
-        let list: SessionList = live.call(ui, method::SESSION_LIST, &lookup::all())?;
-        Wanted::new(session, agent, cwd).choose(list, Care::Guess)?.told(ui)
-    } else {
-        let list: SessionList = live.call(ui, method::SESSION_LIST, &last::of(&cwd, agent))?;
-        last::used(list).ok_or_else(|| last::none(&cwd, agent))?
+    let (mut connection, agent) = (door.connect_lasting()?, args.agent.as_deref());
+    let found = match session {
+        Some(session) => Wanted::new(session, agent, cwd).find(&mut connection, Care::Guess, ui)?,
+        None => to_continue(&cwd, agent, &mut connection)?,
     };
+    let mut live = Live::new(connection)?;
+    let hello = live.bind(&found.agent, Role::Controller, [], ui)?;
+    let can = InitializeResult::from_raw(&hello)?.capabilities;
     let agent = found.agent.raw().to_owned();
-    let meta = ClientMeta { agent: Some(agent.clone()), ..ClientMeta::default() };
-    let raw: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
-    let can = InitializeResult::from_raw(&raw)?.capabilities;
     let session_id = found.session_id.raw().to_owned();
     let target = Target { session_id, profile: Some(agent.clone()), agent, can };
     let prompt = target.blocks(&said)?;

@@ -1,13 +1,11 @@
 //! The session that is prompted, and what its agent can take.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
 use acp_wire::{ErrorObject, locate, str_at};
 use acpd_api::{
-    ClientMeta, ExitCode, NAMESPACE, PromptMeta, RestoreLevel, SessionInfo, SessionRef, Untrusted,
-    escape,
+    ClientMeta, ExitCode, NAMESPACE, PromptMeta, RestoreLevel, SessionRef, Untrusted, escape,
 };
 use acpd_client::attachment::Attachment;
 use acpd_view::cut_short;
@@ -15,16 +13,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::opening::{attach, begin, existing, offer_to_install, tell_config};
+use super::left_behind;
+use super::opening::offer_to_install;
 use super::prompt::Said;
 use super::report::Report;
-use super::set_up::set_up;
 use super::turn::{Ended, Turn, TurnArgs};
-use super::{Run, left_behind};
-use crate::dirs::{current_dir, utf8};
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
-use crate::git::{self, Worktree};
 use crate::signal;
 use crate::text::{Text, shell_word, text};
 
@@ -38,91 +33,6 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn find(turn: &mut Turn<'_>, args: &Run, cwd: &Path) -> Result<Target> {
-        let cwd = utf8(cwd)?;
-        let found = existing(turn, args, &cwd)?;
-        Target::open(turn, args, &cwd, found)
-    }
-
-    /// Takes part in a session that was found, or begins one.
-    fn open(
-        turn: &mut Turn<'_>,
-        args: &Run,
-        cwd: &str,
-        found: Option<SessionInfo>,
-    ) -> Result<Target> {
-        let known = found.as_ref().map(|session| session.agent.raw().to_owned());
-        let agent = known.or(args.agent.clone());
-        let mut target = Target::of(turn, agent.clone(), cwd)?;
-        target.session_id = match found {
-            Some(session) => {
-                let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
-                set_up(turn, &session, &args.set_up)?;
-                session.session_id.into_raw()
-            }
-            None => {
-                let id = begin(turn, args, cwd, agent.clone())?;
-                let line = match &args.session {
-                    Some(name) => text!("new session {}", Untrusted::from(name)),
-                    None => {
-                        let shown = Untrusted::from(&id);
-                        let how = match utf8(&current_dir()?) {
-                            Ok(here) if here == cwd => "-c".into(),
-                            _ => text!("-s {}", shell_word(&shown)),
-                        };
-                        text!("session {}; continue with: acpctl run {} ...", shown, how)
-                    }
-                };
-                if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
-                    turn.ui.note(line);
-                }
-                if agent.is_none() || turn.ui.can_ask() {
-                    tell_config(turn, agent.is_none().then_some(cwd))?;
-                }
-                id
-            }
-        };
-        Ok(target)
-    }
-
-    /// Begins a session in its own worktree, which goes again if that fails.
-    pub(super) fn in_worktree(
-        turn: &mut Turn<'_>,
-        args: &Run,
-        dir: &Path,
-        name: Option<&str>,
-    ) -> Result<Target> {
-        let worktree = Worktree::make(dir, name.or(args.session.as_deref()))?;
-        let target = worktree.inside(dir).map_err(CommandError::from).and_then(|cwd| {
-            let cwd = utf8(&cwd)?;
-            match existing(turn, args, &cwd)? {
-                Some(session) => {
-                    let text = text!("session {} exists", session.handle());
-                    Err(CommandError::usage(text)
-                        .hint("`--worktree` starts a new session; choose another name"))
-                }
-                None => Target::open(turn, args, &cwd, None),
-            }
-        });
-        let target = target.map_err(|error| match worktree.remove() {
-            Ok(()) => error,
-            Err(_) => error.hint(text!(
-                "remove its worktree: git worktree remove {}",
-                shell_word(&Untrusted::from(&worktree.path))
-            )),
-        })?;
-        let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
-        turn.ui.note(text!("worktree {}, branch {}", path, branch));
-        if let Some(warning) = &worktree.warning {
-            let warning = Untrusted::from(warning);
-            turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
-        }
-        if git::has_changes(dir)? {
-            turn.ui.note("uncommitted changes are not in the worktree");
-        }
-        Ok(target)
-    }
-
     /// Initializes the agent, without a session yet.
     pub(super) fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {

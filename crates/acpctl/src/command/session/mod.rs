@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, MoveParams, NAMESPACE, NewSessionMeta,
-    RenameParams, ReseedParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    TitleParams, method,
+    AgentInfo, AgentRef, ArchiveFilter, MoveParams, NAMESPACE, NewSessionMeta, RenameParams,
+    ReseedParams, Role, SessionInfo, SessionList, SessionListParams, SessionRef, TitleParams,
+    method,
 };
 use clap::{Subcommand, ValueHint};
 use serde::Serialize;
@@ -24,12 +24,12 @@ use serde_json::value::RawValue;
 
 use crate::args::Json;
 use crate::dirs::{directory, utf8};
-use crate::door::{Door, initialize_params};
+use crate::door::Door;
 use crate::error::Result;
 use crate::human;
 use crate::info::session::{card, table};
 use crate::live::Live;
-use crate::lookup::{Care, Which, WhichOrLast, find, find_live};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -271,12 +271,11 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
 
 /// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.connect_lasting()?)?;
-    let info = find_live(&mut live, session, ui)?;
-    let agent = Some(info.agent.raw().to_owned());
-    let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
+    let mut connection = door.connect_lasting()?;
+    let info = find(&mut connection, session, Care::Guess, ui)?;
+    let mut live = Live::new(connection)?;
     ui.spin("forking");
-    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    live.bind(&info.agent, Role::Controller, [], ui)?;
     let meta = NewSessionMeta { name, ..NewSessionMeta::default() };
     let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "_meta": {NAMESPACE: meta}});
     let result: Box<RawValue> = live.call(ui, "session/fork", &params)?;

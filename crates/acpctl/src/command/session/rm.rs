@@ -85,7 +85,7 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
         .transpose()
         .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
     let mut connection = door.connect()?;
-    let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
+    let list = lookup::all(&mut connection)?;
     let mut plan = if args.sessions.is_empty() {
         matching(args, glob.as_ref(), &list, ui)
     } else {

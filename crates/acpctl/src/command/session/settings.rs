@@ -1,7 +1,7 @@
 //! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
 use acp_wire::{Message, parse, read_legible};
-use acpd_api::{ClientMeta, SessionInfo, Untrusted};
+use acpd_api::{Role as ClientRole, SessionInfo, Untrusted};
 use acpd_view::{ConfigOption, Settings};
 use clap::Args;
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Json;
-use crate::door::{Door, initialize_params};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Which, WhichOrLast, find, find_live};
+use crate::lookup::{Care, Which, WhichOrLast, find};
 use crate::settings::{self, sentence};
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 use crate::ui::Ui;
@@ -70,12 +70,11 @@ struct Open {
 
 impl Open {
     fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
-        let mut live = Live::new(door.connect_lasting()?)?;
-        let info = find_live(&mut live, session, ui)?;
-        let agent = Some(info.agent.raw().to_owned());
-        let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
+        let mut connection = door.connect_lasting()?;
+        let info = find(&mut connection, session, Care::Guess, ui)?;
+        let mut live = Live::new(connection)?;
         ui.spin("asking");
-        let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+        live.bind(&info.agent, ClientRole::Controller, [], ui)?;
         let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "mcpServers": []});
         let result: Box<RawValue> = live.call(ui, "session/resume", &params)?;
         let raw = read_legible(result.get()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpd_api::{SessionInfo, SessionList, TurnState, Untrusted, method};
+use acpd_api::{SessionInfo, TurnState, Untrusted};
 use clap::Args;
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ struct Listed {
 }
 
 fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
-    let all: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
+    let all = lookup::all(&mut door.connect()?)?;
     let is_wanted =
         |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);
     let mut found = Vec::new();
