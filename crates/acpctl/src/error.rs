@@ -7,12 +7,13 @@ use acp_wire::acp::Unreadable;
 use acp_wire::{ErrorObject, code, plain_words};
 use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
 use acpd_client::attachment::AttachmentError;
+use acpd_client::worktree::Error as WorktreeError;
 use acpd_client::{CallError, ConnectError, LinkError, PathError, chain, error_data};
 use serde_json::Value;
 
 use anstream::adapter::strip_str;
 
-use crate::text::{Role, Style, Text, text};
+use crate::text::{Role, Style, Text, shell_word, text};
 
 /// Lines of an agent's stderr that are shown.
 const STDERR_LINES: usize = 5;
@@ -323,6 +324,53 @@ impl From<AttachmentError> for CommandError {
     fn from(error: AttachmentError) -> CommandError {
         let failed = CommandError::new(error.code(), Untrusted::of(&error));
         error.hints().iter().fold(failed, |failed, hint| failed.hint(*hint))
+    }
+}
+
+impl From<WorktreeError> for CommandError {
+    fn from(error: WorktreeError) -> CommandError {
+        let message = Text::from(Untrusted::from(error.to_string()));
+        let usage = || CommandError::usage(message.clone());
+        match error {
+            WorktreeError::Exists(_) => usage().hint(
+                "continue its session with `acpctl run --resume SESSION …`, or choose another name: \
+                 `--worktree=NAME`",
+            ),
+            WorktreeError::BranchExists(branch) => usage().hint(text!(
+                "choose another name: `--worktree=NAME`; or delete it: git branch -d {}",
+                shell_word(&branch.into())
+            )),
+            WorktreeError::BadName(_) => {
+                usage().hint("choose a name of letters, digits and dashes: `--worktree=NAME`")
+            }
+            WorktreeError::NoRepository(_) => {
+                usage().hint("create one with `git init`, or leave out `--worktree`")
+            }
+            WorktreeError::NoCommit(_) => usage().hint("commit something first"),
+            WorktreeError::FromNone(branch) => {
+                usage().hint(text!("merge it yourself: git merge {}", shell_word(&branch.into())))
+            }
+            WorktreeError::NotCheckedOut(_) => usage().hint("check it out (git switch), then try again"),
+            WorktreeError::Changes(_) => {
+                usage().hint("commit or stash them, then try again")
+            }
+            WorktreeError::NotMerged { place, branch, why } => CommandError::from(*why).hint(text!(
+                "nothing was merged; merge it yourself in `{}`: git merge {}",
+                place,
+                Untrusted::from(branch)
+            )),
+            WorktreeError::Path(_) | WorktreeError::NotUtf8 => {
+                usage().hint("agents need paths that JSON can hold; rename it")
+            }
+            WorktreeError::Failed { .. } | WorktreeError::CannotMake { .. } => CommandError::new(ExitCode::Error, message),
+            WorktreeError::CannotRun(error) => {
+                let failed = CommandError::new(ExitCode::Error, message);
+                match error.kind() {
+                    io::ErrorKind::NotFound => failed.hint("install git, or leave out `--worktree`"),
+                    _ => failed,
+                }
+            }
+        }
     }
 }
 

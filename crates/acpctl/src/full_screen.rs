@@ -8,11 +8,11 @@ use acpd_tui::{Opens, ScreenError, ScreenResult, ScreenStart, Theme};
 
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
-use crate::editor::Edited;
 use crate::error::{CommandError, Result};
+use crate::terminal;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{pager, terminal};
+use crate::user_programs::{Edited, pager};
 
 /// Prepares a screen. Without a suitable terminal, `instead` is the hint.
 pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
@@ -29,7 +29,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Screen
         cwd: utf8(&current_dir()?)?,
         place: terminal::name(),
         opens: Opens::Top,
-        pager: pager::command(),
+        pager: pager(),
         editor: |text| match Edited::of(text) {
             Ok(edited) => Ok(edited.text.trim_end_matches('\n').to_owned()),
             Err(error) => Err(error.message().clone()),

@@ -17,10 +17,9 @@ use serde_json::value::RawValue;
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::render::sentence;
-use crate::signal::TerminalKey;
+use crate::terminal::{self, TerminalKey};
 use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
-use crate::{signal, terminal};
 
 /// Messages that wait to be shown; beyond that, the daemon waits (it bounds what it keeps).
 const QUEUE: usize = 256;
@@ -103,7 +102,7 @@ impl Live {
             drop(interrupts.send(News::Event(event)));
         };
         let leaver = writer.clone();
-        signal::on_keys(take, move || leave(&leaver))?;
+        terminal::on_keys(take, move || leave(&leaver))?;
         let presence = Presence::There;
         Ok(Live { writer, news, sender, reads_keys: false, presence, is_late: false })
     }

@@ -6,46 +6,39 @@ mod manual;
 mod args;
 mod checks;
 mod command;
-mod complete;
 mod configured;
 mod confirm;
-mod copying;
 mod default_agent;
 mod dirs;
 mod door;
-mod editor;
 mod error;
 mod expiry;
 mod explain;
 mod form;
 #[cfg(feature = "tui")]
 mod full_screen;
-mod git;
 mod human;
 mod info;
 mod install;
-mod lazy_args;
 mod live;
 mod log_file;
 mod lookup;
-mod pager;
 mod permission;
 mod programs;
 mod prometheus;
-mod queued;
 mod render;
 mod replace;
 mod rows;
 mod screen;
 mod service;
 mod settings;
-mod signal;
 mod stop;
 mod suggest;
 mod terminal;
 mod text;
 mod transcript;
 mod ui;
+mod user_programs;
 mod watch;
 mod when;
 
@@ -59,7 +52,7 @@ use clap::error::{ContextKind, ContextValue};
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
-    complete::complete_if_asked(command::definition);
+    command::complete_if_asked(command::definition);
     let cli = match command::Cli::try_parse().or_else(all_sessions).or_else(help_of_help) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),

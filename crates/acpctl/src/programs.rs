@@ -60,3 +60,25 @@ pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
     };
     CommandError::new(code, paragraph(&reason.into())).hint_if(hint)
 }
+
+/// Arguments of `acpctl mcp` and `acpctl web`, which are programs of their own. These read them.
+#[cfg(any(feature = "mcp", feature = "web"))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProgramArgs {
+    /// `--help` shows them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    args: Vec<std::ffi::OsString>,
+}
+
+/// Becomes a program that is installed with this one, so that no other verb carries what it needs.
+#[cfg(any(feature = "mcp", feature = "web"))]
+pub(crate) fn become_companion(
+    name: &str,
+    ProgramArgs { args }: &ProgramArgs,
+    door: crate::door::Door,
+) -> CommandError {
+    let mut command = Command::new(acpd_client::beside(name));
+    command.args(args).args((!door.spawn).then_some("--no-spawn"));
+    let hint = "install it: `cargo install acpctl`";
+    become_program(&mut command).hint(hint)
+}

@@ -18,8 +18,8 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::args::When;
 use crate::error::Result;
-use crate::pager::Pager;
 use crate::text::{Role, Text, text};
+use crate::user_programs::Pager;
 
 /// Interval of calls of [`Ui::tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(100);

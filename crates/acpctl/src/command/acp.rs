@@ -30,7 +30,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::lookup::Care;
 use crate::text::text;
-use crate::{lookup, signal};
+use crate::{lookup, terminal};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -87,7 +87,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     // The connection comes first: an editor waits for the answer to `initialize`.
     let (reader, writer) = door.connect_lasting()?.split()?;
     let terminated = writer.clone();
-    signal::before_end(move || leave(&terminated))?;
+    terminal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
     // Without one, the daemon's default counts.
     let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();

@@ -89,7 +89,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         ui.say("no logins are known: no agent has been used yet");
         return Ok(());
     }
-    Ok(ui.print(info::login::table(&agents, human::now(), ui.out_width()))?)
+    Ok(ui.print(info::agent::login_table(&agents, human::now(), ui.out_width()))?)
 }
 
 struct Way {

@@ -5,12 +5,12 @@ use acp_wire::parse;
 use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
 use clap::Args;
 
+use super::queue::summary;
 use crate::confirm::yes;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::lookup::{Care, Which, find};
-use crate::queued::summary;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{End, Watch};

@@ -1,10 +1,38 @@
-//! `acpctl completions`: scripts for shells.
+//! `acpctl completions`: scripts for shells, and completion that knows the sessions, agents, questions and settings of
+//! the daemon that runs.
+//!
+//! The shell runs `acpctl` for each press of the key, with the command line so far behind `--` and the
+//! variable `ACPCTL_COMPLETE` set. That starts nothing, prints nothing on stderr, and skips slow parts.
+//!
+//! Architecture invariant: what is offered is one plain word for every shell. Names and ids may be an agent's, and
+//! shells put them into the command line as they are.
 
-use clap::Args;
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use acpd_api::{
+    AgentList, ClientMeta, Empty, InteractionList, LogLevel, Question, Role, SessionInfo,
+    SessionList, SessionListParams, SessionState, Untrusted, method,
+};
+use acpd_client::Connection;
+use acpd_view::{ConfigOption, Settings};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::complete::registration;
+use crate::configured;
+use crate::door::{Door, initialize_params};
 use crate::error::Result;
+use crate::info;
+use crate::install;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -24,6 +52,250 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
+/// Set by the shell that completes.
+const VARIABLE: &str = "ACPCTL_COMPLETE";
+/// Longest wait for the daemon.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Columns of the description next to a candidate.
+const HELP: usize = 60;
+
+/// Completes and ends, if a shell wants that.
+pub(crate) fn complete_if_asked(definition: fn() -> Command) {
+    CompleteEnv::with_factory(|| knowing(definition())).var(VARIABLE).complete();
+}
+
+/// Prints the script that a shell runs once.
 pub(super) fn completions(Completions { shell }: Completions, ui: &mut Ui) -> Result {
-    Ok(ui.relay_bytes(&registration(&shell.to_string())?)?)
+    let mut script = Vec::new();
+    if let Some(shell) = Shells::builtins().completer(&shell.to_string()) {
+        shell.write_registration(VARIABLE, "acpctl", "acpctl", "acpctl", &mut script)?;
+    }
+    Ok(ui.relay_bytes(&script)?)
+}
+
+/// The command, and with it those below it, with arguments that know what there is.
+fn knowing(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    command.mut_args(|arg| with_values(&name, arg)).mut_subcommands(knowing)
+}
+
+fn with_values(command: &str, arg: Arg) -> Arg {
+    let find: fn(&mut Connection) -> Result<Vec<Found>> = match (command, arg.get_id().as_str()) {
+        (_, "session" | "sessions" | "resume" | "attach") => sessions,
+        ("install", "agent") => missing_agents,
+        (_, "agent" | "to") => agents,
+        ("pending" | "allow" | "deny" | "answer", "id") => questions,
+        ("allow" | "deny" | "answer", "option") => answers,
+        (_, "mode") => modes,
+        (_, "model") => models,
+        ("set", "option") => options,
+        ("set", "value") => values,
+        ("run" | "handoff", "set") => option_values,
+        ("log-level", "level") => return arg.add(ArgValueCandidates::new(levels)),
+        ("show", "key") => return arg.add(ArgValueCandidates::new(tables)),
+        _ => return arg,
+    };
+    arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
+}
+
+/// Log levels, known without a daemon.
+fn levels() -> Vec<CompletionCandidate> {
+    LogLevel::LEVELS.map(CompletionCandidate::new).into()
+}
+
+/// Tables of the configuration, and keys in no table. Needs no daemon.
+fn tables() -> Vec<CompletionCandidate> {
+    let Ok(found) = configured::values() else { return Vec::new() };
+    let mut tables = BTreeSet::new();
+    for value in &found.values {
+        let key = value.key.raw();
+        tables.extend([key.split('.').next(), key.rsplit_once('.').map(|(table, _)| table)]);
+    }
+    let tables = tables.into_iter().flatten().map(Untrusted::from).filter(is_plain);
+    tables.map(|table| CompletionCandidate::new(table.raw())).collect()
+}
+
+/// A value and its description.
+struct Found {
+    value: Untrusted,
+    help: Text,
+}
+
+impl Found {
+    fn new(value: &Untrusted, help: impl Into<Text>) -> Found {
+        Found { value: value.clone(), help: help.into() }
+    }
+}
+
+/// Values that begin with the typed text; none without a daemon.
+#[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
+fn offered(
+    find: fn(&mut Connection) -> Result<Vec<Found>>,
+    begun: &OsStr,
+) -> Vec<CompletionCandidate> {
+    // A daemon that does not answer must not keep a person waiting.
+    thread::spawn(|| {
+        thread::sleep(PATIENCE);
+        process::exit(0);
+    });
+    let found = Door { spawn: false }.connect().and_then(|mut connection| find(&mut connection));
+    let Some(begun) = begun.to_str() else { return Vec::new() };
+    let is_offered = |found: &Found| found.value.raw().starts_with(begun) && is_plain(&found.value);
+    let candidate = |found: Found| {
+        let help = Some(found.help.cut(HELP).to_string()).filter(|help| !help.is_empty());
+        CompletionCandidate::new(found.value.raw()).help(help.map(Into::into))
+    };
+    found.unwrap_or_default().into_iter().filter(is_offered).map(candidate).collect()
+}
+
+/// Returns whether a text is one word that means nothing else to a shell, nor to the command.
+fn is_plain(word: &Untrusted) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || "-_.:/@+=,%".contains(c);
+    !word.raw().is_empty() && !word.raw().starts_with('-') && word.raw().chars().all(is_word)
+}
+
+fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: SessionList = connection.call(method::SESSION_LIST, &SessionListParams::default())?;
+    let about = |session: &SessionInfo| {
+        text!("{}, {}", session.agent, session.title.as_ref().unwrap_or(&session.cwd))
+    };
+    let found = |session: &SessionInfo| match session.handle() {
+        name if is_plain(name) => Found::new(name, about(session)),
+        // A name of several words goes by the id.
+        name => Found::new(&session.session_id, text!("{}: {}", name, about(session))),
+    };
+    Ok(list.sessions.iter().map(found).collect())
+}
+
+fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
+    let there = list.agents.iter().filter(|agent| agent.installed != Some(false));
+    Ok(there.map(|agent| Found::new(&agent.name, &agent.title)).collect())
+}
+
+fn missing_agents(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
+    let missing = list.agents.iter().filter(|agent| install::can_install(agent));
+    Ok(missing.map(|agent| Found::new(&agent.name, &agent.title)).collect())
+}
+
+fn questions(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+    let open = list.interactions.iter();
+    Ok(open.map(|open| Found::new(&open.id, info::question::asked(&open.question))).collect())
+}
+
+/// Options of the question that the command line names, or of all.
+fn answers(connection: &mut Connection) -> Result<Vec<Found>> {
+    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+    let words = words();
+    let is_named = list.interactions.iter().any(|open| words.iter().any(|word| open.id == **word));
+    let mut found = Vec::new();
+    for open in list.interactions {
+        let is_wanted = !is_named || words.iter().any(|word| open.id == **word);
+        if let (Question::Permission { options, .. }, true) = (open.question, is_wanted) {
+            found.extend(options.iter().map(|one| Found::new(&one.option_id, &one.name)));
+        }
+    }
+    Ok(found)
+}
+
+fn modes(connection: &mut Connection) -> Result<Vec<Found>> {
+    let modes = settings(connection)?.modes.map(|modes| modes.available_modes);
+    let modes = modes.unwrap_or_default();
+    Ok(modes.iter().map(|mode| Found::new(&mode.id, text!("{}", mode.name))).collect())
+}
+
+fn models(connection: &mut Connection) -> Result<Vec<Found>> {
+    Ok(choices(settings(connection)?.of_category("model")))
+}
+
+fn choices(option: Option<&ConfigOption>) -> Vec<Found> {
+    let choices = option.into_iter().flat_map(ConfigOption::choices);
+    choices.map(|choice| Found::new(&choice.value, text!("{}", choice.name))).collect()
+}
+
+fn options(connection: &mut Connection) -> Result<Vec<Found>> {
+    let settings = settings(connection)?;
+    let found = settings.options.iter();
+    Ok(found.map(|option| Found::new(&option.id, text!("{}", option.name))).collect())
+}
+
+/// Values of the option that the command line names.
+fn values(connection: &mut Connection) -> Result<Vec<Found>> {
+    let words = words();
+    let options = settings(connection)?.options;
+    Ok(choices(options.iter().find(|option| words.iter().any(|word| option.id == **word))))
+}
+
+fn option_values(connection: &mut Connection) -> Result<Vec<Found>> {
+    let settings = settings(connection)?;
+    let pairs = settings.options.iter().flat_map(|option| {
+        option.choices().map(|choice| {
+            let pair = Untrusted::from(format!("{}={}", option.id.raw(), choice.value.raw()));
+            Found::new(&pair, text!("{}", choice.name))
+        })
+    });
+    Ok(pairs.collect())
+}
+
+/// The settings of the session that the command line names, else of another one of the agent; only of one that
+/// its agent holds, because to ask for others would start the agent.
+fn settings(connection: &mut Connection) -> Result<Settings> {
+    let list: SessionList = connection.call(method::SESSION_LIST, &SessionListParams::default())?;
+    let words = words();
+    let is_named = |session: &&SessionInfo| {
+        words.iter().any(|word| {
+            let is_name = session.name.as_ref().is_some_and(|name| *name == **word);
+            is_name || session.session_id.raw().starts_with(&**word) && !word.is_empty()
+        })
+    };
+    let is_of_agent = |session: &&SessionInfo| words.iter().any(|word| session.agent == **word);
+    let live = || list.sessions.iter().filter(|session| session.state == SessionState::Live);
+    let session = match list.sessions.iter().find(is_named) {
+        Some(named) => Some(named).filter(|session| session.state == SessionState::Live),
+        None => live().find(is_of_agent).or_else(|| live().next()),
+    };
+    let Some(session) = session else { return Ok(Settings::default()) };
+    let agent = Some(session.agent.raw().to_owned());
+    let meta = ClientMeta { agent, role: Some(Role::Observer), ..ClientMeta::default() };
+    let _: Box<RawValue> = connection.call("initialize", &initialize_params(&meta))?;
+    let params = json!({"sessionId": session.session_id, "cwd": session.cwd, "mcpServers": []});
+    let result: Box<RawValue> = connection.call("session/resume", &params)?;
+    Ok(Settings::from_raw(&result))
+}
+
+/// The words of the command line so far.
+fn words() -> Vec<String> {
+    let args = env::args_os().skip_while(|arg| arg != "--").skip(1);
+    // A value may be in the same word as its option.
+    let word = |arg: std::ffi::OsString| {
+        let arg = arg.into_string().unwrap_or_default();
+        match arg.split_once('=') {
+            Some((option, value)) if option.starts_with('-') => value.to_owned(),
+            _ => arg,
+        }
+    };
+    args.map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_read_as_more_than_a_word_is_not_offered() {
+        for plain in ["fix-login", "0199.7", "a/b:c@1", "größe"] {
+            assert!(is_plain(&plain.into()), "{plain}");
+        }
+        for odd in ["", "-x", "a b", "$(reboot)", "`x`", "a;b", "*", "~", "a\nb", "\u{1b}[2J", "'"]
+        {
+            assert!(!is_plain(&odd.into()), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_holds_together_with_what_it_knows() {
+        knowing(crate::command::definition()).debug_assert();
+    }
 }

@@ -8,8 +8,6 @@ mod backup;
 mod cancel;
 #[cfg(feature = "tui")]
 mod chat;
-#[cfg(any(feature = "mcp", feature = "web"))]
-mod companion;
 mod completions;
 mod config;
 mod daemon;
@@ -36,14 +34,16 @@ use std::path::PathBuf;
 use acpd_api::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::args::Global;
+use crate::args::{Global, LazyArgs};
 use crate::door::Door;
 use crate::error::Result;
 #[cfg(feature = "tui")]
 use crate::full_screen;
-use crate::lazy_args::LazyArgs;
 use crate::manual;
+#[cfg(any(feature = "mcp", feature = "web"))]
+use crate::programs;
 use crate::ui::Ui;
+pub(crate) use completions::complete_if_asked;
 use pending::Decision;
 
 /// Talk to AI coding agents that outlive your terminal.
@@ -96,11 +96,11 @@ enum Command {
     /// Run acpd's MCP server (other agents, history, files).
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
-    Mcp(LazyArgs<companion::ProgramArgs>),
+    Mcp(LazyArgs<programs::ProgramArgs>),
     /// Serve a web page to watch and answer agents, and ACP over WebSocket.
     #[cfg(feature = "web")]
     #[command(disable_help_flag = true)]
-    Web(LazyArgs<companion::ProgramArgs>),
+    Web(LazyArgs<programs::ProgramArgs>),
     /// Show the daemon, its agents, and the active and last used sessions.
     #[command(visible_alias = "status")]
     Ps(LazyArgs<ps::Ps>),
@@ -197,11 +197,11 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Acp(LazyArgs(args)) => return acp::acp(&args, door),
         #[cfg(feature = "mcp")]
         Command::Mcp(LazyArgs(args)) => {
-            return Err(companion::become_program("acpctl-mcp", &args, door));
+            return Err(programs::become_companion("acpctl-mcp", &args, door));
         }
         #[cfg(feature = "web")]
         Command::Web(LazyArgs(args)) => {
-            return Err(companion::become_program("acpctl-web", &args, door));
+            return Err(programs::become_companion("acpctl-web", &args, door));
         }
         Command::Ps(LazyArgs(args)) => ps::ps(args, door, ui)?,
         Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,

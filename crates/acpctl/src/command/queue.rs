@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 
 use crate::args::{Json, words};
 use crate::door::Door;
-use crate::editor::Edited;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::lookup::{Care, Which, WhichOrLast, find};
-use crate::queued::summary;
 use crate::text::{BOLD, Table, Text, shell_word, text};
 use crate::ui::Ui;
+use crate::user_programs::Edited;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -218,4 +217,16 @@ fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -
         }
     }
     Ok(())
+}
+
+/// Returns a prompt on one line: `fix the tests [+ resource_link]`.
+pub(super) fn summary(prompt: &QueuedPrompt) -> Text {
+    let (words, others) = prompt.parts();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let others: Text = others
+        .iter()
+        .filter_map(|block| block["type"].as_str())
+        .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
+        .collect();
+    text!("{}{}", Untrusted::from(words.join(" ")), others)
 }

@@ -7,10 +7,10 @@ use acpd_api::{ConfigReport, CopyReport, Empty, ExitCode, Status, method};
 use acpd_client::{Paths, hold_starts};
 use clap::{Args, ValueHint};
 
+use super::backup::{contents, run};
 use crate::args::Json;
 use crate::configured;
 use crate::confirm::{ADD_YES, confirm};
-use crate::copying::{contents, run};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::args::{Json, words};
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::usage::costs;
+use crate::info::session::costs;
 use crate::lookup::all;
 use crate::text::{BOLD, Cut, Table, Text, text};
 use crate::ui::Ui;

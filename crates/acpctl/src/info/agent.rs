@@ -1,8 +1,8 @@
-//! Agents in tables and cards.
+//! Agents and their logins in tables and cards.
 
-use acpd_api::{AgentInfo, AgentState, McpInfo, Untrusted};
+use acpd_api::{AgentInfo, AgentState, AuthInfo, AuthSource, AuthState, McpInfo, Untrusted};
 
-use super::{environment, login};
+use super::environment;
 use crate::human;
 use crate::text::{BOLD, Cut, Role, Table, Text, key_values, shell_word, text};
 
@@ -40,7 +40,7 @@ pub(crate) fn table<'a>(
 fn state_cell(agent: &AgentInfo) -> Text {
     match agent.state {
         AgentState::Stopped | AgentState::NeedsAuth if agent.auth.state.wants_login() => {
-            Text::styled(Role::Warning, login::look(agent.auth.state).0)
+            Text::styled(Role::Warning, login_look(agent.auth.state).0)
         }
         state => styled(state),
     }
@@ -82,7 +82,7 @@ pub(crate) fn card(agent: &AgentInfo) -> Text {
     add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
     add(3, "pid", agent.pid.map(|pid| pids(pid, agent, " and ", " more")));
     add(3, "version", agent.version.as_ref().map(Text::from));
-    add(2, "login", Some(login::sentence(&agent.auth)));
+    add(2, "login", Some(login_sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_ref().map(Text::from));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
     rows.extend(unsupported(agent).map(|text| ("missing", text)));
@@ -148,4 +148,52 @@ pub(crate) fn look(state: AgentState) -> (&'static str, Role) {
         AgentState::Backoff => ("backoff", Role::Warning),
         AgentState::Failed => ("failed", Role::Bad),
     }
+}
+
+pub(crate) fn login_table(agents: &[AgentInfo], now: u64, width: Option<usize>) -> Text {
+    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"]);
+    for AgentInfo { name, auth, .. } in agents {
+        let (word, style) = login_look(auth.state);
+        table.row([
+            Text::styled(BOLD, name),
+            Text::styled(style, word),
+            human::ago(auth.since, now),
+            auth.source.as_ref().map(known_from).unwrap_or_default(),
+            text!("{}", auth.hint),
+        ]);
+    }
+    table.render(width)
+}
+
+/// The word and the style of a state.
+fn login_look(state: AuthState) -> (&'static str, Role) {
+    match state {
+        AuthState::Unknown => ("unknown", Role::Dim),
+        AuthState::NotRequired => ("not needed", Role::Dim),
+        AuthState::Authenticated => ("logged in", Role::Good),
+        AuthState::NeedsLogin => ("needs login", Role::Warning),
+        AuthState::Expired => ("login expired", Role::Warning),
+    }
+}
+
+fn known_from(source: &AuthSource) -> Text {
+    match source {
+        AuthSource::Refused { method } => text!("`{}` was refused", method),
+        AuthSource::Pattern { method } => text!("an error of `{}`", method),
+        AuthSource::Worked { method } => text!("`{}` worked", method),
+        AuthSource::Status => "the agent".into(),
+        AuthSource::Login => "a login".into(),
+        AuthSource::LoginFile => "its login file".into(),
+        AuthSource::Logout => "a logout".into(),
+    }
+}
+
+/// Everything about a login in one line.
+fn login_sentence(auth: &AuthInfo) -> Text {
+    let since = match auth.since {
+        0 => Text::new(),
+        since => text!(" since {}", human::clock(since)),
+    };
+    let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
+    text!("{}{}{}", login_look(auth.state).0, since, from)
 }

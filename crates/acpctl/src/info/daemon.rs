@@ -3,7 +3,7 @@
 use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
 
 use crate::human;
-use crate::info::usage::costs;
+use crate::info::session::costs;
 use crate::text::{BOLD, Role, Text, text};
 
 /// The daemon in one line, and more lines if the journal cannot be written or the configuration has changed.

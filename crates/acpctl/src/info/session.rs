@@ -1,11 +1,11 @@
 //! Sessions in tables and cards.
 
 use acpd_api::{
-    Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
+    Cost, Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
+    Usage,
 };
 
 use crate::human;
-use crate::info::usage;
 use crate::text::{BOLD, Cut, Role, Table, Text, key_values, text};
 
 /// Columns of a turn in the table: an agent may give any reason for its end.
@@ -144,7 +144,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
         ("turn", Text::styled(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
     ]);
-    rows.extend(session.usage.as_ref().map(|usage| ("usage", usage::sentence(usage))));
+    rows.extend(session.usage.as_ref().map(|usage| ("usage", usage_sentence(usage))));
     rows.extend([
         ("clients", text!("{}", session.clients)),
         ("journal", text!("{} entries", session.seq)),
@@ -265,6 +265,23 @@ fn state_style(state: SessionState) -> Role {
         SessionState::Blocked => Role::Warning,
         SessionState::Lost => Role::Bad,
     }
+}
+
+/// Costs, one for each currency.
+pub(crate) fn costs<'a>(costs: impl IntoIterator<Item = &'a Cost>) -> Text {
+    let costs = costs.into_iter();
+    Text::join(costs.map(|cost| text!("{} {}", cost.amount, cost.currency)), ", ")
+}
+
+/// Describes reported usage: `12k of 200k tokens in the context, 0.42 USD`.
+pub(crate) fn usage_sentence(usage: &Usage) -> Text {
+    let tokens = usage.used.map(|used| match usage.size.filter(|size| *size > 0) {
+        Some(size) => {
+            text!("{} of {} tokens in the context", human::count(used), human::count(size))
+        }
+        None => text!("{} tokens in the context", human::count(used)),
+    });
+    Text::join(tokens.into_iter().chain(usage.cost.as_ref().map(|cost| costs([cost]))), ", ")
 }
 
 #[cfg(test)]

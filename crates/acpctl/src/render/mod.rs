@@ -2,14 +2,13 @@
 //! about it, in pieces of text.
 
 mod call;
-mod notice;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
 use acp_wire::legible;
-use acpd_api::{RestoreLevel, Untrusted, escape, method};
+use acpd_api::{PromptQueued, RestoreLevel, Unanswered, Untrusted, escape, method};
 use acpd_view::{
     Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
     Subagent, Topic, Usage, describe,
@@ -18,11 +17,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::settings;
 use crate::text::{BOLD, Role, Text, text};
+use crate::{human, settings};
 
 pub(crate) use call::{name, output};
-pub(crate) use notice::sentence;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -161,8 +159,8 @@ impl Transcript {
             session_id: Untrusted,
         }
         let mut pieces = Vec::new();
-        if let Some(sentence) = notice::sentence(name, params) {
-            let line = Text::styled(notice::style(name), sentence) + "\n";
+        if let Some(sentence) = sentence(name, params) {
+            let line = Text::styled(notice_style(name), sentence) + "\n";
             self.lines_of(line, &mut pieces);
             return pieces;
         }
@@ -378,4 +376,32 @@ fn subagent_line(subagent: &Subagent) -> Text {
     let title = subagent.title.as_ref().unwrap_or(&subagent.session);
     let gap = if state.is_some() { ": " } else { "" };
     text!("subagent {}{}{}", title, gap, state)
+}
+
+/// Returns the sentence of a notice that is not in the journal.
+pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
+    Some(match name {
+        method::PROMPT_QUEUED => {
+            let PromptQueued { ahead, .. } = serde_json::from_str(params).ok()?;
+            let prompts = human::counted(ahead, "earlier prompt");
+            text!("waiting for {} in this session", prompts)
+        }
+        method::UNANSWERED => {
+            let Unanswered { agent, method, waited, .. } = serde_json::from_str(params).ok()?;
+            let waited = human::duration(waited);
+            text!(
+                "agent `{}` has not answered `{}` for {}; Ctrl-C stops waiting, `acpctl agent restart {}` \
+                 restarts the agent",
+                agent,
+                method,
+                waited,
+                agent
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn notice_style(name: &str) -> Role {
+    if name == method::UNANSWERED { Role::Warning } else { Role::Dim }
 }

@@ -8,7 +8,7 @@ use acpd_view::{
 use similar::TextDiff;
 
 use crate::human;
-use crate::info::usage;
+use crate::info::session::usage_sentence;
 use crate::render::{name, output};
 use crate::text::{Text, text};
 
@@ -33,7 +33,7 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
         Some(name) => text!("{} ({})", name, session.session_id),
         None => (&session.session_id).into(),
     };
-    let usage = session.usage.as_ref().map(|told| text!("- usage: {}\n", usage::sentence(told)));
+    let usage = session.usage.as_ref().map(|told| text!("- usage: {}\n", usage_sentence(told)));
     text!(
         "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n{}",
         title,

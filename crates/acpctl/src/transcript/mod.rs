@@ -1,7 +1,5 @@
-//! Transcripts of sessions, for people and for programs: the journal is read page by page, and its turns
-//! become items ([`items`]) or Markdown ([`markdown`]).
+//! Transcripts of sessions: the journal is read page by page, and its turns become Markdown ([`markdown`]).
 
-pub(crate) mod items;
 pub(crate) mod markdown;
 
 use std::collections::VecDeque;

@@ -12,13 +12,13 @@ use clap::Subcommand;
 use crate::args::Json;
 use crate::configured::{self, BEGIN, SCHEMA, offer_schema};
 use crate::confirm::yes;
-use crate::editor;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
 use crate::stop::running;
 use crate::text::text;
 use crate::ui::Ui;
+use crate::user_programs;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
@@ -103,7 +103,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             }
             offer_schema(&file, &paths.config.join(SCHEMA));
             loop {
-                editor::edit(&file)?;
+                user_programs::edit(&file)?;
                 if begun && fs::read_to_string(&file).is_ok_and(|text| text == BEGIN) {
                     // The new file is unchanged.
                     fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();

@@ -8,6 +8,7 @@ use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, Role,
     SessionInfo, SessionRef, Status, StatusParams, Untrusted, escape, method,
 };
+use acpd_client::worktree::{Worktree, has_changes};
 use acpd_client::{Connection, error_data};
 use acpd_view::Settings;
 use serde_json::json;
@@ -20,7 +21,6 @@ use super::turn::Turn;
 use crate::dirs::{current_dir, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::git::{self, Worktree};
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::text::{Text, shell_word, text};
@@ -95,7 +95,7 @@ pub(super) fn open_in_worktree<'u>(
         let warning = Untrusted::from(warning);
         turn.ui.say(text!("warning: the worktree was created, but a hook failed: {}", warning));
     }
-    if git::has_changes(dir)? {
+    if has_changes(dir)? {
         turn.ui.note("uncommitted changes are not in the worktree");
     }
     Ok((turn, target))

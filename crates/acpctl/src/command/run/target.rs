@@ -20,7 +20,7 @@ use super::report::Report;
 use super::turn::{Ended, Turn, TurnArgs};
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
-use crate::signal;
+use crate::terminal::say_at_end;
 use crate::text::{Text, shell_word, text};
 
 /// The session to prompt and what its agent can take.
@@ -95,9 +95,9 @@ impl Target {
         let word = shell_word(&name.map_or(id, Untrusted::from));
         let line =
             text!("the turn continues in the background; come back with: acpctl attach {}", word);
-        signal::say_at_end(Some(line.clone()));
+        say_at_end(Some(line.clone()));
         let ended = turn.prompt(&self.session_id, &params);
-        signal::say_at_end(None);
+        say_at_end(None);
         match ended {
             Ok(Ended::Answered(answer)) => {
                 if let Some(turn_before) = repeated(&answer) {

@@ -2,7 +2,6 @@
 
 mod export;
 mod log;
-mod reseed;
 mod rm;
 mod search;
 mod settings;
@@ -237,7 +236,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
         }
         SessionCommand::Reseed { which, discard } => {
             let params = |session| ReseedParams { session, discard };
-            change(&which, Care::Exact, method::SESSION_RESEED, params, reseed::said, door, ui)
+            change(&which, Care::Exact, method::SESSION_RESEED, params, reseeded, door, ui)
         }
         SessionCommand::Close { which } => {
             let said = |info: &SessionInfo| {
@@ -298,4 +297,19 @@ fn change<P: Serialize>(
     let info: SessionInfo = connection.call(method, &params(session))?;
     ui.say(said(&info));
     Ok(())
+}
+
+/// Describes a session that the agent's next one continues.
+fn reseeded(session: &SessionInfo) -> Text {
+    let said = text!(
+        "the next prompt of {} continues in a new session of {}",
+        session.handle(),
+        session.agent
+    );
+    match (session.state, &session.reason, &session.hint) {
+        (SessionState::Blocked, Some(reason), Some(hint)) => {
+            text!("{}\nbefore that, {}: {}", said, reason, hint)
+        }
+        _ => said,
+    }
 }

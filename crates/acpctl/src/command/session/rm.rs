@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use acpd_api::{ExitCode, RemoveParams, RemoveResult, SessionInfo, SessionList, Untrusted, method};
 use acpd_client::Connection;
+use acpd_client::worktree::worktree_of;
 use clap::Args;
 use glob::Pattern;
 
@@ -15,7 +16,7 @@ use crate::info::session::{is_at_work, table};
 use crate::lookup::{self, Care, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{git, human, when};
+use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -133,7 +134,7 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
 /// Offers to remove the worktree of a deleted session, if nothing is lost by that.
 fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     // Without git, or a repository, there is nothing to offer.
-    let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
+    let Ok(Some(worktree)) = worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
     let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
     let is_clean = worktree.changed == 0 && worktree.unmerged == 0;
     let prompt = text!("also remove its worktree {} and the branch {}? y/n > ", path, branch);

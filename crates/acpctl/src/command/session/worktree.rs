@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use acpd_api::{SessionInfo, TurnState, Untrusted};
+use acpd_client::worktree::{Worktree, worktree_of};
 use clap::Args;
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use crate::args::Json;
 use crate::dirs::directory;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::git::{self, Worktree};
 use crate::human::counted;
 use crate::lookup::{self, Care, Which, find};
 use crate::text::{BOLD, Cut, Table, Text, shell_word, text};
@@ -86,7 +86,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     let mut found = Vec::new();
     for session in all.sessions.into_iter().filter(is_wanted) {
         // A directory that is gone, or no longer a repository, has none.
-        if let Ok(Some(worktree)) = git::worktree_of(Path::new(session.cwd.raw())) {
+        if let Ok(Some(worktree)) = worktree_of(Path::new(session.cwd.raw())) {
             found.push(Listed { session_id: session.session_id, name: session.name, worktree });
         }
     }

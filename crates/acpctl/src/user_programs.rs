@@ -1,0 +1,143 @@
+//! Programs that the user chooses: the editor is `$VISUAL`, else `$EDITOR`, else `vi`; the pager is `$ACPCTL_PAGER`, else
+//! `$PAGER`, else `less`.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use acpd_api::{ExitCode, Untrusted};
+use acpd_sys::process;
+use acpd_sys::programs;
+use acpd_sys::signals::{self, Signal};
+use acpd_sys::terminal::Utf8;
+use tempfile::{Builder, NamedTempFile};
+
+use crate::error::{CommandError, Result};
+use crate::text::text;
+
+/// Default options of `less`: exit if all fits, keep colours and the screen.
+const LESS: &str = "FRX";
+
+#[derive(Debug)]
+pub(crate) struct Pager {
+    child: Child,
+    _encoding: Utf8,
+}
+
+impl Pager {
+    /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
+    pub(crate) fn start() -> Option<Pager> {
+        let line = pager()?;
+        let mut command = process::shell(&line);
+        command.stdin(Stdio::piped());
+        if env::var_os("LESS").is_none() {
+            command.env("LESS", LESS);
+        }
+        let child = command.spawn().ok()?;
+        // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
+        drop(signals::ignore(&[Signal::Interrupt]));
+        Some(Pager { child, _encoding: Utf8::set() })
+    }
+
+    /// Closes the pager's input, and waits until the user has left it.
+    pub(crate) fn wait(&mut self) {
+        drop(self.child.stdin.take());
+        // The exit status is no error of the output.
+        drop(self.child.wait());
+    }
+}
+
+impl Write for Pager {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.child.stdin {
+            Some(stdin) => stdin.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.child.stdin.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+/// The command line of the pager of this person, if they want one.
+pub(crate) fn pager() -> Option<String> {
+    wanted_pager(|name| env::var(name).ok())
+}
+
+/// The command line of the pager. An empty one, and `cat`, mean none.
+fn wanted_pager(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
+    let line = named.unwrap_or_else(|| programs::PAGER.to_owned());
+    (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
+}
+
+/// A text that a person has changed. Its file is removed with it.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    file: NamedTempFile,
+    /// As it is now.
+    pub(crate) text: String,
+}
+
+impl Edited {
+    /// Lets the person change a text, and waits until they have left the editor.
+    ///
+    /// # Errors
+    /// When the editor cannot be started or fails.
+    pub(crate) fn of(text: &str) -> Result<Edited> {
+        let mut file = Builder::new().prefix("acpctl-").suffix(".md").tempfile()?;
+        file.write_all(text.as_bytes())?;
+        edit(file.path())?;
+        let text = fs::read_to_string(file.path())?;
+        Ok(Edited { file, text })
+    }
+
+    /// Keeps the file, for what came of it was refused.
+    pub(crate) fn keep(self) -> io::Result<PathBuf> {
+        self.file.keep().map(|(_, path)| path).map_err(|failed| failed.error)
+    }
+}
+
+/// Lets the person change a file, and waits until they have left the editor.
+///
+/// # Errors
+/// When the editor cannot be started or fails.
+pub(crate) fn edit(file: &Path) -> Result {
+    let editor = wanted_editor(|name| env::var(name).ok());
+    // As git does it: the editor may have arguments.
+    let mut command = programs::shell_with(&editor, file);
+    let failed = |why| {
+        let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);
+        CommandError::new(ExitCode::Error, text)
+            .hint("set `EDITOR` to another editor, such as `nano`")
+    };
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(Untrusted::of(status))),
+        Err(error) => Err(failed(Untrusted::of(error))),
+    }
+}
+
+fn wanted_editor(variable: impl Fn(&str) -> Option<String>) -> String {
+    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(variable);
+    let mut named = named.filter(|line| !line.trim().is_empty());
+    named.next().unwrap_or_else(|| programs::EDITOR.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_editor_is_the_one_that_the_person_names() {
+        let wanted = |visual: Option<&str>, editor: Option<&str>| {
+            wanted_editor(|name| if name == "VISUAL" { visual } else { editor }.map(str::to_owned))
+        };
+        assert_eq!(wanted(None, None), programs::EDITOR);
+        assert_eq!(wanted(Some(""), Some("ed -s")), "ed -s");
+        assert_eq!(wanted(Some("emacs"), Some("ed")), "emacs");
+    }
+}
