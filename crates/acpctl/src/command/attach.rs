@@ -2,6 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{AttachParams, AttachResult, ExitCode, Role, SessionInfo, TurnState, method};
+use acpd_view::Settings;
 use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -71,9 +72,8 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
         }
     }
     let mut screen = Screen::whole(args.thoughts);
-    screen.transcript.heed(hello);
-    screen.transcript.within(session.cwd.clone());
-    screen.transcript.of(&session.session_id);
+    let settings = Settings::default();
+    screen.transcript.begin(&session.session_id, &session.cwd, Some(&hello), settings);
     let ended = show(live, args, &session, questions, &mut screen, ui);
     // The part of an unfinished answer that came so far.
     screen.finish(ui)?;

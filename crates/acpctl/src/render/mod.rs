@@ -7,13 +7,11 @@ mod tests;
 
 use std::collections::HashMap;
 
-use acp_wire::legible;
 use acpd_api::{PromptQueued, RestoreLevel, Unanswered, Untrusted, escape, method};
 use acpd_view::{
     Block, ConfigOption, Content, Id, Kind, Message, Plan, PlanEntry, Progress, Settings, State,
     Subagent, Topic, Usage, describe,
 };
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -56,11 +54,6 @@ pub(crate) struct Transcript {
     options: Options,
     /// None until the session of the conversation is known.
     state: Option<State>,
-    settings: Settings,
-    /// The folder of the session.
-    folder: Option<Untrusted>,
-    /// The daemon's answer to `initialize`.
-    hello: Option<Box<RawValue>>,
     /// The lines that were taken: the numbers of those that are folded.
     lines: u64,
     /// The printed parts of the blocks of this turn.
@@ -94,9 +87,6 @@ impl Transcript {
         Transcript {
             options,
             state: None,
-            settings: Settings::default(),
-            folder: None,
-            hello: None,
             lines: 0,
             shown: HashMap::new(),
             plan: Vec::new(),
@@ -107,41 +97,27 @@ impl Transcript {
         }
     }
 
-    /// Takes the folder of the session, before anything else.
-    pub(crate) fn within(&mut self, folder: Untrusted) {
-        self.folder = Some(folder);
-    }
-
-    /// Takes the daemon's answer to `initialize`, before anything else.
-    pub(crate) fn heed(&mut self, hello: Box<RawValue>) {
-        self.hello = Some(hello);
-    }
-
-    /// Takes whose conversation it is. Else it is that of the first line.
-    pub(crate) fn of(&mut self, session: &Untrusted) {
-        if self.state.is_none() {
-            let mut state = State::new(session);
-            if let Some(folder) = &self.folder {
-                state = state.within(folder);
-            }
-            if let Some(hello) = self.hello.take() {
-                state.heed(&hello);
-            }
-            let header = state.header_mut();
-            if let Some(modes) = self.settings.modes.take() {
-                header.mode = Some(modes.current_mode_id);
-                header.modes = modes.available_modes;
-            }
-            self.state = Some(state);
+    /// Takes the session of the conversation, its folder, the daemon's answer to `initialize`, and the settings that
+    /// the session begins with, so that only changes of them are shown.
+    pub(crate) fn begin(
+        &mut self,
+        session: &Untrusted,
+        folder: &Untrusted,
+        hello: Option<&RawValue>,
+        settings: Settings,
+    ) {
+        let mut state = State::new(session).within(folder);
+        if let Some(hello) = hello {
+            state.heed(hello);
         }
-    }
-
-    /// Takes the settings that the session begins with, so that only changes of them are shown.
-    pub(crate) fn know(&mut self, settings: Settings) {
-        let told = settings.options.iter();
-        self.told_options =
-            told.map(|option| (option.id.clone(), option.current_value.clone())).collect();
-        self.settings = settings;
+        let header = state.header_mut();
+        if let Some(modes) = settings.modes {
+            header.mode = Some(modes.current_mode_id);
+            header.modes = modes.available_modes;
+        }
+        let told = settings.options.into_iter();
+        self.told_options = told.map(|option| (option.id, option.current_value)).collect();
+        self.state = Some(state);
     }
 
     pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
@@ -153,19 +129,11 @@ impl Transcript {
 
     /// Takes a notification; unknown ones show nothing.
     pub(crate) fn notification(&mut self, name: &str, params: &str) -> Vec<Piece> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            session_id: Untrusted,
-        }
         let mut pieces = Vec::new();
         if let Some(sentence) = sentence(name, params) {
             let line = Text::styled(notice_style(name), sentence) + "\n";
             self.lines_of(line, &mut pieces);
             return pieces;
-        }
-        if let Ok(Params { session_id }) = serde_json::from_str(&legible(params)) {
-            self.of(&session_id);
         }
         let Some(mut state) = self.state.take() else { return pieces };
         let mode = state.header().mode.clone();

@@ -26,6 +26,7 @@ use acpd_api::{
 };
 use acpd_client::attachment;
 use acpd_tui::PlainAnswer;
+use acpd_view::Settings;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -67,9 +68,8 @@ pub(super) fn plain(
     let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
     let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
     let mut screen = Screen::plain();
-    screen.transcript.heed(hello);
-    screen.transcript.within(info.cwd.clone());
-    screen.transcript.of(&info.session_id);
+    let settings = Settings::default();
+    screen.transcript.begin(&info.session_id, &info.cwd, Some(&hello), settings);
     let mut chat = Chat {
         live,
         session,

@@ -238,8 +238,7 @@ pub(super) fn make(
     };
     let new = NewSessionResult::from_raw(&result)?;
     let settings = Settings::from_raw(&result);
-    turn.screen.transcript.within(cwd.into());
-    turn.screen.transcript.know(settings.clone());
+    turn.show_from(&Untrusted::from(&*new.session_id), &cwd.into(), settings.clone());
     set_up_new(turn, &new.session_id, settings, wanted)?;
     Ok(Ok(new.session_id.into_owned()))
 }

@@ -59,7 +59,7 @@ impl Target {
             agent: name.unwrap_or_else(|| "the agent".to_owned()),
             can: known.capabilities,
         };
-        turn.screen.transcript.heed(raw);
+        turn.hello = Some(raw);
         Ok(target)
     }
 

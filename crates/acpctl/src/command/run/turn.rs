@@ -7,6 +7,7 @@ use acpd_api::{
     SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_client::{LinkError, read_result};
+use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
@@ -60,6 +61,8 @@ pub(super) struct Turn<'a> {
     pub(super) ended: Option<TurnEnded>,
     /// The person has cancelled the turn here.
     pub(super) is_cancelled: bool,
+    /// The daemon's answer to `initialize`.
+    pub(super) hello: Option<Box<RawValue>>,
     live: Live,
     pub(super) screen: Screen,
     /// Each message is a line of JSON, instead of text for people.
@@ -91,6 +94,7 @@ impl<'a> Turn<'a> {
             restored: None,
             ended: None,
             is_cancelled: false,
+            hello: None,
             live,
             screen,
             is_stream: how.json_stream,
@@ -104,7 +108,7 @@ impl<'a> Turn<'a> {
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
-        self.screen.transcript.within(session.cwd.clone());
+        self.show_from(&session.session_id, &session.cwd, Settings::default());
         if session.turn.state != TurnState::Idle && !self.is_stream {
             self.ui.say(text!("now: {}", goes_on(session, human::now())));
         }
@@ -112,6 +116,11 @@ impl<'a> Turn<'a> {
             self.questions.look(&mut self.live)?;
         }
         Ok(())
+    }
+
+    /// Shows what comes in this session from now on.
+    pub(super) fn show_from(&mut self, session: &Untrusted, folder: &Untrusted, known: Settings) {
+        self.screen.transcript.begin(session, folder, self.hello.as_deref(), known);
     }
 
     /// Sends a request and waits for its result.

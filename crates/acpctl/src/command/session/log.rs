@@ -6,6 +6,7 @@ use acpd_api::{
     method,
 };
 use acpd_client::Connection;
+use acpd_view::Settings;
 use clap::Args;
 
 use crate::door::Door;
@@ -99,10 +100,9 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
         ui.page();
     }
     let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
-    screen.transcript.within(session.cwd.clone());
-    let (mut in_turn, mut id) = (false, Untrusted::default());
+    screen.transcript.begin(&session.session_id, &session.cwd, None, Settings::default());
+    let mut in_turn = false;
     connection.read_log(session.exactly(), after, |page| {
-        screen.transcript.of(&page.session_id);
         for entry in &page.entries {
             if args.json {
                 ui.json_line(entry)?;
@@ -114,12 +114,11 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
                 screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
             }
         }
-        id = page.session_id;
         Ok::<(), CommandError>(())
     })?;
     screen.finish(ui)?;
     // Questions are not in the journal: they may be answered at any time.
-    if in_turn { tell_questions(&mut connection, &id, ui) } else { Ok(()) }
+    if in_turn { tell_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
 }
 
 /// Behind which entry the part begins; `None` if it has no turn. Read from the end: a journal may be long.
