@@ -1,8 +1,10 @@
-//! Times and sizes for people.
+//! Times, sizes and states for people.
 
 use acpd_api::Untrusted;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fence};
 
@@ -32,4 +34,12 @@ pub(crate) fn local(at: u64, format: &str) -> Text {
     let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     let shown = |at: Timestamp| Untrusted::of(at.to_zoned(TimeZone::system()).strftime(format));
     at.map_or_else(|| "-".into(), |at| shown(at).into())
+}
+
+/// The word that a state has in JSON.
+pub(crate) fn word(state: &impl Serialize) -> String {
+    match serde_json::to_value(state) {
+        Ok(Value::String(word)) => word,
+        _ => "-".to_owned(),
+    }
 }

@@ -16,7 +16,7 @@ use acpd_api::{
     method, nearest,
 };
 use acpd_client::Connection;
-use clap::Args;
+use clap::{Arg, Args};
 
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
@@ -34,21 +34,10 @@ pub(crate) struct Which {
     pub(crate) agent: Option<String>,
 }
 
-/// One session, for what only looks.
-#[derive(Debug, Args)]
-pub(crate) struct WhichOrLast {
-    /// Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: `-`].
-    #[arg(default_value = "-", hide_default_value = true)]
-    pub(crate) session: String,
-    /// Look only among sessions of this agent.
-    #[arg(short, long)]
-    pub(crate) agent: Option<String>,
-}
-
-impl From<&WhichOrLast> for Which {
-    fn from(which: &WhichOrLast) -> Which {
-        Which { session: which.session.clone(), agent: which.agent.clone() }
-    }
+/// Makes the session optional, for verbs that only look: `#[command(mut_arg("session", or_last))]`.
+pub(crate) fn or_last(session: Arg) -> Arg {
+    let help = "Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: `-`]";
+    session.required(false).default_value("-").hide_default_value(true).help(help)
 }
 
 /// From this length on, a new name must not be the beginning of an id: it may be meant as that. Words that

@@ -25,7 +25,6 @@ mod log_file;
 mod lookup;
 mod permission;
 mod programs;
-mod prometheus;
 mod render;
 mod replace;
 mod rows;
@@ -49,6 +48,7 @@ use std::process::ExitCode;
 use acpd_api::Untrusted;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
+use error::CommandError;
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let mut ui = ui::Ui::new(cli.global.color);
     let done = command::dispatch(cli, &mut ui);
     // Also after an error: what was printed is worth having.
-    let flushed = ui.finish().map_err(error::CommandError::from);
+    let flushed = ui.finish().map_err(CommandError::from);
     // A reader that has enough closes stdout: that is no failure.
     let flushed = flushed.or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error) });
     let code = match done.and_then(|code| flushed.map(|()| code)) {
@@ -105,27 +105,15 @@ fn complain(panic: &panic::PanicHookInfo<'_>) {
 
 /// Prints help and version as `clap` does, and errors, which quote what was typed, escaped.
 fn wrong_usage(error: &clap::Error) -> ExitCode {
-    if let Some(error) = suggest::instead(error, command::definition) {
-        let mut ui = ui::Ui::new(args::When::Auto);
-        ui.talk(&error.render());
-        return ExitCode::from(error.code().code());
-    }
     let text = error.render().to_string();
-    match text.strip_prefix("error: ") {
-        Some(text) => {
-            let mut ui = ui::Ui::new(args::When::Auto);
-            let text = Untrusted::from(text.trim_end());
-            ui.talk(&error::CommandError::usage(text.prose()).render());
-        }
-        None => {
+    let failed = suggest::instead(error, command::definition).or_else(|| {
+        match text.strip_prefix("error: ") {
+            Some(text) => Some(CommandError::usage(Untrusted::from(text.trim_end()).prose())),
             // A reader that has closed the pipe does not want the rest.
-            let failed = error.print().err().map(error::CommandError::from);
-            if let Some(failed) = failed.filter(|failed| !failed.is_broken_pipe()) {
-                let mut ui = ui::Ui::new(args::When::Auto);
-                ui.talk(&failed.render());
-                return ExitCode::from(failed.code().code());
-            }
+            None => error.print().err().map(CommandError::from).filter(|it| !it.is_broken_pipe()),
         }
-    }
-    ExitCode::from(error.exit_code() as u8)
+    });
+    let Some(failed) = failed else { return ExitCode::from(error.exit_code() as u8) };
+    ui::Ui::new(args::When::Auto).talk(&failed.render());
+    ExitCode::from(failed.code().code())
 }

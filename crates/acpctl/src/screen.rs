@@ -16,7 +16,7 @@ use crate::ui::Ui;
 const SMALL: usize = 2048;
 
 /// A conversation on the screen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) transcript: Transcript,
     /// Everything is data (a transcript was asked for), not only the agent's answer.
@@ -69,17 +69,8 @@ impl Screen {
     }
 
     fn new(options: Options, is_live: bool) -> Screen {
-        Screen {
-            transcript: Transcript::new(options),
-            whole: options.whole,
-            bare: false,
-            is_live,
-            previews: true,
-            flow: None,
-            answer: None,
-            after_answer: false,
-            kept: None,
-        }
+        let (transcript, whole) = (Transcript::new(options), options.whole);
+        Screen { transcript, whole, is_live, previews: true, ..Screen::default() }
     }
 
     /// From now on answers are kept and not shown.

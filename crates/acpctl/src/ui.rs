@@ -296,6 +296,23 @@ impl Ui {
         Ok(if json { self.json(value) } else { self.print(text) }?)
     }
 
+    /// Prints a list; for people, a sentence instead of an empty one.
+    pub(crate) fn show_list(
+        &mut self,
+        json: bool,
+        list: &impl Serialize,
+        nothing: Option<impl Into<Text>>,
+        text: impl Into<Text>,
+    ) -> Result {
+        match nothing.filter(|_| !json) {
+            Some(nothing) => {
+                self.say(nothing);
+                Ok(())
+            }
+            None => self.show(json, list, text),
+        }
+    }
+
     pub(crate) fn json_line(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.json_item(value)?;
         self.put(b"\n")

@@ -14,7 +14,6 @@ use crate::configured;
 use crate::error::CommandError;
 use crate::info::daemon::mistakes;
 use crate::service::{Service, State};
-use crate::stop::running;
 use crate::text::{Text, text};
 use daemon::ask;
 use machine::{disk, kept_aside, watched};
@@ -106,14 +105,8 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
     };
     findings.push(disk(paths));
     findings.extend(kept_aside(paths));
-    let listens = state.as_ref().ok().filter(|state| state.listens && state.pid.is_none());
-    let daemon = match listens {
-        // Looking would start it.
-        Some(_) => Ok(None),
-        None => running(paths),
-    };
     let mut pid = None;
-    match daemon {
+    match state.as_ref().copied().unwrap_or_default().running(paths) {
         // Another finding explains why the daemon cannot start.
         Ok(None) if !can_start || state.as_ref().is_ok_and(|state| state.failed) => {
             findings.push(Finding::ok("daemon", "not running"));

@@ -12,7 +12,7 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
 use crate::live::{Event, Live};
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::permission::{Questions, needs_action};
 use crate::screen::Screen;
 use crate::text::text;
@@ -25,9 +25,10 @@ use crate::watch::{End, Watch};
     "acpctl attach --control main" => "Also answer the agent's questions",
     "acpctl attach main --tail --until-idle" => "Show only new output, and exit when the session is idle",
 ))]
+#[command(mut_arg("session", or_last))]
 pub(super) struct Attach {
     #[command(flatten)]
-    which: WhichOrLast,
+    which: Which,
     /// Leave out the history.
     #[arg(long)]
     tail: bool,
@@ -52,7 +53,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
             .hint("answer with `acpctl allow` or `acpctl deny`, or leave out `--control`"));
     }
     let mut connection = door.connect_lasting()?;
-    let found = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
+    let found = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut live = Live::new(connection)?;
     let role = if args.control { Role::Controller } else { Role::Observer };
     let hello = live.bind(&found.agent, role, [("subagents", json!({}))], ui)?;
@@ -73,7 +74,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     }
     let mut screen = Screen::whole(args.thoughts);
     let settings = Settings::default();
-    screen.transcript.begin(&session.session_id, &session.cwd, Some(&hello), settings);
+    screen.transcript.open(&session.session_id, &session.cwd, Some(&hello), settings);
     let ended = show(live, args, &session, questions, &mut screen, ui);
     // The part of an unfinished answer that came so far.
     screen.finish(ui)?;

@@ -81,12 +81,10 @@ pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {
 
 fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
     let list: PolicyList = door.connect()?.call(method::POLICY_LIST, &Empty {})?;
-    if list.remembered.is_empty() && !json.json {
-        ui.say("there are no remembered decisions; rules are in `[policy]` of the configuration");
-        return Ok(());
-    }
+    let nothing = "there are no remembered decisions; rules are in `[policy]` of the configuration";
+    let nothing = list.remembered.is_empty().then_some(nothing);
     let table = table(&list.remembered, human::now(), ui.out_width());
-    ui.show(json.json, &list, table)
+    ui.show_list(json.json, &list, nothing, table)
 }
 
 fn table(known: &[RememberedInfo], now: u64, width: Option<usize>) -> Text {

@@ -15,7 +15,7 @@ use crate::args::{Json, words};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::text::{BOLD, Table, Text, shell_word, text};
 use crate::ui::Ui;
 use crate::user_programs::Edited;
@@ -25,11 +25,12 @@ use crate::user_programs::Edited;
 #[command(after_long_help = examples!(
     "acpctl queue main" => "Show queued prompts with their numbers",
 ))]
+#[command(mut_arg("session", or_last))]
 pub(super) struct Queue {
     #[command(subcommand)]
     command: Option<QueueCommand>,
     #[command(flatten)]
-    which: WhichOrLast,
+    which: Which,
     #[command(flatten)]
     json: Json,
 }
@@ -96,18 +97,16 @@ pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
         Some(QueueCommand::Move { which, number, to }) => {
             put(&which, number, to, &mut door.connect()?, ui)
         }
-        None => show(&Which::from(&args.which), args.json.json, &mut door.connect()?, ui),
+        None => show(&args.which, args.json.json, &mut door.connect()?, ui),
     }
 }
 
 fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> Result {
     let session = find(connection, which, Care::Guess, ui)?;
     let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
-    if info.prompts.is_empty() && !json {
-        ui.say(text!("{} has no queued prompts", session.handle()));
-        return Ok(());
-    }
-    ui.show(json, &info, table(&info, ui))
+    let nothing = || text!("{} has no queued prompts", session.handle());
+    let nothing = info.prompts.is_empty().then(nothing);
+    ui.show_list(json, &info, nothing, table(&info, ui))
 }
 
 fn table(info: &QueueInfo, ui: &Ui) -> Text {

@@ -40,7 +40,7 @@ pub(crate) enum Flow {
 }
 
 /// Options of the output.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Options {
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     pub(crate) whole: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Transcript {
     options: Options,
     /// None until the session of the conversation is known.
@@ -84,22 +84,12 @@ enum Shown {
 
 impl Transcript {
     pub(crate) fn new(options: Options) -> Transcript {
-        Transcript {
-            options,
-            state: None,
-            lines: 0,
-            shown: HashMap::new(),
-            plan: Vec::new(),
-            told_options: Vec::new(),
-            told_usage: None,
-            flow: None,
-            begun: false,
-        }
+        Transcript { options, ..Transcript::default() }
     }
 
     /// Takes the session of the conversation, its folder, the daemon's answer to `initialize`, and the settings that
     /// the session begins with, so that only changes of them are shown.
-    pub(crate) fn begin(
+    pub(crate) fn open(
         &mut self,
         session: &Untrusted,
         folder: &Untrusted,

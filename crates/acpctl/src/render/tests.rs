@@ -10,7 +10,7 @@ fn shown(options: Options, updates: &[Value]) -> String {
 }
 
 fn written(options: Options, updates: &[Value], is_coloured: bool) -> String {
-    let mut transcript = transcript(options, Settings::default());
+    let mut transcript = opened(options, Settings::default());
     let mut text = String::new();
     let mut last = None;
     for update in updates {
@@ -38,9 +38,9 @@ fn written(options: Options, updates: &[Value], is_coloured: bool) -> String {
     text
 }
 
-fn transcript(options: Options, settings: Settings) -> Transcript {
+fn opened(options: Options, settings: Settings) -> Transcript {
     let mut transcript = Transcript::new(options);
-    transcript.begin(&"s".into(), &"/w".into(), None, settings);
+    transcript.open(&"s".into(), &"/w".into(), None, settings);
     transcript
 }
 
@@ -126,7 +126,7 @@ fn messages_are_not_glued_together() {
     assert_eq!(plain(&updates), "One whole.\nAnother.!");
     let pieces: Vec<Piece> = {
         let options = Options { thoughts: false, whole: false };
-        let mut transcript = transcript(options, Settings::default());
+        let mut transcript = opened(options, Settings::default());
         let params = |update: &Value| json!({"sessionId": "s", "update": update}).to_string();
         let take = |update| transcript.notification("session/update", &params(update));
         updates.iter().flat_map(take).collect()
@@ -307,9 +307,9 @@ fn a_mode_and_options_are_told_when_they_change() {
     let begun = json!({"modes": {"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask first"}, {"id": "yolo", "name": "Do it"}]},
         "configOptions": options("m1", false)["configOptions"]});
-    let options = Options { thoughts: false, whole: false };
+    let quiet = Options { thoughts: false, whole: false };
     let begun: Box<serde_json::value::RawValue> = serde_json::from_value(begun).unwrap();
-    let mut transcript = transcript(options, Settings::from_raw(&begun));
+    let mut transcript = opened(quiet, Settings::from_raw(&begun));
     let mut lines = |update: Value| {
         transcript.notification(
             "session/update",
@@ -344,7 +344,7 @@ fn subagents_are_lines_and_what_they_say_is_not_shown() {
     ");
 
     let options = Options { thoughts: false, whole: true };
-    let mut transcript = transcript(options, Settings::default());
+    let mut transcript = opened(options, Settings::default());
     let mut take = |session: &str, update: &Value| {
         let params = json!({"sessionId": session, "update": update}).to_string();
         transcript.notification("session/update", &params).len()

@@ -65,15 +65,17 @@ pub(crate) enum Order {
 }
 
 /// State of the service in the manager.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct State {
     /// The manager starts the daemon at login.
     pub(crate) enabled: bool,
     /// The manager listens for the daemon, which starts with the first connection.
     pub(crate) listens: bool,
     /// The daemon that the manager has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
     /// The daemon has failed: the manager starts it again later, or has given up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
 }
 

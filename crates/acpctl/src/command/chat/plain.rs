@@ -69,7 +69,7 @@ pub(super) fn plain(
     let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
     let mut screen = Screen::plain();
     let settings = Settings::default();
-    screen.transcript.begin(&info.session_id, &info.cwd, Some(&hello), settings);
+    screen.transcript.open(&info.session_id, &info.cwd, Some(&hello), settings);
     let mut chat = Chat {
         live,
         session,

@@ -94,12 +94,9 @@ pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
         return ui.show(args.json.json, &found, text);
     }
     let list: InteractionList = door.connect()?.call(method::INTERACTION_LIST, &Empty {})?;
-    if list.interactions.is_empty() && !args.json.json {
-        ui.say("there are no open questions");
-        return Ok(());
-    }
+    let nothing = list.interactions.is_empty().then_some("there are no open questions");
     let table = table(&list.interactions, human::now(), ui.out_width());
-    ui.show(args.json.json, &list, table)
+    ui.show_list(args.json.json, &list, nothing, table)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,14 +13,13 @@ use acpd_api::{
 use acpd_client::{Connection, Paths};
 use acpd_sys::machine;
 use jiff::Timestamp;
-use serde_json::Value;
 
+use super::super::metrics::figures;
 use super::log::clean;
 use crate::checks::{Finding, Health, look};
-use crate::human;
+use crate::human::{self, word};
 use crate::log_file;
 use crate::programs;
-use crate::prometheus;
 use crate::service::{self, Service};
 
 /// Entries of the log.
@@ -209,14 +208,6 @@ fn sessions(sessions: &[SessionInfo]) -> String {
     format!("{}.\n\n{}", counts.join(", "), block("text", &text))
 }
 
-/// The word of a state.
-fn word(state: &impl serde::Serialize) -> String {
-    match serde_json::to_value(state) {
-        Ok(Value::String(word)) => word,
-        _ => "-".to_owned(),
-    }
-}
-
 /// The end of the log: from the service manager, if that has started the daemon.
 fn log(paths: &Paths, manager: Option<&Service>) -> String {
     let log = match manager.map(|service| service.log_command(false, LINES)) {
@@ -243,5 +234,5 @@ fn log(paths: &Paths, manager: Option<&Service>) -> String {
 
 fn metrics(daemon: Option<&mut Connection>) -> String {
     let found = daemon.and_then(|daemon| asked::<Metrics>(daemon, method::METRICS));
-    found.map_or_else(not_running, |found| block("text", prometheus::text(&found).as_str()))
+    found.map_or_else(not_running, |found| block("text", figures(&found).as_str()))
 }

@@ -115,9 +115,10 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         .map_err(|error| if begins { error } else { moved(error) })?;
     let said = Said::read(&args, &args.prompt, ui)?;
     ui.spin("starting");
+    let connection = door.connect_lasting()?;
     let (turn, target) = match args.worktree.take() {
-        Some(name) => open_in_worktree(&mut args, name, &cwd, door, ui)?,
-        None => open(&mut args, &cwd, false, door, ui)?,
+        Some(name) => open_in_worktree(&mut args, name, &cwd, connection, ui)?,
+        None => open(&mut args, &cwd, false, connection, ui)?,
     };
     let blocks = target.blocks(&said)?;
     let name = args.session.as_deref().filter(|name| *name != "-");

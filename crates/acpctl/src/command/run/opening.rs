@@ -19,7 +19,6 @@ use super::set_up::{SetUp, set_up, set_up_new};
 use super::target::Target;
 use super::turn::Turn;
 use crate::dirs::{current_dir, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
@@ -32,11 +31,10 @@ pub(super) fn open<'u>(
     args: &mut Run,
     dir: &Path,
     has_to_begin: bool,
-    door: Door,
+    mut connection: Connection,
     ui: &'u mut Ui,
 ) -> Result<(Turn<'u>, Target)> {
     let cwd = utf8(dir)?;
-    let mut connection = door.connect_lasting()?;
     let found = existing(args, &cwd, &mut connection, ui)?;
     if let Some(session) = found.as_ref().filter(|_| has_to_begin) {
         return Err(CommandError::usage(text!("session {} exists", session.handle()))
@@ -75,13 +73,13 @@ pub(super) fn open_in_worktree<'u>(
     args: &mut Run,
     name: Option<String>,
     dir: &Path,
-    door: Door,
+    connection: Connection,
     ui: &'u mut Ui,
 ) -> Result<(Turn<'u>, Target)> {
     let worktree = Worktree::make(dir, name.as_deref().or(args.session.as_deref()))?;
     args.session = args.session.take().or(name);
     let inside = worktree.inside(dir).map_err(CommandError::from);
-    let opened = inside.and_then(|inside| open(args, &inside, true, door, ui));
+    let opened = inside.and_then(|inside| open(args, &inside, true, connection, ui));
     let (turn, target) = opened.map_err(|error| match worktree.remove() {
         Ok(()) => error,
         Err(_) => error.hint(text!(

@@ -58,31 +58,23 @@ impl Report {
             Ok(code) => *code,
             Err(error) => error.code(),
         };
+        let failed = |error: &CommandError| Failed {
+            message: error.message().as_str().into(),
+            reason: error.reason(),
+            hint: error.first_hint().map(|hint| hint.as_str().into()),
+        };
+        let ended = ended.map(|ended| {
+            let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;
+            Ended { turn, started_at, at, tools, files, usage }
+        });
         Report {
             session_id: session_id.into(),
             agent: agent.into(),
             answer,
             stop_reason,
-            error: done.as_ref().err().map(Failed::of),
+            error: done.as_ref().err().map(failed),
             exit_code: exit_code.code(),
-            ended: ended.map(Ended::of),
+            ended,
         }
-    }
-}
-
-impl Failed {
-    fn of(error: &CommandError) -> Failed {
-        Failed {
-            message: error.message().as_str().into(),
-            reason: error.reason(),
-            hint: error.first_hint().map(|hint| hint.as_str().into()),
-        }
-    }
-}
-
-impl Ended {
-    fn of(ended: TurnEnded) -> Ended {
-        let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;
-        Ended { turn, started_at, at, tools, files, usage }
     }
 }

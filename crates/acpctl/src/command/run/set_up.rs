@@ -74,10 +74,7 @@ pub(super) fn set_up_new(
 fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: &SetUp) -> Result {
     let session = Untrusted::from(session_id);
     if let Some(model) = &wanted.model {
-        let Some(option) = settings.of_category("model") else {
-            return Err(nothing_to_choose("models", &settings));
-        };
-        let id = option.id.clone();
+        let id = of_category(&settings, "model", "models")?;
         set(turn, &session, &mut settings, &id, model)?;
     }
     match &wanted.mode {
@@ -87,10 +84,7 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
             turn.ui.note(text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
         }
         Some(mode) => {
-            let Some(option) = settings.of_category("mode") else {
-                return Err(nothing_to_choose("modes", &settings));
-            };
-            let id = option.id.clone();
+            let id = of_category(&settings, "mode", "modes")?;
             set(turn, &session, &mut settings, &id, mode)?;
         }
         None => {}
@@ -100,6 +94,21 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
         set(turn, &session, &mut settings, &id, value)?;
     }
     Ok(())
+}
+
+/// The id of the option that chooses one of these.
+fn of_category(settings: &Settings, category: &str, what: &'static str) -> Result<Untrusted> {
+    if let Some(option) = settings.of_category(category) {
+        return Ok(option.id.clone());
+    }
+    let failed = CommandError::usage(text!("the agent has no {} to choose from", what));
+    let options = settings.options.iter().map(|option| text!("`{}`", option.id));
+    let options = Text::join(options, ", ");
+    Err(if options.is_empty() {
+        failed
+    } else {
+        failed.hint(text!("set its options with `--set OPTION=VALUE`: {}", options))
+    })
 }
 
 fn set(
@@ -115,15 +124,4 @@ fn set(
         turn.ui.note(sentence(&option));
     }
     Ok(())
-}
-
-fn nothing_to_choose(what: &'static str, settings: &Settings) -> CommandError {
-    let failed = CommandError::usage(text!("the agent has no {} to choose from", what));
-    let options = settings.options.iter().map(|option| text!("`{}`", option.id));
-    let options = Text::join(options, ", ");
-    if options.is_empty() {
-        failed
-    } else {
-        failed.hint(text!("set its options with `--set OPTION=VALUE`: {}", options))
-    }
 }

@@ -120,7 +120,7 @@ impl<'a> Turn<'a> {
 
     /// Shows what comes in this session from now on.
     pub(super) fn show_from(&mut self, session: &Untrusted, folder: &Untrusted, known: Settings) {
-        self.screen.transcript.begin(session, folder, self.hello.as_deref(), known);
+        self.screen.transcript.open(session, folder, self.hello.as_deref(), known);
     }
 
     /// Sends a request and waits for its result.

@@ -19,19 +19,11 @@ struct ServiceInfo {
     /// The program that it runs, or would run.
     program: Untrusted,
     files: Vec<File>,
-    /// The manager starts it at login.
-    enabled: bool,
-    /// The manager listens for clients and starts it for the first.
-    listens: bool,
-    /// The daemon of the service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
+    #[serde(flatten)]
+    state: State,
     /// The daemon that serves clients; another one than that of the service if a client has started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<u32>,
-    /// The daemon has failed: the manager starts it again later, or has given up.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    failed: bool,
     /// Keeps running after logout; absent where that cannot be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     lingers: Option<bool>,
@@ -54,15 +46,12 @@ pub(super) fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) 
         manager: service.manager(),
         program: Untrusted::of(service.program.display()),
         files: files.collect(),
-        enabled: state.enabled,
-        listens: state.listens,
-        pid: state.pid,
+        state,
         serving: serving.map(|daemon| daemon.pid),
-        failed: state.failed,
         lingers: service.lingers(),
     };
     ui.show(json.json, &found, card(&found))?;
-    if service.is_installed() || state != State::default() {
+    if service.is_installed() || found.state != State::default() {
         return Ok(());
     }
     Err(not_installed())
@@ -78,13 +67,14 @@ fn card(found: &ServiceInfo) -> Text {
         Manager::Systemd => "systemd",
         Manager::Launchd => "launchd",
     };
-    let starts = match (found.enabled, found.listens) {
+    let State { enabled, listens, pid, failed } = found.state;
+    let starts = match (enabled, listens) {
         (true, true) => "at login, or with its first client",
         (true, false) => "at login",
         (false, true) => "with its first client",
         (false, false) => "only by a client",
     };
-    let daemon = match (found.pid, found.serving) {
+    let daemon = match (pid, found.serving) {
         (Some(pid), Some(serving)) if pid == serving => {
             text!("pid {}, started by the service", pid)
         }
@@ -97,7 +87,7 @@ fn card(found: &ServiceInfo) -> Text {
     let mut rows: Vec<(&'static str, Text)> =
         vec![("manager", manager.into()), ("program", (&found.program).into())];
     let is_packages = found.files.iter().all(|file| file.state == FileState::Missing)
-        && (found.enabled || found.listens || found.pid.is_some() || found.failed);
+        && found.state != State::default();
     if is_packages {
         rows.push(("files", "from a package".into()));
     }
@@ -113,7 +103,7 @@ fn card(found: &ServiceInfo) -> Text {
         rows.push(("", "`acpctl service install` replaces files that differ".into()));
     }
     rows.extend([("starts", starts.into()), ("daemon", daemon)]);
-    if found.failed {
+    if failed {
         rows.push((
             "failed",
             "acpd could not start: see `acpctl doctor` and `acpctl service logs`".into(),
@@ -141,11 +131,8 @@ mod tests {
                 file("/home/me/.config/systemd/user/acpd.service", FileState::Other),
                 file("/home/me/.config/systemd/user/acpd.socket", FileState::Current),
             ],
-            enabled: true,
-            listens: true,
-            pid: Some(7),
+            state: State { enabled: true, listens: true, pid: Some(7), failed: false },
             serving: Some(7),
-            failed: false,
             lingers: Some(false),
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::door::Door;
 use crate::error::Result;
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::transcript::markdown::{self, Markdown, Part};
 use crate::transcript::read;
 use crate::ui::Ui;
@@ -33,9 +33,10 @@ The last five are notices of acpd without their sessionId. More types may be add
     "acpctl session export main > main.md" => "Write a transcript to a file",
     "acpctl session export main --json | jq '.[].type'" => "Process it with another program",
 ))]
+#[command(mut_arg("session", or_last))]
 pub(in crate::command) struct Export {
     #[command(flatten)]
-    which: WhichOrLast,
+    which: Which,
     /// The format.
     #[arg(long, value_enum, default_value_t = Format::Md)]
     format: Format,
@@ -56,7 +57,7 @@ enum Format {
 pub(super) fn export(args: &Export, door: Door, ui: &mut Ui) -> Result {
     let format = if args.json { Format::Json } else { args.format };
     let mut connection = door.connect()?;
-    let info = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
+    let info = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut printer = Printer::begin(format, &info, ui)?;
     read(&info, 0, &mut connection, |turn| printer.print(&turn, ui))?;
     printer.end(ui)

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::question::waits;
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::screen::Screen;
 use crate::ui::Ui;
 use crate::when;
@@ -25,9 +25,10 @@ On a terminal, a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_
     "acpctl session log main --last --answer" => "Print only the last answer",
     "acpctl session log main --since 2h" => "Read the turns of the last two hours",
 ))]
+#[command(mut_arg("session", or_last))]
 pub(in crate::command) struct Log {
     #[command(flatten)]
-    which: WhichOrLast,
+    which: Which,
     /// Only the last turn.
     #[arg(long, conflicts_with_all = ["turns", "since"])]
     last: bool,
@@ -62,26 +63,19 @@ enum Part {
 }
 
 impl Part {
-    /// Returns whether a turn is shown, the `count`th from the end.
-    fn has(self, count: u32, turn: &Begun) -> bool {
+    /// Returns whether a turn is shown that is the `count`th from the end and began at this time.
+    fn has(self, count: u32, began: u64) -> bool {
         match self {
             Part::Last(number) => count <= number,
-            Part::Since(time) => turn.at >= time,
+            Part::Since(time) => began >= time,
         }
     }
-}
-
-/// The start of a turn.
-#[derive(Debug, Clone, Copy)]
-struct Begun {
-    seq: u64,
-    at: u64,
 }
 
 /// Prints the journal page by page, and what its turn waits for.
 pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
-    let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
+    let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let part = match (args.last, args.turns, args.since) {
         (true, ..) => Some(Part::Last(1)),
         (_, Some(turns), _) => Some(Part::Last(turns)),
@@ -100,7 +94,7 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
         ui.page();
     }
     let mut screen = if args.answer { Screen::only_answer() } else { Screen::whole(args.thoughts) };
-    screen.transcript.begin(&session.session_id, &session.cwd, None, Settings::default());
+    screen.transcript.open(&session.session_id, &session.cwd, None, Settings::default());
     let mut in_turn = false;
     connection.read_log(session.exactly(), after, |page| {
         for entry in &page.entries {
@@ -127,12 +121,12 @@ fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> R
     let (mut first, mut count) = (None, 0);
     while upto > 0 {
         let after = upto.saturating_sub(window);
-        for turn in begun(after, upto, session, connection)?.into_iter().rev() {
+        for (seq, began) in begun(after, upto, session, connection)?.into_iter().rev() {
             count += 1;
-            if !part.has(count, &turn) {
+            if !part.has(count, began) {
                 return Ok(first);
             }
-            first = Some(turn.seq - 1);
+            first = Some(seq - 1);
         }
         (upto, window) = (after, window * 4);
     }
@@ -143,13 +137,13 @@ fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> R
     })
 }
 
-/// The turns that began in this part of the journal.
+/// The turns that began in this part of the journal: the number of the line, and the time.
 fn begun(
     mut after: u64,
     upto: u64,
     session: &SessionInfo,
     connection: &mut Connection,
-) -> Result<Vec<Begun>> {
+) -> Result<Vec<(u64, u64)>> {
     let mut turns = Vec::new();
     while after < upto {
         let limit = u32::try_from(upto - after).ok();
@@ -165,7 +159,7 @@ fn begun(
     Ok(turns)
 }
 
-fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<Begun> {
+fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<(u64, u64)> {
     let Message::Notification { method, params: Some(params) } =
         parse(entry.line.get().as_bytes()).ok()?
     else {
@@ -175,7 +169,7 @@ fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<Begun> {
         return None;
     }
     let started: TurnStarted = serde_json::from_str(params.get()).ok()?;
-    (started.session_id == *session).then_some(Begun { seq: entry.seq, at: started.at })
+    (started.session_id == *session).then_some((entry.seq, started.at))
 }
 
 fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, MoveParams, NAMESPACE, NewSessionMeta, RenameParams,
-    ReseedParams, Role, SessionInfo, SessionList, SessionListParams, SessionRef, TitleParams,
-    method,
+    ReseedParams, Role, SessionInfo, SessionList, SessionListParams, SessionRef, SessionState,
+    TitleParams, method,
 };
 use clap::{Subcommand, ValueHint};
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::human;
 use crate::info::session::{card, table};
 use crate::live::Live;
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -62,9 +62,10 @@ pub(super) enum SessionCommand {
         "acpctl session show" => "Show the last used session",
         "acpctl session show main --json" => "Print it as JSON",
     ))]
+    #[command(mut_arg("session", or_last))]
     Show {
         #[command(flatten)]
-        which: WhichOrLast,
+        which: Which,
         #[command(flatten)]
         json: Json,
     },
@@ -192,7 +193,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
             list(&SessionListParams { agent, cwd, archived }, json, door, ui)
         }
         SessionCommand::Show { which: session, json } => {
-            let info = find(&mut door.connect()?, &Which::from(&session), Care::Guess, ui)?;
+            let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
             ui.show(json.json, &info, card(&info, human::now()))
         }
         SessionCommand::Log(args) => log::log(&args, door, ui),
@@ -256,16 +257,14 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
     if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
         let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
     }
-    if list.sessions.is_empty() && !json.json {
-        ui.say(if *params == SessionListParams::default() {
-            "no sessions; start one with `acpctl run -s NAME PROMPT`"
-        } else {
-            "no session matches"
-        });
-        return Ok(());
-    }
+    let nothing = if *params == SessionListParams::default() {
+        "no sessions; start one with `acpctl run -s NAME PROMPT`"
+    } else {
+        "no session matches"
+    };
+    let nothing = list.sessions.is_empty().then_some(nothing);
     let table = table(&list.sessions, human::now(), ui.out_width());
-    ui.show(json.json, &list, table)
+    ui.show_list(json.json, &list, nothing, table)
 }
 
 /// Copies a session, with its directory and its MCP servers.

@@ -47,12 +47,9 @@ pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
         limit: Some(args.limit),
     };
     let found: SearchResult = door.connect()?.call(method::SESSION_SEARCH, &params)?;
-    if found.hits.is_empty() && !args.json.json {
-        ui.say("nothing found");
-        return Ok(());
-    }
-    let now = human::now();
-    ui.show(args.json.json, &found, found.hits.iter().map(|hit| entry(hit, now)).collect::<Text>())
+    let (now, nothing) = (human::now(), found.hits.is_empty().then_some("nothing found"));
+    let hits: Text = found.hits.iter().map(|hit| entry(hit, now)).collect();
+    ui.show_list(args.json.json, &found, nothing, hits)
 }
 
 fn entry(hit: &Hit, now: u64) -> Text {

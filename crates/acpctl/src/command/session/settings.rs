@@ -12,7 +12,7 @@ use crate::args::Json;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::lookup::{Care, Which, WhichOrLast, find};
+use crate::lookup::{Care, Which, find, or_last};
 use crate::settings::{self, sentence};
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 use crate::ui::Ui;
@@ -52,9 +52,10 @@ pub(in crate::command) struct SetArgs {
 #[command(after_long_help = examples!(
     "acpctl session commands main" => "List the slash commands of its agent",
 ))]
+#[command(mut_arg("session", or_last))]
 pub(in crate::command) struct CommandsArgs {
     #[command(flatten)]
-    which: WhichOrLast,
+    which: Which,
     #[command(flatten)]
     json: Json,
 }
@@ -84,10 +85,7 @@ impl Open {
 
 pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
     let mut open = Open::new(&args.which, door, ui)?;
-    if open.settings.modes.is_none() {
-        return Err(no_modes(&open));
-    }
-    if let Some(wanted) = &args.mode {
+    if let Some(wanted) = args.mode.as_ref().filter(|_| open.settings.modes.is_some()) {
         let Open { live, info, settings, .. } = &mut open;
         let mut call = |method, params| live.call(ui, method, &params);
         settings::switch(settings, &info.session_id, wanted, &mut call)?;
@@ -196,7 +194,7 @@ pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
         available_commands: Vec<Value>,
     }
     let mut connection = door.connect()?;
-    let session = find(&mut connection, &Which::from(&args.which), Care::Guess, ui)?;
+    let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut commands = Vec::new();
     connection.read_log(session.exactly(), 0, |page| {
         let told = |line: &&str| line.contains("available_commands_update");
@@ -210,10 +208,7 @@ pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
         }
         Ok::<(), CommandError>(())
     })?;
-    if commands.is_empty() && !args.json.json {
-        ui.say("the agent has not listed any commands yet");
-        return Ok(());
-    }
+    let nothing = commands.is_empty().then_some("the agent has not listed any commands yet");
     let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);
     for command in &commands {
         let said = |value: &Value| Untrusted::from(value.as_str().unwrap_or_default());
@@ -223,7 +218,7 @@ pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
             said(&command["description"]).into(),
         ]);
     }
-    ui.show(args.json.json, &commands, table.render(ui.out_width()))
+    ui.show_list(args.json.json, &commands, nothing, table.render(ui.out_width()))
 }
 
 fn marked(text: impl Into<Text>, is_current: bool) -> Text {

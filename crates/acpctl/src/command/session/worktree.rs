@@ -90,10 +90,8 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
             found.push(Listed { session_id: session.session_id, name: session.name, worktree });
         }
     }
-    if found.is_empty() && !args.json.json {
-        ui.say("no session has a worktree; start one: `acpctl run --worktree=NAME PROMPT`");
-        return Ok(());
-    }
+    let nothing = "no session has a worktree; start one: `acpctl run --worktree=NAME PROMPT`";
+    let nothing = found.is_empty().then_some(nothing);
     let mut table = Table::new(["SESSION", "BRANCH", "NOT COMMITTED", "NOT MERGED", "DIRECTORY"])
         .cut("DIRECTORY", Cut::Middle(12));
     for Listed { session_id, name, worktree } in &found {
@@ -105,7 +103,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
             Text::from(&Untrusted::from(&worktree.path)),
         ]);
     }
-    ui.show(args.json.json, &found, table.render(ui.out_width()))
+    ui.show_list(args.json.json, &found, nothing, table.render(ui.out_width()))
 }
 
 fn of(session: &SessionInfo) -> Result<Worktree> {
