@@ -491,7 +491,17 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<(), Failure> {
         let sent = self.turns().get(ticket);
-        let Some(turn) = sent else { return self.until_told_over(ticket, context).await };
+        let cancelled = async {
+            context.ct.cancelled().await;
+            Err(Failure::new("the call was cancelled"))
+        };
+        let Some(turn) = sent else {
+            return tokio::select! {
+                told = self.told_over(ticket) => told,
+                cancelled = cancelled => cancelled,
+            };
+        };
+        tokio::pin!(cancelled);
         let mut news = turn.news();
         let mut teller = Teller::new(context);
         loop {
@@ -501,7 +511,7 @@ impl Server {
                     return Ok(());
                 }
                 () = self.is_asked(&turn), if self.answers => return Ok(()),
-                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
+                cancelled = &mut cancelled => return cancelled,
                 () = teller.follow(&turn) => {}
             }
         }
@@ -525,18 +535,7 @@ impl Server {
         }
     }
 
-    /// Like `until_over`, for a turn of another or an earlier server; the host may stop waiting.
-    async fn until_told_over(
-        &self,
-        ticket: &Ticket,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<(), Failure> {
-        tokio::select! {
-            told = self.told_over(ticket) => told,
-            () = context.ct.cancelled() => Err(Failure::new("the call was cancelled")),
-        }
-    }
-
+    /// Waits until a turn of another or an earlier server is over.
     async fn told_over(&self, ticket: &Ticket) -> Result<(), Failure> {
         let session = self.session_of(ticket).await?;
         if is_told_over(&session, ticket.turn) {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use acp_wire::clipped;
 use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnUsage, Untrusted};
 use acpd_view::about::asked;
 use acpd_view::{Block, Id, Kind, Progress, Turn, TurnEnd};
@@ -246,10 +247,7 @@ pub(crate) fn line(text: &Untrusted) -> String {
 
 /// The beginning of a text that is safe.
 fn short(text: &str) -> String {
-    match text.char_indices().nth(LINE) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    clipped(text, LINE)
 }
 
 /// The end of a longer text, and whether something was left out.
@@ -284,10 +282,7 @@ pub(crate) fn block_text(block: &Block, most: usize) -> String {
         }
         _ => block.summary().to_string(),
     };
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    clipped(&text, most)
 }
 
 /// Blocks as Markdown for people, up to `most` bytes.

@@ -2,7 +2,6 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::folders::Folders;
@@ -70,11 +69,14 @@ impl Severity {
 
 /// Reads the findings in the output of a command; its paths begin in `cwd`.
 pub(super) fn findings(output: &str, cwd: &Path) -> Vec<Finding> {
-    let all = match serde_json::from_str::<Sarif>(output.trim()) {
-        Ok(sarif) => sarif.findings(),
-        Err(_) => output.lines().filter_map(|line| cargo(line).or_else(|| plain(line))).collect(),
+    let document: Option<Value> = serde_json::from_str(output.trim()).ok();
+    let all: Vec<Finding> = match document.as_ref().and_then(|all| all["runs"].as_array()) {
+        Some(runs) => {
+            let results = runs.iter().filter_map(|run| run["results"].as_array()).flatten();
+            results.filter_map(sarif).collect()
+        }
+        None => output.lines().filter_map(|line| cargo(line).or_else(|| plain(line))).collect(),
     };
-    let all: Vec<Finding> = all;
     let placed = all.into_iter().take(MOST);
     placed.map(|one| Finding { path: plainly(&cwd.join(&one.path)), ..one }).collect()
 }
@@ -98,45 +100,35 @@ pub(super) fn message(text: &str) -> String {
 }
 
 /// A line of `cargo --message-format json`.
-#[derive(Debug, Deserialize)]
-struct CargoLine {
-    message: Option<CargoMessage>,
-}
-
-#[derive(Debug, Deserialize)]
-struct CargoMessage {
-    level: String,
-    message: String,
-    code: Option<CargoCode>,
-    spans: Vec<CargoSpan>,
-}
-
-#[derive(Debug, Deserialize)]
-struct CargoCode {
-    code: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct CargoSpan {
-    file_name: PathBuf,
-    line_start: u64,
-    column_start: u64,
-    is_primary: bool,
-}
-
 fn cargo(text: &str) -> Option<Finding> {
     if !text.starts_with('{') {
         return None;
     }
-    let said = serde_json::from_str::<CargoLine>(text).ok()?.message?;
-    let span = said.spans.into_iter().find(|span| span.is_primary)?;
+    let said: Value = serde_json::from_str::<Value>(text).ok()?["message"].take();
+    let span = said["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
     Some(Finding {
-        severity: Severity::of(&said.level),
-        path: span.file_name,
-        line: span.line_start,
-        column: Some(span.column_start),
-        code: said.code.map(|code| message(&code.code)),
-        message: message(&said.message),
+        severity: Severity::of(said["level"].as_str()?),
+        path: span["file_name"].as_str()?.into(),
+        line: span["line_start"].as_u64()?,
+        column: span["column_start"].as_u64(),
+        code: said["code"]["code"].as_str().map(message),
+        message: message(said["message"].as_str()?),
+    })
+}
+
+/// A result of SARIF 2.1.
+fn sarif(result: &Value) -> Option<Finding> {
+    let locations = result["locations"].as_array()?.iter();
+    let place = locations.map(|one| &one["physicalLocation"]).find(|place| place.is_object())?;
+    let region = &place["region"];
+    Some(Finding {
+        // As the format has it: a warning if nothing is said.
+        severity: Severity::of(result["level"].as_str().unwrap_or("warning")),
+        path: of_uri(place["artifactLocation"]["uri"].as_str()?)?,
+        line: region["startLine"].as_u64().unwrap_or(1),
+        column: region["startColumn"].as_u64(),
+        code: result["ruleId"].as_str().map(message),
+        message: message(result["message"]["text"].as_str().unwrap_or_default()),
     })
 }
 
@@ -189,83 +181,6 @@ fn number(text: &str) -> Option<(u64, &str)> {
 fn is_path(text: &str) -> bool {
     let is_plain = !text.is_empty() && !text.contains(['"', '\'', '`']) && text.trim() == text;
     is_plain && text.contains(|c: char| c.is_alphabetic())
-}
-
-/// The members of SARIF 2.1 that name places.
-#[derive(Debug, Deserialize)]
-struct Sarif {
-    runs: Vec<SarifRun>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SarifRun {
-    #[serde(default)]
-    results: Vec<SarifResult>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifResult {
-    level: Option<String>,
-    rule_id: Option<String>,
-    message: SarifText,
-    #[serde(default)]
-    locations: Vec<SarifLocation>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SarifText {
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifLocation {
-    physical_location: Option<SarifPlace>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifPlace {
-    artifact_location: SarifFile,
-    region: Option<SarifRegion>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SarifFile {
-    uri: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifRegion {
-    start_line: Option<u64>,
-    start_column: Option<u64>,
-}
-
-impl Sarif {
-    fn findings(self) -> Vec<Finding> {
-        let results = self.runs.into_iter().flat_map(|run| run.results);
-        results.filter_map(SarifResult::finding).collect()
-    }
-}
-
-impl SarifResult {
-    fn finding(self) -> Option<Finding> {
-        let place = self.locations.into_iter().find_map(|location| location.physical_location)?;
-        let uri = place.artifact_location.uri?;
-        let region = place.region;
-        Some(Finding {
-            // As the format has it: a warning if nothing is said.
-            severity: Severity::of(self.level.as_deref().unwrap_or("warning")),
-            path: of_uri(&uri)?,
-            line: region.as_ref().and_then(|region| region.start_line).unwrap_or(1),
-            column: region.and_then(|region| region.start_column),
-            code: self.rule_id.map(|code| message(&code)),
-            message: message(&self.message.text),
-        })
-    }
 }
 
 #[cfg(test)]
