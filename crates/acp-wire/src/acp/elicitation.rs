@@ -4,10 +4,9 @@
 //! answers of clients and what a person types.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize as DeriveDeserialize, Serialize};
+use hashlink::LinkedHashMap;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -148,43 +147,19 @@ pub struct Choice {
     pub title: String,
 }
 
-/// The members of an object in their order, which decides the order of the fields.
-struct Members<T>(Vec<(String, T)>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
-            type Value = Members<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<T>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Read(std::marker::PhantomData))
-    }
-}
-
-#[derive(DeriveDeserialize)]
+#[derive(Deserialize)]
 struct Schema {
     #[serde(default, deserialize_with = "shown")]
     title: Option<String>,
     #[serde(default, deserialize_with = "shown")]
     description: Option<String>,
-    properties: Members<Property>,
+    /// In their order, which decides the order of the fields.
+    properties: LinkedHashMap<String, Property>,
     #[serde(default)]
     required: Option<Vec<String>>,
 }
 
-#[derive(DeriveDeserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Property {
     /// The items of a list may leave it out.
@@ -211,7 +186,7 @@ struct Property {
     items: Option<Box<Property>>,
 }
 
-#[derive(DeriveDeserialize)]
+#[derive(Deserialize)]
 struct Titled {
     #[serde(rename = "const")]
     value: String,
@@ -288,7 +263,7 @@ impl Form {
             }),
             None => Err(Unreadable { what, reason: format!("`{name}` is of no known kind") }),
         };
-        let fields = schema.properties.0.into_iter().map(field).collect::<Result<_, _>>()?;
+        let fields = schema.properties.into_iter().map(field).collect::<Result<_, _>>()?;
         Ok(Self { title: schema.title, description: schema.description, fields })
     }
 

@@ -1,8 +1,8 @@
 //! Messages of acpd. All types serialize to params of protocol v1.
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::read::Implementation;
 
@@ -134,30 +134,19 @@ impl<'a> SetConfigOptionParams<'a> {
 }
 
 /// Params of `_session/steering`. The message never becomes an unrequested turn.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SteeringParams<'a> {
     session_id: &'a str,
     prompt: &'a [Value],
     #[serde(rename = "_meta")]
-    meta: SteeringMeta,
-}
-
-#[derive(Debug, Clone, Copy, Serialize)]
-struct SteeringMeta {
-    steering: WhenIdle,
-}
-
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WhenIdle {
-    idle_behavior: &'static str,
+    meta: Value,
 }
 
 impl<'a> SteeringParams<'a> {
     /// The params for these content blocks.
     pub fn new(session_id: &'a str, prompt: &'a [Value]) -> Self {
-        let meta = SteeringMeta { steering: WhenIdle { idle_behavior: "promptRequired" } };
+        let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
         Self { session_id, prompt, meta }
     }
 }

@@ -50,14 +50,10 @@ pub(crate) fn member(json: &[u8], at: usize, key: &str) -> Option<Lookup> {
 
 /// Where the value of a member starts, without looking for its end.
 pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
-    let mut members = Members::of(json, at)?;
-    while let Some((name, start)) = members.next_name()? {
-        if is_key(&json[name], key) {
-            return Some(start);
-        }
-        members.skip_value(start)?;
+    match member(json, at, key)? {
+        Lookup::Found(member) => Some(member.value),
+        Lookup::Missing { .. } => None,
     }
-    None
 }
 
 /// Where the values of these members start, found in one walk.
