@@ -27,7 +27,6 @@
 //! comes back with every byte that the agent takes, a chunk counts when it is whole.
 
 use std::fmt;
-use std::ops::Range;
 
 use acpd_sys::process::ExitKind;
 use thiserror::Error;
@@ -249,10 +248,8 @@ pub enum FrameError {
 
 /// A frame that arrives: [`ToShim`] or [`ToDaemon`].
 pub trait Incoming<'a>: Sized {
-    /// Returns whether frames of this type are known.
-    fn knows(kind: u8) -> bool;
-    /// Reads the payload of a frame of a known type.
-    fn decode(kind: u8, payload: &'a [u8]) -> Result<Self, FrameError>;
+    /// Reads the payload of a frame; `None` if its type is not known.
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<Option<Self>, FrameError>;
 }
 
 impl ToShim<'_> {
@@ -275,13 +272,9 @@ impl ToShim<'_> {
 }
 
 impl<'a> Incoming<'a> for ToShim<'a> {
-    fn knows(kind: u8) -> bool {
-        matches!(kind, 0x01..=0x06)
-    }
-
-    fn decode(kind: u8, payload: &'a [u8]) -> Result<ToShim<'a>, FrameError> {
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<Option<ToShim<'a>>, FrameError> {
         let mut from = Reader { kind, bytes: payload };
-        Ok(match kind {
+        Ok(Some(match kind {
             0x01 => ToShim::Hello { version: from.u16()?, from: from.u64()? },
             0x02 => ToShim::In {
                 chunk: from.u64()?,
@@ -297,8 +290,9 @@ impl<'a> Incoming<'a> for ToShim<'a> {
                 3 => ToShim::Signal(Step::Kill),
                 other => return Err(FrameError::Value(kind, other)),
             },
-            _ => ToShim::Exit,
-        })
+            0x06 => ToShim::Exit,
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -341,13 +335,9 @@ impl ToDaemon<'_> {
 }
 
 impl<'a> Incoming<'a> for ToDaemon<'a> {
-    fn knows(kind: u8) -> bool {
-        matches!(kind, 0x81..=0x86)
-    }
-
-    fn decode(kind: u8, payload: &'a [u8]) -> Result<ToDaemon<'a>, FrameError> {
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<Option<ToDaemon<'a>>, FrameError> {
         let mut from = Reader { kind, bytes: payload };
-        Ok(match kind {
+        Ok(Some(match kind {
             0x81 => ToDaemon::Hello(Hello {
                 version: from.u16()?,
                 shim: from.u32()?,
@@ -365,7 +355,7 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
             0x83 => ToDaemon::Err { bytes: from.bytes },
             0x84 => ToDaemon::Credit { bytes: from.u32()? },
             0x85 => ToDaemon::Written { chunk: from.u64()? },
-            _ => {
+            0x86 => {
                 let stage = match from.u8()? {
                     1 => Stage::Ended,
                     2 => Stage::Gone,
@@ -374,7 +364,8 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
                 let status = Status::from_numbers(from.u8()?, from.i32()?);
                 ToDaemon::Exit { stage, status, stderr: from.bytes }
             }
-        })
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -465,25 +456,20 @@ impl Inbox {
     /// # Errors
     /// If the bytes are not of this protocol: the connection is of no more use.
     pub fn next_frame<'a, F: Incoming<'a>>(&'a mut self) -> Result<Option<F>, FrameError> {
-        let (kind, payload) = loop {
-            let Some((kind, payload)) = self.peek()? else { return Ok(None) };
-            self.at = payload.end;
-            if F::knows(kind) {
-                break (kind, payload);
+        let Inbox { bytes, at } = self;
+        loop {
+            let Some((head, rest)) = bytes[*at..].split_first_chunk() else { return Ok(None) };
+            let [kind, length @ ..]: [u8; HEAD] = *head;
+            let length = u32::from_le_bytes(length) as usize;
+            if length > LONGEST {
+                return Err(FrameError::TooLong(length));
             }
-        };
-        F::decode(kind, &self.bytes[payload]).map(Some)
-    }
-
-    /// Type and payload of the next whole frame.
-    fn peek(&self) -> Result<Option<(u8, Range<usize>)>, FrameError> {
-        let Some((head, rest)) = self.bytes[self.at..].split_first_chunk() else { return Ok(None) };
-        let [kind, length @ ..]: [u8; HEAD] = *head;
-        let length = u32::from_le_bytes(length) as usize;
-        if length > LONGEST {
-            return Err(FrameError::TooLong(length));
+            let Some(payload) = rest.get(..length) else { return Ok(None) };
+            *at += HEAD + length;
+            let frame = F::decode(kind, payload)?;
+            if frame.is_some() {
+                return Ok(frame);
+            }
         }
-        let start = self.at + HEAD;
-        Ok((rest.len() >= length).then_some((kind, start..start + length)))
     }
 }
