@@ -48,10 +48,10 @@ impl Shared {
         signs.idle = true;
         let waits = |signs: &mut Signs| !signs.fresh && !signs.closed;
         signs = match at_most {
-            Some(time) => match self.committed.wait_timeout_while(signs, time, waits) {
-                Ok((signs, _)) => signs,
-                Err(poisoned) => poisoned.into_inner().0,
-            },
+            Some(time) => {
+                let waited = self.committed.wait_timeout_while(signs, time, waits);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
             None => self.committed.wait_while(signs, waits).unwrap_or_else(PoisonError::into_inner),
         };
         signs.idle = false;
@@ -65,11 +65,7 @@ impl Shared {
     /// Lets commits gather for this long. Returns false when the store is closed.
     pub(crate) fn gather(&self, time: Duration) -> bool {
         let waited = self.committed.wait_timeout_while(self.lock(), time, |signs| !signs.closed);
-        let signs = match waited {
-            Ok((signs, _)) => signs,
-            Err(poisoned) => poisoned.into_inner().0,
-        };
-        !signs.closed
+        !waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
     /// Waits until the next attempt, or until something changes. Returns false when the store is closed.
@@ -77,11 +73,7 @@ impl Shared {
         let waited = self.retry.wait_timeout_while(self.lock(), time, |signs| {
             !signs.closed && signs.page_limit == limit
         });
-        let signs = match waited {
-            Ok((signs, _)) => signs,
-            Err(poisoned) => poisoned.into_inner().0,
-        };
-        !signs.closed
+        !waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
     /// Most pages that the database may have.
