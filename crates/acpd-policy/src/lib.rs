@@ -51,5 +51,5 @@ pub use policy::Policy;
 pub use rule::PolicyError;
 pub use situation::{Situation, Verdict};
 pub use subject::{Remembered, Subject};
-pub use understanding::{UnclearMember, Understanding, commands_of};
+pub use understanding::{UnclearMember, Understanding};
 pub use workspaces::Workspaces;

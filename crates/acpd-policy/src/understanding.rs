@@ -61,9 +61,3 @@ impl Understanding {
         self.unclear.is_empty()
     }
 }
-
-/// Returns the commands in a call, each as it would run: of `bash -lc SCRIPT` the script. Those that cannot be
-/// read are not among them.
-pub fn commands_of(request: &PermissionRequest<'_>) -> Vec<String> {
-    Understanding::of(request).commands
-}

@@ -3,7 +3,7 @@
 
 use acp_wire::acp::PermissionRequest;
 use acpd_api::{Question, Untrusted, escape};
-use acpd_policy::commands_of;
+use acpd_policy::Understanding;
 use serde_json::Value;
 
 use crate::text;
@@ -17,7 +17,8 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
     let mut request = PermissionRequest::of_call(None);
     request.raw_input = Some(&input);
-    let commands: Vec<_> = commands_of(&request).into_iter().map(Untrusted::from).collect();
+    let commands = Understanding::of(&request).commands.into_iter();
+    let commands: Vec<_> = commands.map(Untrusted::from).collect();
     unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 
