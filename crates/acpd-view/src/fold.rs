@@ -125,7 +125,13 @@ impl State {
 
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
-        self.turns[..self.turns_to(id)].iter().rev().find_map(|turn| turn.get(id))
+        self.find(id).map(|(block, ..)| block)
+    }
+
+    /// Returns the block with this id, its turn, and the subagent that it is in.
+    pub fn find(&self, id: Id) -> Option<(&Block, &Turn, Option<Id>)> {
+        let mut turns = self.turns[..self.turns_to(id)].iter().rev();
+        turns.find_map(|turn| turn.find(id).map(|(block, of)| (block, turn, of)))
     }
 
     /// The number of the last line.

@@ -6,33 +6,37 @@ use serde_json::{Map, Value, json};
 /// Stands where something cannot be read.
 pub(crate) const NOT_READ: &str = "could not be read";
 
-/// Members that are text. A number, a list or another value in their place is shown as JSON.
-const TEXTS: [&str; 24] = [
-    "category",
-    "compactionId",
-    "currentModeId",
-    "description",
-    "error",
-    "hint",
-    "id",
-    "kind",
-    "messageId",
-    "mimeType",
-    "name",
-    "newText",
-    "oldText",
-    "path",
-    "planId",
-    "priority",
-    "severity",
-    "status",
-    "step",
-    "text",
-    "title",
-    "toolCallId",
-    "uri",
-    "value",
-];
+/// Returns whether a member is text. A number, a list or another value in its place is shown as JSON.
+fn is_text(name: &str) -> bool {
+    matches!(
+        name,
+        "category"
+            | "compactionId"
+            | "currentModeId"
+            | "description"
+            | "error"
+            | "hint"
+            | "id"
+            | "kind"
+            | "messageId"
+            | "mimeType"
+            | "name"
+            | "newText"
+            | "oldText"
+            | "path"
+            | "planId"
+            | "priority"
+            | "severity"
+            | "status"
+            | "step"
+            | "text"
+            | "title"
+            | "toolCallId"
+            | "uri"
+            | "value"
+    )
+}
+
 /// Members that are data of the agent, and are never changed.
 const DATA: [&str; 4] = ["_meta", "currentValue", "rawInput", "rawOutput"];
 
@@ -43,7 +47,6 @@ pub(crate) fn members(json: &str) -> Option<Map<String, Value>> {
 
 /// Makes text of members that must be text, and drops null texts. A null `title` stays: it removes the title.
 pub(crate) fn mend(members: &mut Map<String, Value>) {
-    let is_text = |name: &str| TEXTS.binary_search(&name).is_ok();
     members.retain(|name, value| !value.is_null() || !is_text(name) || name == "title");
     for (name, value) in members {
         match value {
@@ -143,14 +146,4 @@ pub(crate) fn steps(plan: &mut Map<String, Value>) -> Option<Value> {
         _ => json!({"content": NOT_READ}),
     };
     Some(items.into_iter().map(step).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_texts_are_sorted() {
-        assert!(TEXTS.is_sorted());
-    }
 }

@@ -67,9 +67,10 @@ impl Turn {
         self.blocks.get(at).filter(|block| block.id == id)
     }
 
-    /// Returns the block with this id, also one inside of a subagent.
-    pub(super) fn get(&self, id: Id) -> Option<&Block> {
-        self.block(id).or_else(|| find(&self.blocks, id))
+    /// Returns the block with this id; one inside of a subagent with the id of that.
+    pub(super) fn find(&self, id: Id) -> Option<(&Block, Option<Id>)> {
+        let inside = || find(&self.blocks, id).map(|(block, of)| (block, Some(of)));
+        self.block(id).map(|block| (block, None)).or_else(inside)
     }
 
     /// The turn is over, or the next one has begun: so is everything in it.
@@ -477,15 +478,13 @@ fn waits(subagent: &Subagent, asked: &Asked) -> bool {
     asked.contains(&subagent.session) || subagent.blocks.iter().any(inside)
 }
 
-/// A block inside of subagents.
-fn find(blocks: &[Block], id: Id) -> Option<&Block> {
-    let inside = blocks.iter().filter_map(|block| match &block.kind {
-        Kind::Subagent(subagent) => Some(&subagent.blocks),
-        _ => None,
-    });
-    inside
-        .into_iter()
-        .find_map(|blocks| blocks.iter().find(|block| block.id == id).or_else(|| find(blocks, id)))
+/// A block inside of subagents, and the one that it is in.
+fn find(blocks: &[Block], id: Id) -> Option<(&Block, Id)> {
+    blocks.iter().rev().find_map(|block| {
+        let Kind::Subagent(Subagent { blocks, .. }) = &block.kind else { return None };
+        let own = blocks.iter().find(|inner| inner.id == id);
+        own.map(|inner| (inner, block.id)).or_else(|| find(blocks, id))
+    })
 }
 
 /// The way to a subagent: its place among the blocks, or that of the subagent that made it, and so on.

@@ -113,31 +113,9 @@ pub(super) fn ids(blocks: &[Block]) -> Vec<Id> {
 
 /// Returns a block and its place.
 fn find(state: &State, id: Id) -> Option<(&Block, BlockPlace)> {
-    for turn in state.turns().iter().rev() {
-        let begins = turn.started.map_or(0, |started| started.seq);
-        let place = |of| BlockPlace { turn: begins, of };
-        if let Some(block) = turn.block(id) {
-            return Some((block, place(None)));
-        }
-        if let Some((block, of)) = find_inside(&turn.blocks, id) {
-            return Some((block, place(Some(of))));
-        }
-        if begins > 0 && begins <= id.seq() {
-            return None;
-        }
-    }
-    None
-}
-
-fn find_inside(blocks: &[Block], id: Id) -> Option<(&Block, Id)> {
-    let subagents = blocks.iter().rev().filter_map(|block| match &block.kind {
-        Kind::Subagent(subagent) => Some((block.id, &subagent.blocks)),
-        _ => None,
-    });
-    subagents.into_iter().find_map(|(of, blocks)| {
-        let own = blocks.iter().find(|block| block.id == id).map(|block| (block, of));
-        own.or_else(|| find_inside(blocks, id))
-    })
+    let (block, turn, of) = state.find(id)?;
+    let turn = turn.started.map_or(0, |started| started.seq);
+    Some((block, BlockPlace { turn, of }))
 }
 
 /// Returns the number of parts of a message, and the bytes of the last one.
