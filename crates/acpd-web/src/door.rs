@@ -15,8 +15,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -34,9 +35,24 @@ const BEARER: &str = "bearer.";
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sender {
+struct Sender {
     /// From a page of ours; else from a program, or from a browser that opens the page.
-    pub(crate) is_page: bool,
+    is_page: bool,
+}
+
+/// The token of the sender.
+pub(crate) struct SignedIn(pub(crate) Token);
+
+impl FromRequestParts<Arc<Server>> for SignedIn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<SignedIn, Refusal> {
+        let sender = parts.extensions.get::<Sender>().ok_or_else(Refusal::unknown)?;
+        token(server, &parts.headers, *sender).map(SignedIn)
+    }
 }
 
 /// Looks at `Host` and `Origin`, and gives every answer its headers.
@@ -89,12 +105,7 @@ fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
     Err(wrong("neither a page of this server asks this nor a program with a token"))
 }
 
-/// The token of the sender.
-pub(crate) fn token(
-    server: &Server,
-    headers: &HeaderMap,
-    sender: Sender,
-) -> Result<Token, Refusal> {
+fn token(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<Token, Refusal> {
     // A program has headers for it.
     let from_page = || subprotocol(headers).filter(|_| sender.is_page);
     let key = bearer(headers).or_else(from_page);

@@ -72,10 +72,9 @@ impl Names {
         let host = host.to_ascii_lowercase();
         let is_ours = match self {
             Names::Loopback(at) => {
-                let own = at.ip().to_string();
-                let own = if at.is_ipv6() { format!("[{own}]") } else { own };
-                let names = ["localhost", "127.0.0.1", "[::1]", own.as_str()];
+                let names = ["localhost", "127.0.0.1", "[::1]"];
                 names.iter().any(|name| with_port(name, at.port(), 80) == host)
+                    || own_host(*at) == host
             }
             Names::Certificate(certificate, at) => {
                 let authority = host.parse::<Authority>().ok()?;
@@ -95,10 +94,7 @@ impl Names {
     /// The address to open.
     pub(crate) fn address(&self) -> Result<Origin, Failure> {
         let host = match self {
-            Names::Loopback(at) => match at {
-                SocketAddr::V4(_) => with_port(&at.ip().to_string(), at.port(), 80),
-                SocketAddr::V6(_) => with_port(&format!("[{}]", at.ip()), at.port(), 80),
-            },
+            Names::Loopback(at) => own_host(*at),
             Names::Certificate(certificate, at) => {
                 let name = certificate.name(at.ip()).ok_or_else(|| {
                     Failure::new("the certificate is for no name that can be opened")
@@ -110,6 +106,12 @@ impl Names {
         };
         Ok(Origin { is_secure: self.is_secure(), host })
     }
+}
+
+/// An address without TLS, as browsers write it.
+fn own_host(at: SocketAddr) -> String {
+    let name = at.ip().to_string();
+    with_port(&if at.is_ipv6() { format!("[{name}]") } else { name }, at.port(), 80)
 }
 
 /// As browsers write it: the port that a scheme has anyway is left out.

@@ -18,17 +18,16 @@ use std::time::Duration;
 
 use acpd_api::method;
 use acpd_sys::runtime::halves;
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::sleep;
 
 use crate::body;
-use crate::door::{self, Sender};
+use crate::door::SignedIn;
 use crate::failure::Failure;
 use crate::refusal::{Refusal, json as answer};
 use crate::relay::Lines;
@@ -47,10 +46,8 @@ const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::
 /// `GET /push`: the key for which a browser subscribes.
 pub(crate) async fn key(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    _: SignedIn,
 ) -> Result<Response, Refusal> {
-    door::token(&server, &headers, sender)?;
     needs_tls(&server)?;
     let vapid = server.off(|server| Vapid::of(&server.store)).await?;
     Ok(answer(StatusCode::OK, &json!({"key": vapid.public()})))
@@ -59,11 +56,9 @@ pub(crate) async fn key(
 /// `POST /push`: the browser of this token wants to be told; it takes the place of what it has said before.
 pub(crate) async fn subscribe(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, sender)?;
     needs_tls(&server)?;
     let said: Option<Subscription> = body::json(body).await;
     let is_usable =
@@ -80,10 +75,8 @@ pub(crate) async fn subscribe(
 /// `DELETE /push`: the browser of this token is told nothing any more.
 pub(crate) async fn unsubscribe(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, sender)?;
     server.off(move |server| server.store.subscribe(&token.id, None)).await?;
     server.news.tokens_changed();
     Ok(StatusCode::NO_CONTENT.into_response())

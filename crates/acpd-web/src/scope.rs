@@ -22,8 +22,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    const ALL: [(Scope, &str); 3] =
-        [(Scope::Watch, "watch"), (Scope::Prompt, "prompt"), (Scope::Answer, "answer")];
+    const ALL: [Scope; 3] = [Scope::Watch, Scope::Prompt, Scope::Answer];
 
     /// The scope that a method needs; `None` if clients of the server may not call it.
     pub(crate) fn of_method(name: &str) -> Option<Scope> {
@@ -33,9 +32,7 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            Scope::ALL.into_iter().find(|(scope, _)| scope == self).map_or("", |(_, word)| word),
-        )
+        self.serialize(f)
     }
 }
 
@@ -43,8 +40,8 @@ impl FromStr for Scope {
     type Err = &'static str;
 
     fn from_str(word: &str) -> Result<Scope, Self::Err> {
-        let known = Scope::ALL.into_iter().find(|(_, known)| *known == word);
-        known.map(|(scope, _)| scope).ok_or("the scopes are: watch, prompt, answer")
+        let known = Scope::ALL.into_iter().find(|scope| scope.to_string() == word);
+        known.ok_or("the scopes are: watch, prompt, answer")
     }
 }
 
@@ -81,8 +78,7 @@ impl From<Vec<Scope>> for Scopes {
 
 impl From<Scopes> for Vec<Scope> {
     fn from(scopes: Scopes) -> Vec<Scope> {
-        let all = Scope::ALL.into_iter().map(|(scope, _)| scope);
-        all.filter(|scope| scopes.has(*scope)).collect()
+        Scope::ALL.into_iter().filter(|scope| scopes.has(*scope)).collect()
     }
 }
 

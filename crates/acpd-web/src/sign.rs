@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, SET_COOKIE, USER_AGENT};
@@ -13,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::body;
-use crate::door::{self, Sender};
+use crate::door::SignedIn;
 use crate::page::VERSION;
 use crate::refusal::{Refusal, json};
 use crate::state::{Event, Server};
@@ -76,10 +75,8 @@ pub(crate) async fn sign_in(
 /// `POST /sign-out`: the token is gone, and so are its sockets.
 pub(crate) async fn sign_out(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, sender)?;
     server.off(move |server| server.store.revoke(|one| one.id == token.id)).await?;
     server.news.tokens_changed();
     let mut response = StatusCode::NO_CONTENT.into_response();
@@ -90,10 +87,8 @@ pub(crate) async fn sign_out(
 /// `GET /me`: who one is, and what one may do.
 pub(crate) async fn me(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
 ) -> Result<Response, Refusal> {
-    let token = door::token(&server, &headers, sender)?;
     let me = json!({"name": token.name, "scopes": token.scopes, "place": token.name,
         "version": env!("CARGO_PKG_VERSION"), "page": VERSION, "push": server.names.is_secure()});
     Ok(json(StatusCode::OK, &me))

@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::http::header::{ALLOW, UPGRADE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 
 use crate::blocks::PageConversation;
 use crate::check::Client;
-use crate::door::{self, PAGE, Sender};
+use crate::door::{PAGE, SignedIn};
 use crate::refusal::Refusal;
 use crate::relay::relay;
 use crate::secret::Secret;
@@ -26,13 +25,11 @@ const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
 /// Opens a socket for a sender with a token.
 pub(crate) async fn acp(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
+    SignedIn(token): SignedIn,
     uri: Uri,
-    headers: HeaderMap,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let conversation = (uri.path() == PAGE).then(PageConversation::default);
-    let token = door::token(&server, &headers, sender)?;
     let Ok(socket) = socket else { return Ok(only_sockets(StatusCode::UPGRADE_REQUIRED)) };
     let place = Arc::clone(&server.sockets).try_acquire_owned().map_err(|_| {
         let hint = "close pages that you do not need";

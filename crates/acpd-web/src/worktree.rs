@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acpd_client::worktree::{Error, Worktree};
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::body;
-use crate::door::{self, Sender};
+use crate::door::SignedIn;
 use crate::failure::Failure;
 use crate::made::Stays;
 use crate::refusal::{Refusal, json as answer};
@@ -43,11 +42,10 @@ struct Unwanted {
 /// `POST /worktree`: makes one; the answer says where the session works.
 pub(crate) async fn make(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let token = allowed(&server, &headers, sender)?;
+    let token = allowed(token)?;
     let Some(Wanted { cwd, name }) = body::json(body).await else { return Err(unreadable()) };
     let made = server.off(move |server| Ok(make_in(server, token, &cwd, name.as_deref()))).await?;
     let (cwd, worktree) = made?;
@@ -58,11 +56,10 @@ pub(crate) async fn make(
 /// `DELETE /worktree`: no session began there.
 pub(crate) async fn remove(
     State(server): State<Arc<Server>>,
-    Extension(sender): Extension<Sender>,
-    headers: HeaderMap,
+    SignedIn(token): SignedIn,
     body: Body,
 ) -> Result<Response, Refusal> {
-    let token = allowed(&server, &headers, sender)?;
+    let token = allowed(token)?;
     let Some(Unwanted { path }) = body::json(body).await else { return Err(unreadable()) };
     server.off(move |server| Ok(server.made.remove(&token.id, &path))).await??;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -86,8 +83,7 @@ fn make_in(
     Ok(server.made.make(token.id, &dir, name)?)
 }
 
-fn allowed(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<Token, Refusal> {
-    let token = door::token(server, headers, sender)?;
+fn allowed(token: Token) -> Result<Token, Refusal> {
     if token.scopes.has(Scope::Prompt) {
         return Ok(token);
     }
