@@ -2,9 +2,7 @@
 
 mod handoff;
 mod opening;
-mod place;
 mod prompt;
-mod report;
 mod set_up;
 mod steer;
 mod target;

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
 use acp_wire::{ErrorObject, locate, str_at};
 use acpd_api::{
-    ClientMeta, ExitCode, NAMESPACE, PromptMeta, RestoreLevel, SessionRef, Untrusted, escape,
+    ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, RestoreLevel, SessionRef, TurnEnded,
+    TurnUsage, Untrusted, escape,
 };
 use acpd_client::attachment::Attachment;
 use acpd_view::cut_short;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::left_behind;
 use super::opening::offer_to_install;
 use super::prompt::Said;
-use super::report::Report;
 use super::turn::{Ended, Turn, TurnArgs};
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
@@ -137,9 +137,26 @@ impl Target {
         done: &Result<ExitCode>,
     ) -> Result {
         let Some(answer) = turn.screen.kept() else { return Ok(()) };
-        let (answer, ended) = (Untrusted::from(answer), turn.ended.take());
-        let ids = (self.session_id.as_str(), self.agent.as_str());
-        let report = Report::new(ids, answer, stop_reason, ended, done);
+        let answer = Untrusted::from(answer);
+        let failed = |error: &CommandError| Failed {
+            message: error.message().as_str().into(),
+            reason: error.reason(),
+            hint: error.first_hint().map(|hint| hint.as_str().into()),
+        };
+        let ended = turn.ended.take().map(|ended| {
+            let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;
+            EndedTurn { turn, started_at, at, tools, files, usage }
+        });
+        let exit_code = done.as_ref().map_or_else(CommandError::code, |code| *code);
+        let report = Report {
+            session_id: (&self.session_id).into(),
+            agent: (&self.agent).into(),
+            answer,
+            stop_reason,
+            error: done.as_ref().err().map(failed),
+            exit_code: exit_code.code(),
+            ended,
+        };
         Ok(turn.ui.json(&report)?)
     }
 
@@ -170,6 +187,47 @@ impl Target {
         }
         Ok(blocks)
     }
+}
+
+/// A turn that is over, for scripts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    session_id: Untrusted,
+    agent: Untrusted,
+    answer: Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<Untrusted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+    exit_code: u8,
+    #[serde(flatten)]
+    ended: Option<EndedTurn>,
+}
+
+/// Why there is no stop reason.
+#[derive(Debug, Serialize)]
+struct Failed {
+    message: Untrusted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<Untrusted>,
+}
+
+/// The part about a turn that began.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EndedTurn {
+    turn: u64,
+    started_at: u64,
+    at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<Untrusted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<TurnUsage>,
 }
 
 /// The turn whose outcome this is, if the prompt was executed before under its key.

@@ -1,20 +1,19 @@
 //! One turn: everything that arrives between the prompt and its answer.
 
 use acp_wire::acp::CancelParams;
-use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
+use acp_wire::{ErrorObject, Id, Message, Outcome, parse, read_legible};
 use acpd_api::{
-    AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, method,
+    AgentNotice, AgentState, ExitCode, Meta, PromptQueued, RestoreLevel, Restored, SessionInfo,
+    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, UpdateMeta, method,
 };
 use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
 use bytes::Bytes;
 use clap::Args;
-use serde::Serialize;
-use serde::de::{Deserialize, DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::place::Place;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::goes_on;
@@ -359,4 +358,105 @@ fn before_the_prompt() -> CommandError {
 
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
     serde_json::from_str(params).ok()
+}
+
+/// The turn that updates belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Updates belong to our turn.
+    Own,
+    /// Turns of others come first.
+    Behind,
+    /// A turn began, and its first update shows whose it is.
+    Unsure,
+}
+
+impl Place {
+    fn behind(ahead: u32) -> Place {
+        if ahead == 0 { Place::Own } else { Place::Behind }
+    }
+
+    fn turn_started(&mut self) {
+        if *self == Place::Behind {
+            *self = Place::Unsure;
+        }
+    }
+
+    fn turn_ended(&mut self) {
+        if *self == Place::Unsure {
+            *self = Place::Behind;
+        }
+    }
+
+    /// Returns whether a `session/update` belongs to our turn. The daemon sends a prompt to all clients but
+    /// its sender, before anything else of its turn.
+    fn is_ours(&mut self, params: &str) -> bool {
+        if *self == Place::Unsure {
+            *self = if is_prompt(params) { Place::Behind } else { Place::Own };
+        }
+        *self == Place::Own
+    }
+}
+
+/// Returns whether an update is the prompt that a turn began with; a message into a running turn is not.
+fn is_prompt(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Params {
+        update: Update,
+        #[serde(rename = "_meta", default)]
+        meta: Meta<UpdateMeta>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update {
+        session_update: String,
+    }
+    read_legible::<Params>(params)
+        .is_ok_and(|p| p.update.session_update == "user_message_chunk" && !p.meta.own.steered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str = r#"{"update":{"sessionUpdate":"user_message_chunk"}}"#;
+    const ANSWER: &str = r#"{"update":{"sessionUpdate":"agent_message_chunk"}}"#;
+
+    #[test]
+    fn nothing_is_ours_before_all_turns_ahead_have_ended() {
+        let mut place = Place::behind(2);
+        assert!(!place.is_ours(ANSWER));
+        place.turn_ended();
+        place.turn_started();
+        assert!(!place.is_ours(PROMPT) && !place.is_ours(ANSWER));
+        place.turn_ended();
+        assert!(!place.is_ours(ANSWER));
+        place.turn_started();
+        assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn a_prompt_ahead_that_was_withdrawn_is_not_waited_for() {
+        let mut place = Place::behind(3);
+        place.turn_ended();
+        place.turn_started();
+        assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn what_is_said_into_our_turn_is_not_the_prompt_of_another() {
+        let steered = r#"{"update":{"sessionUpdate":"user_message_chunk"},"_meta":{"_acpd":{"steered":true}}}"#;
+        let mut place = Place::behind(1);
+        place.turn_ended();
+        place.turn_started();
+        assert!(place.is_ours(steered) && place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn without_a_queue_everything_is_ours() {
+        let mut place = Place::behind(0);
+        assert!(place.is_ours(ANSWER));
+        place.turn_started();
+        assert!(place.is_ours(PROMPT));
+    }
 }
