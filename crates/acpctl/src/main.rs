@@ -39,7 +39,6 @@ mod transcript;
 mod ui;
 mod user_programs;
 mod watch;
-mod when;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;

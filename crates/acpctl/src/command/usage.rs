@@ -6,11 +6,11 @@ use clap::Args;
 use crate::args::{Json, words};
 use crate::door::Door;
 use crate::error::Result;
+use crate::human;
 use crate::info::session::costs;
 use crate::lookup::all;
 use crate::text::{BOLD, Cut, Table, Text, text};
 use crate::ui::Ui;
-use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -19,7 +19,7 @@ use crate::{human, when};
 ))]
 pub(super) struct Usage {
     /// Only turns that ended since then: an age (7d, 12h), a day, or a time [default: all].
-    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    #[arg(long, value_name = "TIME", value_parser = human::read_time)]
     since: Option<u64>,
     /// Group turns by this.
     #[arg(long, default_value = "agent", value_parser = words::<UsageBy>(GROUPS.map(|by| (by, ""))))]

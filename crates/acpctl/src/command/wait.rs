@@ -16,7 +16,6 @@ use crate::lookup::{Care, Which, find};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{End, Watch};
-use crate::when;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -37,7 +36,7 @@ pub(super) struct Wait {
     #[arg(long)]
     any: bool,
     /// Wait at most this long, such as 90s or 10m; then exit with 124.
-    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = human::read_duration)]
     timeout: Option<Duration>,
     /// Print a line of JSON for each idle session.
     #[arg(long)]

@@ -11,11 +11,11 @@ use clap::Args;
 
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::human;
 use crate::info::question::waits;
 use crate::lookup::{Care, Which, find, or_last};
 use crate::screen::Screen;
 use crate::ui::Ui;
-use crate::when;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -37,7 +37,7 @@ pub(in crate::command) struct Log {
         value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Only turns since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
-    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    #[arg(long, value_name = "TIME", value_parser = human::read_time)]
     since: Option<u64>,
     /// Only the agent's answers, as `run` prints them to stdout.
     #[arg(long, conflicts_with_all = ["thoughts", "json"])]

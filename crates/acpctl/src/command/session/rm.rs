@@ -12,11 +12,11 @@ use glob::Pattern;
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm, yes};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::human;
 use crate::info::session::{is_at_work, table};
 use crate::lookup::{self, Care, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -33,7 +33,7 @@ pub(in crate::command) struct Rm {
     #[arg(short, long)]
     agent: Option<String>,
     /// All that were not used for this long, such as 30d.
-    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = human::read_duration)]
     older_than: Option<Duration>,
     /// All with a matching name, such as 'ci-*'.
     #[arg(long)]

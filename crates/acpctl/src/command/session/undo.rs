@@ -6,9 +6,9 @@ use clap::Args;
 use crate::door::Door;
 use crate::error::Result;
 use crate::expiry;
+use crate::human;
 use crate::text::text;
 use crate::ui::Ui;
-use crate::{human, when};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -26,7 +26,7 @@ pub(in crate::command) struct Undo {
     #[arg(long, conflicts_with = "session")]
     all: bool,
     /// Only sessions deleted since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
-    #[arg(long, value_name = "TIME", value_parser = when::time, requires = "all")]
+    #[arg(long, value_name = "TIME", value_parser = human::read_time, requires = "all")]
     since: Option<u64>,
 }
 
