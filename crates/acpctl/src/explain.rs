@@ -37,17 +37,19 @@ fn of_another_version(error: CommandError) -> CommandError {
     let status = Door { spawn: false }
         .connect()
         .and_then(|mut connection| Ok(connection.call::<_, Status>(method::STATUS, &Empty {})?));
-    let running = match status {
-        Ok(status) if status.daemon.version != *own => status.daemon.version,
-        _ => {
-            return error.hint(
-                "run the installed acpd: `acpctl daemon restart`; agents and turns continue",
+    let error = match status {
+        Ok(Status { daemon, .. }) if daemon.version != *own => {
+            let version = daemon.version;
+            let text = text!(
+                "the running acpd is {}, too different from acpctl {} for this",
+                version,
+                own
             );
+            CommandError::new(error.code(), text)
         }
+        _ => error,
     };
-    let text = text!("the running acpd is {}, too different from acpctl {} for this", running, own);
-    CommandError::new(error.code(), text)
-        .hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue")
+    error.hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue")
 }
 
 fn hints() -> Result<Vec<Text>> {

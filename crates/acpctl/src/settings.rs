@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
-use acpd_view::{ConfigOption, Mode, Modes, Settings};
+use acpd_view::{ConfigOption, Mode, Settings};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -17,12 +17,9 @@ pub(crate) type Call<'a> = &'a mut dyn FnMut(&'static str, Value) -> Result<Valu
 /// # Errors
 /// When there is none; those that there are, are named.
 pub(crate) fn option<'a>(settings: &'a Settings, wanted: &str) -> Result<&'a ConfigOption> {
-    let options = &settings.options;
-    chosen(options.iter().collect(), |option| (&option.id, option.name.as_ref()), wanted)
-        .ok_or_else(|| {
-            let text = text!("no option `{}`", escape::one_line(wanted));
-            unknown(text, options.iter().map(|option| &option.id))
-        })
+    let none = text!("no option `{}`", escape::one_line(wanted));
+    let options = settings.options.iter().collect();
+    chosen(options, |option| (&option.id, option.name.as_ref()), wanted, none)
 }
 
 /// Switches a session to the mode that these words mean, and returns that.
@@ -37,7 +34,9 @@ pub(crate) fn switch(
 ) -> Result<Mode> {
     let none = || CommandError::usage("the agent has no modes to choose from");
     let modes = settings.modes.as_mut().ok_or_else(none)?;
-    let mode = mode(modes, wanted)?.clone();
+    let none = text!("no mode `{}`", escape::one_line(wanted));
+    let all = modes.available_modes.iter().collect();
+    let mode = chosen(all, |mode| (&mode.id, mode.name.as_ref()), wanted, none)?.clone();
     let params = SetModeParams { session_id: session.raw(), mode_id: mode.id.raw() };
     call("session/set_mode", json!(params))?;
     modes.current_mode_id = mode.id.clone();
@@ -67,33 +66,22 @@ pub(crate) fn set(
     Ok((raw, changed))
 }
 
-/// The mode that these words mean: its id or its name.
-fn mode<'a>(modes: &'a Modes, wanted: &str) -> Result<&'a Mode> {
-    let all = &modes.available_modes;
-    chosen(all.iter().collect(), |mode| (&mode.id, mode.name.as_ref()), wanted).ok_or_else(|| {
-        let text = text!("no mode `{}`", escape::one_line(wanted));
-        unknown(text, all.iter().map(|mode| &mode.id))
-    })
-}
-
 /// The value of an option that these words mean: the value or its name; `on`, `yes` and the like for a boolean.
 ///
 /// # Errors
 /// When there is none; those that there are, are named.
 fn value(option: &ConfigOption, wanted: &str) -> Result<Value> {
-    let none = || text!("option `{}` has no value `{}`", option.id, escape::one_line(wanted));
+    let none = text!("option `{}` has no value `{}`", option.id, escape::one_line(wanted));
     if option.current_value.is_boolean() {
         return match wanted {
             "true" | "on" | "yes" => Ok(json!(true)),
             "false" | "off" | "no" => Ok(json!(false)),
-            _ => Err(unknown(none(), &["true".into(), "false".into()])),
+            _ => Err(unknown(none, &["true".into(), "false".into()])),
         };
     }
-    match chosen(option.choices().collect(), |choice| (&choice.value, choice.name.as_ref()), wanted)
-    {
-        Some(choice) => Ok(json!(choice.value)),
-        None => Err(unknown(none(), option.choices().map(|choice| &choice.value))),
-    }
+    let choices = option.choices().collect();
+    let choice = chosen(choices, |choice| (&choice.value, choice.name.as_ref()), wanted, none)?;
+    Ok(json!(choice.value))
 }
 
 /// The name and the value of an option for people: `Model: Opus`.
@@ -102,14 +90,19 @@ pub(crate) fn sentence(option: &ConfigOption) -> Text {
 }
 
 /// The one of these that has this id, else the one that has this name.
+///
+/// # Errors
+/// When there is none; those that there are, are named.
 fn chosen<'a, T>(
     all: Vec<&'a T>,
     names: impl Fn(&'a T) -> (&'a Untrusted, Option<&'a Untrusted>),
     wanted: &str,
-) -> Option<&'a T> {
+    none: Text,
+) -> Result<&'a T> {
     let has_name = |name: &Untrusted| name.raw().to_lowercase() == wanted.to_lowercase();
-    let by_id = all.iter().find(|one| *names(one).0 == *wanted).copied();
-    by_id.or_else(|| all.into_iter().find(|one| names(one).1.is_some_and(has_name)))
+    let by_id = all.iter().find(|one| *names(one).0 == *wanted);
+    let found = by_id.or_else(|| all.iter().find(|one| names(one).1.is_some_and(has_name)));
+    found.copied().ok_or_else(|| unknown(none, all.iter().map(|one| names(one).0)))
 }
 
 fn unknown<'a>(text: Text, known: impl IntoIterator<Item = &'a Untrusted>) -> CommandError {

@@ -104,7 +104,6 @@ struct Spinner {
     label: Text,
     since: Instant,
     frame: usize,
-    drawn: bool,
 }
 
 impl Ui {
@@ -418,7 +417,7 @@ impl Ui {
         let since = self.spinner.take().map_or_else(Instant::now, |spinner| spinner.since);
         if self.can_spin {
             let label = label.into();
-            self.spinner = Some(Spinner { label, since, frame: 0, drawn: false });
+            self.spinner = Some(Spinner { label, since, frame: 0 });
         }
     }
 
@@ -441,7 +440,6 @@ impl Ui {
         let line = spinner_line(spinner.frame, &spinner.label, passed);
         let line = coded(&line, self.err_is_coloured);
         spinner.frame += 1;
-        spinner.drawn = true;
         let mut shown = spinner_shown();
         *shown = true;
         let _ = write!(self.err, "{CLEAR_LINE}{line}");
@@ -453,10 +451,8 @@ impl Ui {
             // A terminal that is gone needs nothing.
             let _ = self.out.write_all(CLEAR_LINE.as_bytes());
         }
-        if let Some(spinner) = self.spinner.as_mut().filter(|spinner| spinner.drawn) {
-            spinner.drawn = false;
-            let mut shown = spinner_shown();
-            *shown = false;
+        let mut shown = spinner_shown();
+        if std::mem::take(&mut *shown) {
             let _ = self.err.write_all(CLEAR_LINE.as_bytes());
         }
     }

@@ -5,8 +5,8 @@
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
-    AttachParams, AttachResult, CutShort, ExitCode, Outcome, RestoreLevel, Restored, Role,
-    SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
+    AttachParams, AttachResult, ExitCode, Outcome, RestoreLevel, Restored, Role, SessionInfo,
+    SessionState, TurnEnded, TurnState, Untrusted, method,
 };
 use acpd_view::cut_short;
 use serde::Deserialize;
@@ -26,9 +26,7 @@ pub(crate) struct Watch {
     /// The request for the present state, while it is open.
     asked: Option<Id>,
     /// End of the last turn since then.
-    ended: Option<Outcome>,
-    /// Cause of an early end.
-    cut_short: Option<CutShort>,
+    ended: Option<TurnEnded>,
     /// Level of a restore since then.
     restored: Option<RestoreLevel>,
     is_removed: bool,
@@ -56,15 +54,7 @@ impl Watch {
     /// A session that is followed already.
     pub(crate) fn of(session: SessionInfo) -> Watch {
         let began = session.turn.since;
-        Watch {
-            session,
-            began,
-            asked: None,
-            ended: None,
-            cut_short: None,
-            restored: None,
-            is_removed: false,
-        }
+        Watch { session, began, asked: None, ended: None, restored: None, is_removed: false }
     }
 
     /// Asks how the session is now.
@@ -104,11 +94,7 @@ impl Watch {
     fn notice(&mut self, name: &str, params: &RawValue, live: &mut Live) -> Result {
         let params = params.get();
         match name {
-            method::TURN_ENDED => {
-                let ended: Option<TurnEnded> = serde_json::from_str(params).ok();
-                self.cut_short = ended.as_ref().and_then(|ended| ended.cut_short.clone());
-                self.ended = ended.map(|ended| ended.outcome);
-            }
+            method::TURN_ENDED => self.ended = serde_json::from_str(params).ok(),
             method::RESTORED => {
                 let restored = serde_json::from_str(params).ok();
                 self.restored = restored.map(|restored: Restored| restored.level);
@@ -166,14 +152,15 @@ impl Watch {
                 ..end(code, word, Some(error))
             };
         }
+        let outcome = self.ended.as_ref().map(|ended| &ended.outcome);
         let last = session.turn.last.as_ref().map(Untrusted::raw);
-        let Some(last) = self.ended.as_ref().map(Outcome::word).or(last) else {
+        let Some(last) = outcome.map(Outcome::word).or(last) else {
             return end(ExitCode::Ok, "unused", None);
         };
-        let told = self.ended.as_ref().and_then(told);
+        let told = outcome.and_then(told);
         let (code, error): (ExitCode, Option<Text>) = match last {
             "cancelled" => {
-                let error = match &self.cut_short {
+                let error = match self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref()) {
                     Some(cut) => text!("the turn was cut short: {}", cut_short(cut)),
                     None => "the turn was cancelled".into(),
                 };
@@ -192,7 +179,7 @@ impl Watch {
                 (ExitCode::OutcomeUnknown, Some(error))
             }
             "error" => {
-                let code = match self.ended {
+                let code = match outcome {
                     Some(Outcome::Error { code: code::AUTH_REQUIRED, .. }) => ExitCode::NeedsLogin,
                     _ => ExitCode::Error,
                 };
@@ -265,7 +252,10 @@ mod tests {
         assert_eq!(ended("outcome_unknown"), ExitCode::OutcomeUnknown);
         assert_eq!(ended("error"), ExitCode::Error);
         let mut login = watch(&json!({"turn": {"state": "idle", "since": 0, "last": "error"}}));
-        login.ended = Some(Outcome::Error { code: -32000, message: "who are you?".into() });
+        let outcome = json!({"kind": "error", "code": -32000, "message": "who are you?"});
+        let ended =
+            json!({"sessionId": "s-1", "turn": 1, "startedAt": 0, "at": 1, "outcome": outcome});
+        login.ended = Some(serde_json::from_value(ended).unwrap());
         assert_eq!(login.idle().unwrap().code, ExitCode::NeedsLogin);
         for less in [RestoreLevel::Partial, RestoreLevel::Reseeded] {
             let mut restored = watch(&json!({}));

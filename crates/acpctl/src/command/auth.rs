@@ -95,13 +95,8 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
 struct Way {
     id: Untrusted,
     name: Untrusted,
-    how: How,
-}
-
-enum How {
-    Call,
-    /// A command in this terminal.
-    Terminal(TerminalLogin),
+    /// A command in this terminal, instead of a call.
+    terminal: Option<TerminalLogin>,
 }
 
 fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
@@ -118,9 +113,9 @@ fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
         Err(error) => return Err(error),
     };
     let way = choose(agent, ways(offered, info.auth.command.as_ref()), wanted, ui)?;
-    match &way.how {
-        How::Call => authenticate(way.id.raw(), &mut live, ui)?,
-        How::Terminal(terminal) => {
+    match &way.terminal {
+        None => authenticate(way.id.raw(), &mut live, ui)?,
+        Some(terminal) => {
             run(agent, terminal, ui)?;
             ui.spin(text!("restarting {}", shown));
             let AgentInfo { .. } = live.call(ui, method::AUTH_DONE, &of(agent))?;
@@ -145,20 +140,16 @@ fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
 
 /// The agent's own ways; the command of the configuration only if it has none.
 fn ways(offered: Vec<AuthMethod>, command: Option<&Untrusted>) -> Vec<Way> {
-    let way = |method: AuthMethod| {
-        let how = match method.terminal {
-            Some(terminal) => How::Terminal(terminal),
-            None if method.kind == "agent" => How::Call,
-            None => return None,
-        };
-        Some(Way { id: method.id.into(), name: method.name.into(), how })
+    let way = |AuthMethod { id, name, kind, terminal, .. }| {
+        let is_possible = terminal.is_some() || kind == "agent";
+        is_possible.then(|| Way { id: Untrusted::from(id), name: Untrusted::from(name), terminal })
     };
     let mut ways: Vec<Way> = offered.into_iter().filter_map(way).collect();
     let words = command.and_then(|command| shlex::split(command.raw())).unwrap_or_default();
     if let (true, Some((program, args))) = (ways.is_empty(), words.split_first()) {
         let (command, args) = (Some(program.clone()), args.to_vec());
-        let how = How::Terminal(TerminalLogin { command, args, env: Vec::new() });
-        ways.push(Way { id: "command".into(), name: words.join(" ").into(), how });
+        let terminal = Some(TerminalLogin { command, args, env: Vec::new() });
+        ways.push(Way { id: "command".into(), name: words.join(" ").into(), terminal });
     }
     ways
 }

@@ -74,12 +74,9 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
         }
     }
     // Printed before anything is started: even if that fails, the journal is another one now.
-    let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, agents)| {
+    let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, are_left)| {
         tell(&restored, args.json.json, ui)?;
-        match agents {
-            Agents::Ended => Ok(()),
-            Agents::Left => stop(&paths, false, Door { spawn: true }, ui),
-        }
+        if are_left { stop(&paths, false, Door { spawn: true }, ui) } else { Ok(()) }
     });
     // Also after a failure: everything is as it was.
     let started = match service {
@@ -92,13 +89,6 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     };
     done?;
     started
-}
-
-/// State of the earlier agents.
-enum Agents {
-    Ended,
-    /// The daemon that starts with the backup has to end them.
-    Left,
 }
 
 fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
@@ -123,18 +113,19 @@ fn check_configuration() -> Result {
     Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"))
 }
 
-/// Puts the backup in the journal's place, while no client starts a daemon.
-fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, Agents)> {
-    let mut agents = Agents::Ended;
+/// Puts the backup in the journal's place, while no client starts a daemon. Returns whether the daemon that starts with the
+/// backup has to end the earlier agents.
+fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, bool)> {
+    let mut are_left = false;
     if runs || has_shims(paths) {
         match stop(paths, false, Door { spawn: true }, ui) {
             // A backup is needed most when no daemon starts with the present journal.
-            Err(error) if !runs && error.is_not_started() => agents = Agents::Left,
+            Err(error) if !runs && error.is_not_started() => are_left = true,
             stopped => stopped?,
         }
     }
     let _held = hold_starts(paths)?;
-    Ok((run([OsStr::new("restore"), file], "restoring", ui)?, agents))
+    Ok((run([OsStr::new("restore"), file], "restoring", ui)?, are_left))
 }
 
 fn check_force(args: &Restore, turns: u64) -> Result {
