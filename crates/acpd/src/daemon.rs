@@ -15,13 +15,14 @@ use acpd_sys::limits;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::process;
-use acpd_sys::startup;
+use acpd_sys::runtime::ListeningSocket;
+use acpd_sys::startup::{self, Notifier};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::{self, Config, OnDisk};
+use crate::config::{self, OnDisk};
 use crate::door::{self, Door};
 use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
@@ -49,27 +50,22 @@ const KEEP_IDLE: Duration = Duration::from_millis(500);
 /// When it cannot start. By then it has reported that to its starter through the start-up pipe.
 pub fn run(background: bool) -> Result<(), Failure> {
     // First, while there is one thread only: it takes a variable out of the environment.
-    let notifier = startup::startup_notifier();
+    let mut notifier = startup::startup_notifier();
     let background = background || notifier.is_some();
     // Before the program can be replaced.
     let exe = own_program();
     let manager = ServiceManager::find();
-    let successor = match Daemon::open(background, exe.clone(), manager) {
-        Ok(daemon) => daemon.run(|| {
-            if let Some(notifier) = notifier {
-                notifier.ready();
-            }
-        })?,
+    match serve(background, exe.clone(), manager, &mut notifier) {
+        Ok(Some((heritage, brought))) => {
+            start_again(&exe, background, &manager, heritage, &brought)
+        }
+        Ok(None) => Ok(()),
         Err(failure) => {
             if let Some(notifier) = notifier {
                 notifier.failed(&failure.to_string());
             }
-            return Err(failure);
+            Err(failure)
         }
-    };
-    match successor {
-        Some((heritage, brought)) => start_again(&exe, background, &manager, heritage, &brought),
-        None => Ok(()),
     }
 }
 
@@ -113,196 +109,169 @@ fn named(mut brought: Environment, file: &Path) -> Environment {
 /// Heritage of the next daemon, and variables that came with the request for the restart.
 type Successor = (Heritage, Environment);
 
-/// A daemon that has done everything that can fail at the start.
-struct Daemon {
-    paths: Paths,
-    config: Config,
-    config_file: OnDisk,
-    log: log::Filter,
+/// Takes the lock, opens the files, and runs the relay to its end. Returns what the next daemon gets, if one is to take
+/// this one's place. `notifier` is taken when clients may come in.
+fn serve(
+    background: bool,
     exe: PathBuf,
     manager: ServiceManager,
-    lock: InstanceLock,
-    runtime: tokio::runtime::Runtime,
-    door: Door,
-    signals: signals::Calls,
-    writer: acpd_store::Writer,
-    reader: acpd_store::Reader,
-    snapshot: acpd_core::record::Snapshot,
-    reports: mpsc::UnboundedReceiver<acpd_store::Report>,
+    notifier: &mut Option<Notifier>,
+) -> Result<Option<Successor>, Failure> {
+    // First: all files that are made from here on are private.
+    limits::private_files();
+    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
+    check::private_dirs(&paths)?;
+    let Heritage { lock, socket } = match Heritage::take(&paths.lock()) {
+        Some(heritage) => heritage,
+        None => {
+            let lock = InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?;
+            Heritage { lock, socket: None }
+        }
+    };
+    crash::point("locked");
+    let config_file = Arc::new(OnDisk::now(&paths.config_file()));
+    let config = Arc::new(check::configuration(&paths)?);
+    let log_max_bytes = config.daemon.log_max_bytes;
+    let log = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
+    let log = log::start(&config.daemon.log_level, log);
+    if startup::is_bound() {
+        tracing::warn!("{BOUND}");
+    }
+    process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
+    limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
+    limits::raise_nofile_limit().ok();
+    limits::return_buffers(limits::LARGE_BUFFER);
+    let calls = signals::watch().map_err(|e| Failure::system("cannot watch signals", e))?;
+    acpd_store::check_file(&paths.database(), &paths.search_index())
+        .map_err(|e| Failure::new(&e, e.hint()))?;
+    let (report, reports) = mpsc::unbounded_channel();
+    let (writer, reader, mut snapshot) = acpd_store::open(&paths.database(), move |event| {
+        if matches!(event, Report::Tidied(_)) {
+            crash::point("tidied");
+        }
+        // The relay is gone only when the daemon ends.
+        report.send(event).ok();
+    })
+    .map_err(|e| Failure::new(&e, e.hint()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_keep_alive(KEEP_IDLE)
+        .build()
+        .map_err(|e| Failure::system("cannot start the runtime", e))?;
+    let door = runtime
+        .block_on(async { open_door(&manager, socket, &paths) })
+        .map_err(|e| Failure::new(e, None::<String>))?;
+    // Best effort, for clients that look elsewhere for the socket.
+    lock.add_line(&paths.socket().display().to_string()).ok();
+
+    let clock = Clock::start();
+    let (client_events, from_clients) = mpsc::channel(EVENTS);
+    let (host_events, from_hosts) = mpsc::channel(EVENTS);
+    let no_thread = |e| Failure::system("cannot start a thread", e);
+    let reaper = Reaper::start(host_events.clone()).map_err(no_thread)?;
+    let journal = Journal::start(reader).map_err(no_thread)?;
+    let index = SearchIndex::start(paths.database(), paths.search_index()).map_err(no_thread)?;
+    let service = Service {
+        events: client_events,
+        journal: journal.clone(),
+        index: index.clone(),
+        reaper: reaper.clone(),
+        config: Arc::clone(&config),
+        config_file: Arc::clone(&config_file),
+        paths: Arc::new(paths.clone()),
+        log,
+        line_limit: config.daemon.line_limit as usize,
+        half_lines: Arc::default(),
+    };
+    // Enough to tell this journal's processes from those of another one.
+    let generation: String = snapshot.generation.chars().take(16).collect();
+    let hosts: BTreeSet<_> = snapshot.hosts.keys().copied().collect();
+    if !config.has_remote_agent() {
+        real_cwd::name_sessions(&mut snapshot);
+    }
+    let hub_config = settings::hub_config(&config, &paths, clock.now().0);
+    let mut first = Batch::default();
+    let mut hub = Hub::recover(snapshot, hub_config, clock.now(), &mut first);
+    hub.seal(&mut first);
+    let file = paths.config_file();
+    let own_socket = door.own_path();
+    let agents = Agents {
+        config,
+        config_file,
+        paths,
+        generation,
+        exe,
+        managed: manager.is_there(),
+        reaper,
+        events: host_events,
+        logs: BTreeMap::new(),
+    };
+    let (writer, restart, socket) = runtime.block_on(async move {
+        let (stop, stopped) = watch::channel(false);
+        let (open, may_open) = oneshot::channel();
+        agents.end_orphan_shims(&hosts);
+        let pulse = Pulse::new(manager);
+        let sources = Sources { clients: from_clients, hosts: from_hosts, reports, calls, pulse };
+        let readers = Readers { journal, index };
+        let relay =
+            Relay::new(hub, first, clock, agents, writer, readers, open).map_err(no_thread)?;
+        let notifier = notifier.take();
+        let accepting = tokio::spawn(async move {
+            // The daemon may end before it opens.
+            if may_open.await.is_err() {
+                return door;
+            }
+            tracing::info!(pid = std::process::id(), "acpd is ready");
+            crash::point("listening");
+            service::tell(manager, ServiceState::Ready);
+            if let Some(notifier) = notifier {
+                notifier.ready();
+            }
+            door::accept(door, service, stopped).await
+        });
+        let Ended { writer, mut clients, restart } = Box::pin(relay.run(sources)).await;
+        service::tell(
+            manager,
+            if restart.is_some() { ServiceState::Restarting } else { ServiceState::Stopping },
+        );
+        stop.send(true).ok();
+        let door = accepting.await.ok();
+        let written = async { while clients.recv().await.is_some() {} };
+        tokio::time::timeout(LAST_LINES, written).await.ok();
+        Ok::<_, Failure>((writer, restart, door.and_then(Door::into_socket)))
+    })?;
+    let socket = socket.filter(|_| own_socket.is_some());
+    if let Some(path) = own_socket.filter(|_| restart.is_none()) {
+        // Under the lock, so it is ours.
+        fs::remove_file(&path).ok();
+    }
+    runtime.shutdown_background();
+    let closed = writer.close();
+    tracing::info!(restart = restart.is_some(), "acpd has ended");
+    match closed {
+        // The next daemon tries again; records that are not on disk were shown to no client.
+        Err(error) if restart.is_some() => {
+            tracing::error!(%error, "the journal could not be closed");
+        }
+        closed => closed
+            .map_err(|e| Failure::new(format!("the journal could not be closed: {e}"), e.hint()))?,
+    }
+    Ok(restart.map(|brought| (Heritage { lock, socket }, named(brought, &file))))
 }
 
-impl Daemon {
-    fn open(background: bool, exe: PathBuf, manager: ServiceManager) -> Result<Daemon, Failure> {
-        // First: all files that are made from here on are private.
-        limits::private_files();
-        let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-        check::private_dirs(&paths)?;
-        let (lock, left) = match Heritage::take(&paths.lock()) {
-            Some(Heritage { lock, socket }) => (lock, socket),
-            None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
-        };
-        crash::point("locked");
-        let config_file = OnDisk::now(&paths.config_file());
-        let config = check::configuration(&paths)?;
-        let log_max_bytes = config.daemon.log_max_bytes;
-        let file = background.then(|| BoundedLog::with_stderr(&paths.daemon_log(), log_max_bytes));
-        let log = log::start(&config.daemon.log_level, file);
-        if startup::is_bound() {
-            tracing::warn!("{BOUND}");
-        }
-        process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
-        limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
-        limits::raise_nofile_limit().ok();
-        limits::return_buffers(limits::LARGE_BUFFER);
-        let signals = signals::watch().map_err(|e| Failure::system("cannot watch signals", e))?;
-        acpd_store::check_file(&paths.database(), &paths.search_index())
-            .map_err(|e| Failure::new(&e, e.hint()))?;
-        let (report, reports) = mpsc::unbounded_channel();
-        let (writer, reader, snapshot) = acpd_store::open(&paths.database(), move |event| {
-            if matches!(event, Report::Tidied(_)) {
-                crash::point("tidied");
-            }
-            // The relay is gone only when the daemon ends.
-            report.send(event).ok();
-        })
-        .map_err(|e| Failure::new(&e, e.hint()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .thread_keep_alive(KEEP_IDLE)
-            .build()
-            .map_err(|e| Failure::system("cannot start the runtime", e))?;
-        let door = runtime
-            .block_on(async {
-                let given = manager
-                    .socket()
-                    .map_err(|error| format!("cannot use the service manager's socket: {error}"))?;
-                match (given, left) {
-                    (Some(socket), _) => Door::given(socket, None),
-                    (None, Some(socket)) => Door::given(socket, Some(paths.socket())),
-                    (None, None) => Door::open(paths.socket()),
-                }
-            })
-            .map_err(|e| Failure::new(e, None::<String>))?;
-        // Best effort, for clients that look elsewhere for the socket.
-        lock.add_line(&paths.socket().display().to_string()).ok();
-        Ok(Daemon {
-            paths,
-            config,
-            config_file,
-            log,
-            exe,
-            manager,
-            lock,
-            runtime,
-            door,
-            signals,
-            writer,
-            reader,
-            snapshot,
-            reports,
-        })
-    }
-
-    /// Runs the daemon. Returns what the next one gets, if one is to take its place.
-    fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Successor>, Failure> {
-        let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
-        let config = Arc::new(config);
-        let file = paths.config_file();
-        let clock = Clock::start();
-        let (client_events, from_clients) = mpsc::channel(EVENTS);
-        let (host_events, from_hosts) = mpsc::channel(EVENTS);
-        let reaper = Reaper::start(host_events.clone())
-            .map_err(|e| Failure::system("cannot start a thread", e))?;
-        let journal =
-            Journal::start(self.reader).map_err(|e| Failure::system("cannot start a thread", e))?;
-        let index = SearchIndex::start(paths.database(), paths.search_index())
-            .map_err(|e| Failure::system("cannot start a thread", e))?;
-        let config_file = Arc::new(self.config_file);
-        let service = Service {
-            events: client_events,
-            journal: journal.clone(),
-            index: index.clone(),
-            reaper: reaper.clone(),
-            config: Arc::clone(&config),
-            config_file: Arc::clone(&config_file),
-            paths: Arc::new(paths.clone()),
-            log: self.log,
-            line_limit: config.daemon.line_limit as usize,
-            half_lines: Arc::default(),
-        };
-        // Enough to tell this journal's processes from those of another one.
-        let generation: String = self.snapshot.generation.chars().take(16).collect();
-        let hosts: BTreeSet<_> = self.snapshot.hosts.keys().copied().collect();
-        let hub_config = settings::hub_config(&config, &paths, clock.now().0);
-        let mut first = Batch::default();
-        let mut snapshot = self.snapshot;
-        if !config.has_remote_agent() {
-            real_cwd::name_sessions(&mut snapshot);
-        }
-        let mut hub = Hub::recover(snapshot, hub_config, clock.now(), &mut first);
-        hub.seal(&mut first);
-        let own_socket = door.own_path();
-        let logs = BTreeMap::new();
-        let events = host_events;
-        let managed = manager.is_there();
-        let agents =
-            Agents { config, config_file, paths, generation, exe, managed, reaper, events, logs };
-        let ended = runtime.block_on(async move {
-            let (stop, stopped) = watch::channel(false);
-            let (open, may_open) = oneshot::channel();
-            agents.end_orphan_shims(&hosts);
-            let sources = Sources {
-                clients: from_clients,
-                hosts: from_hosts,
-                reports: self.reports,
-                calls: self.signals,
-                pulse: Pulse::new(manager),
-            };
-            let readers = Readers { journal, index };
-            let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
-                .map_err(|e| Failure::system("cannot start a thread", e))?;
-            let accepting = tokio::spawn(async move {
-                // The daemon may end before it opens.
-                if may_open.await.is_err() {
-                    return door;
-                }
-                tracing::info!(pid = std::process::id(), "acpd is ready");
-                crash::point("listening");
-                service::tell(manager, ServiceState::Ready);
-                ready();
-                door::accept(door, service, stopped).await
-            });
-            let Ended { writer, mut clients, restart } = Box::pin(relay.run(sources)).await;
-            service::tell(
-                manager,
-                if restart.is_some() { ServiceState::Restarting } else { ServiceState::Stopping },
-            );
-            stop.send(true).ok();
-            let door = accepting.await.ok();
-            let written = async { while clients.recv().await.is_some() {} };
-            tokio::time::timeout(LAST_LINES, written).await.ok();
-            let socket = door.and_then(Door::into_socket);
-            Ok::<_, Failure>((writer, restart, socket))
-        });
-        let (writer, restart, socket) = ended?;
-        let socket = socket.filter(|_| own_socket.is_some());
-        if let Some(path) = own_socket.filter(|_| restart.is_none()) {
-            // Under the lock, so it is ours.
-            fs::remove_file(&path).ok();
-        }
-        runtime.shutdown_background();
-        let closed = writer.close();
-        tracing::info!(restart = restart.is_some(), "acpd has ended");
-        match closed {
-            // The next daemon tries again; records that are not on disk were shown to no client.
-            Err(error) if restart.is_some() => {
-                tracing::error!(%error, "the journal could not be closed");
-            }
-            closed => closed.map_err(|e| {
-                Failure::new(format!("the journal could not be closed: {e}"), e.hint())
-            })?,
-        }
-        Ok(restart.map(|brought| (Heritage { lock, socket }, named(brought, &file))))
+/// The socket of the service manager, else that of the daemon before, else a new one. To be called on the runtime.
+fn open_door(
+    manager: &ServiceManager,
+    left: Option<ListeningSocket>,
+    paths: &Paths,
+) -> Result<Door, String> {
+    let given = manager
+        .socket()
+        .map_err(|error| format!("cannot use the service manager's socket: {error}"))?;
+    match (given, left) {
+        (Some(socket), _) => Door::given(socket, None),
+        (None, Some(socket)) => Door::given(socket, Some(paths.socket())),
+        (None, None) => Door::open(paths.socket()),
     }
 }
 
