@@ -21,7 +21,7 @@ use crate::config::error::{ConfigError, SourceText, did_you_mean};
 use crate::config::format::{fields, listed, one_of};
 use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS, Profile};
 use crate::config::redacted::SECRET_TABLES;
-use crate::config::sections::{Budget, Daemon, Hooks, Retention};
+use crate::config::sections::sections;
 
 pub(super) type Name<'i> = Spanned<DeString<'i>>;
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
@@ -235,16 +235,13 @@ fn found(value: &DeValue<'_>) -> (&'static str, String) {
 /// The name that may have been meant, or the table that a key belongs in, or the keys of a reference.
 fn suggestion(place: &Place, known: &[String]) -> Option<String> {
     let (unknown, table) = place.split();
-    let sections = [
-        ("`[daemon]`", fields::<Daemon>()),
-        ("`[hooks]`", fields::<Hooks>()),
-        ("`[budget]`", fields::<Budget>()),
-        ("`[retention]`", fields::<Retention>()),
-        ("`[defaults]` or `[agents.NAME]`", fields::<Profile>()),
-    ];
-    let found = sections.iter().find(|(_, names)| table.is_none() && names.contains(&unknown));
-    if let Some((section, _)) = found {
-        return Some(format!("`{unknown}` belongs in {section}"));
+    if table.is_none() {
+        if let Some((name, _)) = sections().iter().find(|(_, keys)| keys.contains(&unknown)) {
+            return Some(format!("`{unknown}` belongs in `[{name}]`"));
+        }
+        if fields::<Profile>().contains(&unknown) {
+            return Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"));
+        }
     }
     let prefix = unknown.rsplit_once('.').map_or("", |(outer, _)| &unknown[..=outer.len()]);
     let fits = |key: &&String| !table.as_ref().is_some_and(|table| is_misplaced(table, key));

@@ -24,7 +24,8 @@ mod layers;
 mod on_disk;
 mod profile;
 mod redacted;
-mod reference;
+#[cfg(test)]
+mod reference_tests;
 mod resolved;
 mod schema;
 mod secrets;
@@ -50,7 +51,6 @@ pub use profile::{
     RestoreMethod, Sharing, Source, StopTimes, Transport, Variables,
 };
 pub use redacted::redacted;
-pub use reference::reference_markdown;
 pub use resolved::{Config, DEMO_AGENT, policy};
 pub use schema::schema;
 pub use secrets::{Credential, CredentialSource, SecretSource, Value, Values};

@@ -3,12 +3,11 @@
 
 use schemars::Schema;
 use schemars::transform::{RecursiveTransform, Transform as _};
-use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use toml::de::{DeTable, DeValue};
 
 use crate::config::file::{AGENT_NAME, SERVER_NAME};
-use crate::config::format::{fields, pattern, schema_of};
+use crate::config::format::{pattern, schema_of};
 use crate::config::layers::{Layers, json};
 use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS};
 use crate::config::resolved::Config;
@@ -83,9 +82,8 @@ fn add_agents(agents: &mut Json, layers: &Layers<'_>) {
         json!({"allOf": [agent], "anyOf": [{"required": ["command"]}, there]});
 }
 
-/// The keys of the table of a `T` by their dotted names, in the order of its fields.
-pub(super) fn keys<T: DeserializeOwned>(table: &Json) -> Vec<(String, &Json)> {
-    let order = fields::<T>();
+/// The keys of a table by their dotted names, in this order of the names before the first dot.
+pub(super) fn keys<'s>(order: &[String], table: &'s Json) -> Vec<(String, &'s Json)> {
     let mut keys = dotted(table);
     keys.sort_by_cached_key(|(key, _)| {
         let first = key.split('.').next();

@@ -10,8 +10,19 @@ use serde::Deserialize;
 
 use crate::config::format::{
     As, Command, CommandText, Directory, Each, LONGEST_LINE, LogFilter, Money, OneOf, Record, Size,
-    Time, TimeOrNever, Timeout, Whole,
+    Time, TimeOrNever, Timeout, Whole, fields,
 };
+
+/// Tables that stand once in the file, with their keys in the order of documents.
+pub(super) fn sections() -> [(&'static str, Vec<String>); 5] {
+    [
+        ("daemon", fields::<Daemon>()),
+        ("hooks", fields::<Hooks>()),
+        ("budget", fields::<Budget>()),
+        ("retention", fields::<Retention>()),
+        ("tui", fields::<Tui>()),
+    ]
+}
 
 /// How the daemon itself behaves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]

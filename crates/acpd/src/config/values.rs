@@ -11,17 +11,17 @@ use std::path::Path;
 use acpd_api::redact::HIDDEN;
 use acpd_api::{ConfigPlace, ConfigValue, ConfigValues, redact};
 use acpd_policy::PolicyConfig;
-use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use toml::de::DeTable;
 
 use crate::config::error::{ConfigError, position};
+use crate::config::format::fields;
 use crate::config::layers::{self, Layer, Layers, get};
 use crate::config::profile::{ADDED_KEYS, Profile};
 use crate::config::redacted::SECRET_TABLES;
 use crate::config::resolved::Config;
 use crate::config::schema::{keys, with_links};
-use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
+use crate::config::sections::{Workspace, sections};
 use crate::config::servers::McpServer;
 use crate::config::{file, text_of};
 
@@ -68,32 +68,33 @@ impl Shown<'_> {
         let schema = with_links();
         let tables = &schema["properties"];
         let mut values = vec![self.default_agent()];
-        values.extend(self.table::<Daemon>("daemon", &tables["daemon"]));
-        values.extend(self.table::<Hooks>("hooks", &tables["hooks"]));
-        values.extend(self.table::<Budget>("budget", &tables["budget"]));
-        values.extend(self.table::<Retention>("retention", &tables["retention"]));
-        values.extend(self.table::<Tui>("tui", &tables["tui"]));
-        let agent = &schema["definitions"]["agent"];
+        let mut add = |header: String, order: &[String], table: &Json| {
+            values.extend(self.table(&header, order, table));
+        };
+        for (name, order) in sections() {
+            add(name.to_owned(), &order, &tables[name]);
+        }
+        let order = fields::<Profile>();
         for name in self.config.agents.keys() {
-            values.extend(self.table::<Profile>(&format!("agents.{name}"), agent));
+            add(format!("agents.{name}"), &order, &schema["definitions"]["agent"]);
         }
-        let workspace = &tables["workspace"]["items"];
+        let order = fields::<Workspace>();
         for at in 0..self.config.workspaces.len() {
-            values.extend(self.table::<Workspace>(&format!("workspace.{at}"), workspace));
+            add(format!("workspace.{at}"), &order, &tables["workspace"]["items"]);
         }
-        let server = &tables["mcp"]["additionalProperties"];
+        let order = fields::<McpServer>();
         for name in self.config.mcp.keys() {
-            values.extend(self.table::<McpServer>(&format!("mcp.{name}"), server));
+            add(format!("mcp.{name}"), &order, &tables["mcp"]["additionalProperties"]);
         }
-        values.extend(self.table::<PolicyConfig>("policy", &tables["policy"]));
+        add("policy".to_owned(), &fields::<PolicyConfig>(), &tables["policy"]);
         values
     }
 
     /// A row for each key that a person may write. Arguments are part of the command.
-    fn table<T: DeserializeOwned>(&self, header: &str, table: &Json) -> Vec<ConfigValue> {
+    fn table(&self, header: &str, order: &[String], table: &Json) -> Vec<ConfigValue> {
         let layers = self.layers.of(header);
         let merged = layers::merged(&layers);
-        let keys = keys::<T>(table).into_iter().filter(|(key, _)| key != "args");
+        let keys = keys(order, table).into_iter().filter(|(key, _)| key != "args");
         let row = |(key, _): (String, _)| ConfigValue {
             key: format!("{header}.{key}").into(),
             ..self.row(&key, &layers, &merged)
