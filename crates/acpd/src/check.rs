@@ -21,12 +21,11 @@ use acpd_sys::files::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
-use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
-use crate::helper_process::{End, read, run_command};
-use crate::host::Reaper;
+use crate::helper_process::{End, Helper, Helpers, read};
 use crate::installed_agents::find_default;
 
 /// How long a program may take to say whether it can start.
@@ -116,44 +115,33 @@ pub struct Tried {
 #[derive(Debug)]
 pub struct Trials {
     exe: PathBuf,
-    reaper: Reaper,
+    helpers: Helpers,
     limit: Duration,
-    tell: mpsc::UnboundedSender<Tried>,
-    tried: mpsc::UnboundedReceiver<Tried>,
-    /// Dropped when the daemon ends.
-    going_on: watch::Sender<()>,
+    tasks: JoinSet<Tried>,
 }
 
 impl Trials {
     /// Of the program at this path, which is the next one when its turn comes.
-    pub fn new(exe: PathBuf, reaper: Reaper) -> Trials {
-        let (tell, tried) = mpsc::unbounded_channel();
-        Trials { exe, reaper, limit: LIMIT, tell, tried, going_on: watch::Sender::new(()) }
+    pub fn new(exe: PathBuf, helpers: Helpers) -> Trials {
+        Trials { exe, helpers, limit: LIMIT, tasks: JoinSet::new() }
     }
 
     /// Begins to try the program; [`Trials::next`] tells how that went. Call it on the runtime.
-    pub fn begin(&self, asker: Option<(ClientId, Id)>, brought: Environment) {
-        let (exe, reaper, tell) = (self.exe.clone(), self.reaper.clone(), self.tell.clone());
-        let (limit, mut stop) = (self.limit, self.going_on.subscribe());
-        tokio::spawn(async move {
-            let result = try_program(&exe, reaper, limit, &mut stop).await;
-            // The relay may be gone: the daemon ends.
-            tell.send(Tried { asker, brought, result }).ok();
+    pub fn begin(&mut self, asker: Option<(ClientId, Id)>, brought: Environment) {
+        let (exe, helper, limit) = (self.exe.clone(), self.helpers.helper(), self.limit);
+        self.tasks.spawn(async move {
+            let result = try_program(&exe, &helper, limit).await;
+            Tried { asker, brought, result }
         });
     }
 
-    /// Returns the result of the next trial.
+    /// Returns the result of the next trial; none if nothing is being tried.
     pub async fn next(&mut self) -> Option<Tried> {
-        self.tried.recv().await
+        self.tasks.join_next().await?.ok()
     }
 }
 
-async fn try_program(
-    exe: &Path,
-    reaper: Reaper,
-    limit: Duration,
-    stop: &mut watch::Receiver<()>,
-) -> Result<(), Failure> {
+async fn try_program(exe: &Path, helper: &Helper, limit: Duration) -> Result<(), Failure> {
     let path = exe.display();
     let failed = |what: String| Failure::new(what, Some(format!("install acpd again as `{path}`")));
     let mut command = Command::new(exe);
@@ -162,9 +150,7 @@ async fn try_program(
         Ok(command)
     };
     let mut said = Vec::new();
-    let end =
-        run_command(reaper, prepare, |_, output| read(output, OUTPUT, &mut said), limit, stop)
-            .await;
+    let end = helper.run(prepare, |_, output| read(output, OUTPUT, &mut said), limit).await;
     let end = end.map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let said = String::from_utf8_lossy(&said);
     match end {
@@ -190,7 +176,10 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::host::Reaper;
 
     /// Returns the result of a trial with this shell script as the program. All trials of a process have one reaper:
     /// another one would take their children for orphans.
@@ -201,7 +190,8 @@ mod tests {
         fs::set_permissions(&exe, fs::Permissions::from_mode(0o700)).expect("its mode");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let mut trials = Trials { limit, ..Trials::new(exe, reaper.clone()) };
+            let helpers = Helpers::new(reaper.clone());
+            let mut trials = Trials { limit, ..Trials::new(exe, helpers) };
             trials.begin(Some((ClientId(1), Id::from(7))), Environment::default());
             let tried = trials.next().await.expect("it tells");
             assert_eq!(tried.asker, Some((ClientId(1), Id::from(7))));

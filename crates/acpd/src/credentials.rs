@@ -18,19 +18,15 @@ use std::time::Duration;
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::machine::since_boot;
-use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
-use crate::helper_process::{at_home, read, run_command};
-use crate::host::Reaper;
+use crate::helper_process::{Helper, Helpers, at_home, read};
 use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
 
 /// How long a command may run.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the end of the daemon waits for commands that were killed.
-const ENDING: Duration = Duration::from_secs(2);
 /// The longest value, in bytes.
 const LONGEST: u64 = 64 << 10;
 
@@ -61,7 +57,7 @@ struct Answer {
 
 /// Lookups under way, and values that are known from before.
 pub struct Credentials {
-    reaper: Reaper,
+    helpers: Helpers,
     /// Asked before each start what agents inherit.
     login_shell: Option<LoginShell>,
     limit: Duration,
@@ -69,23 +65,20 @@ pub struct Credentials {
     known: BTreeMap<(String, String), (Secret, Duration)>,
     /// The login shell is asked in one without an answer.
     tasks: JoinSet<Option<Answer>>,
-    /// Dropped when the daemon ends.
-    going_on: watch::Sender<()>,
 }
 
 impl Credentials {
-    /// Nothing is known yet. Commands are children of this reaper. The shell is asked at once; call it on the runtime.
-    pub fn new(reaper: Reaper, login_shell: Option<LoginShell>) -> Credentials {
+    /// Nothing is known yet. The shell is asked at once; call it on the runtime.
+    pub fn new(helpers: Helpers, login_shell: Option<LoginShell>) -> Credentials {
         let (known, mut tasks) = (BTreeMap::new(), JoinSet::new());
-        let going_on = watch::channel(()).0;
         if let Some(shell) = login_shell.clone() {
-            let mut stop = going_on.subscribe();
+            let helper = helpers.helper();
             tasks.spawn(async move {
-                shell.ask(&mut stop).await;
+                shell.ask(&helper).await;
                 None
             });
         }
-        Credentials { reaper, login_shell, limit: LIMIT, known, tasks, going_on }
+        Credentials { helpers, login_shell, limit: LIMIT, known, tasks }
     }
 
     /// Returns whether anything has to be looked up before this agent is started.
@@ -112,16 +105,15 @@ impl Credentials {
                 _ => wanted.push((name.clone(), credential.clone())),
             }
         }
-        let (reaper, limit) = (self.reaper.clone(), self.limit);
-        let (shell, mut stop) = (self.login_shell.clone(), self.going_on.subscribe());
+        let (shell, helper, limit) = (self.login_shell.clone(), self.helpers.helper(), self.limit);
         self.tasks.spawn(async move {
             if let Some(shell) = shell {
-                shell.ask(&mut stop).await;
+                shell.ask(&helper).await;
             }
             for (name, credential) in wanted {
                 let until = credential.ttl.map(|ttl| since_boot() + ttl);
                 stale = sooner(stale, until.filter(|_| credential.can_change()));
-                match value(credential, &reaper, limit, &mut stop).await {
+                match value(credential, &helper, limit).await {
                     Ok(text) => found.push((name, Secret(text), until)),
                     Err(why) => {
                         let found = Err(refused(&name, &why));
@@ -154,14 +146,6 @@ impl Credentials {
         let left = stale.map(|stale| stale.saturating_sub(since_boot()));
         Some(Ready { host, agent, found, left })
     }
-
-    pub async fn end(mut self) {
-        drop(self.going_on);
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(ENDING, ended).await.is_err() {
-            tracing::error!("some commands of credentials did not end");
-        }
-    }
 }
 
 fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
@@ -177,14 +161,9 @@ fn refused(name: &str, why: &str) -> SpawnError {
 }
 
 /// The value, or why there is none; without a word of it.
-async fn value(
-    credential: Credential,
-    reaper: &Reaper,
-    limit: Duration,
-    stop: &mut watch::Receiver<()>,
-) -> Result<String, String> {
+async fn value(credential: Credential, helper: &Helper, limit: Duration) -> Result<String, String> {
     let text = match credential.source {
-        CredentialSource::Command(words) => output(words, reaper.clone(), limit, stop).await?,
+        CredentialSource::Command(words) => output(words, helper, limit).await?,
         CredentialSource::Env(name) => read_variable(&name)?,
         // Beside the runtime: the file may be on a disk that does not answer.
         CredentialSource::File(path) => beside(move || read_secret(&path)).await?,
@@ -208,12 +187,7 @@ async fn beside<T: Send + 'static>(
 
 /// Returns the output of a command, without the end of its last line. Its stderr is not read, because it may
 /// hold secrets.
-async fn output(
-    words: Vec<String>,
-    reaper: Reaper,
-    limit: Duration,
-    stop: &mut watch::Receiver<()>,
-) -> Result<String, String> {
+async fn output(words: Vec<String>, helper: &Helper, limit: Duration) -> Result<String, String> {
     let program = words.first().cloned().unwrap_or_default();
     let prepare = move |output| {
         let mut command = Command::new(&words[0]);
@@ -222,9 +196,8 @@ async fn output(
         Ok(command)
     };
     let mut said = Vec::new();
-    let end =
-        run_command(reaper, prepare, |_, output| read(output, LONGEST + 1, &mut said), limit, stop);
-    let end = end.await.map_err(|error| format!("cannot start `{program}`: {error}"))?;
+    let end = helper.run(prepare, |_, output| read(output, LONGEST + 1, &mut said), limit).await;
+    let end = end.map_err(|error| format!("cannot start `{program}`: {error}"))?;
     if let Some(problem) = end.problem(&program, limit) {
         return Err(problem);
     }
@@ -246,6 +219,11 @@ mod tests {
 
     use super::*;
     use crate::config;
+    use crate::host::Reaper;
+
+    fn helpers() -> Helpers {
+        Helpers::new(Reaper::start(mpsc::channel(1).0).unwrap())
+    }
 
     #[tokio::test]
     async fn a_value_that_is_forgotten_is_looked_up_again() {
@@ -256,8 +234,7 @@ mod tests {
             file.display()
         );
         let config = config::parse(Path::new("config.toml"), &text).unwrap();
-        let (events, _) = mpsc::channel(1);
-        let mut credentials = Credentials::new(Reaper::start(events).unwrap(), None);
+        let mut credentials = Credentials::new(helpers(), None);
         for (written, forget, found) in [("1", false, "1"), ("2", false, "1"), ("2", true, "2")] {
             std::fs::write(&file, written).unwrap();
             if forget {
@@ -268,20 +245,19 @@ mod tests {
             assert_eq!(ready.found.unwrap(), [("TOKEN".to_owned(), found.to_owned())]);
             assert!(ready.left.is_some());
         }
-        credentials.end().await;
+        credentials.helpers.end().await;
     }
 
     #[tokio::test]
     async fn a_command_that_takes_too_long_is_ended_and_named() {
         let text = "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { command = ['sleep', '600'] }";
         let config = config::parse(Path::new("config.toml"), text).unwrap();
-        let (events, _) = mpsc::channel(1);
-        let mut credentials = Credentials::new(Reaper::start(events).unwrap(), None);
+        let mut credentials = Credentials::new(helpers(), None);
         credentials.limit = Duration::from_millis(1);
         credentials.look_up(HostId(1), config.agent("a").unwrap());
         let error = credentials.next().await.unwrap().found.unwrap_err();
         assert!(error.message.contains("`TOKEN`"), "{}", error.message);
         assert!(error.message.contains("`sleep` took longer than"), "{}", error.message);
-        credentials.end().await;
+        credentials.helpers.end().await;
     }
 }

@@ -24,20 +24,17 @@ use acpd_sys::process::ExitKind;
 use acpd_sys::runtime::{pipe_receiver, pipe_sender};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use crate::config;
-use crate::helper_process::{End, run_command};
-use crate::host::Reaper;
+use crate::helper_process::{End, Helper, Helpers};
 use crate::log::quote;
 
 /// The name of what shows a notification.
 const NOTIFY: &str = "notify";
-const AT_ONCE: u32 = 8;
+const AT_ONCE: usize = 8;
 /// How long one may run.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the end of the daemon waits for commands that were killed.
-const ENDING: Duration = Duration::from_secs(2);
 /// Bytes that are kept of the output of one command …
 const OUTPUT: usize = 4 << 10;
 /// … and how much of that is logged, in lines.
@@ -47,11 +44,9 @@ const LINES: usize = 20;
 #[derive(Debug)]
 pub struct Hooks {
     configured: BTreeMap<HookEvent, Arc<Hook>>,
-    reaper: Reaper,
+    helpers: Helpers,
     limit: Duration,
     places: Arc<Semaphore>,
-    /// Dropped when the daemon ends.
-    going_on: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -64,17 +59,16 @@ struct Hook {
 
 impl Hooks {
     /// The commands that are configured.
-    pub fn new(config: &config::Hooks, reaper: Reaper) -> Hooks {
+    pub fn new(config: &config::Hooks, helpers: Helpers) -> Hooks {
         let hooks = config.configured().map(|(event, command)| {
             let (command, refused) = (command.to_vec(), AtomicBool::new(false));
             (event, Arc::new(Hook { name: event.word(), command, refused }))
         });
         Hooks {
             configured: hooks.collect(),
-            reaper,
+            helpers,
             limit: LIMIT,
-            places: Arc::new(Semaphore::new(AT_ONCE as usize)),
-            going_on: watch::Sender::new(()),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
@@ -90,10 +84,10 @@ impl Hooks {
             let hook = hook.name;
             return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
         };
-        let (reaper, limit, stop) = (self.reaper.clone(), self.limit, self.going_on.subscribe());
+        let (helper, limit) = (self.helpers.helper(), self.limit);
         tokio::spawn(async move {
             let _place = place;
-            hook.run(about, reaper, limit, stop).await;
+            hook.run(about, helper, limit).await;
         });
     }
 
@@ -104,24 +98,10 @@ impl Hooks {
         let refused = AtomicBool::new(true);
         self.start(Arc::new(Hook { name: NOTIFY, command, refused }), Bytes::new());
     }
-
-    /// Ends all that run, and waits until they are gone.
-    pub async fn end(self) {
-        drop(self.going_on);
-        if tokio::time::timeout(ENDING, self.places.acquire_many(AT_ONCE)).await.is_err() {
-            tracing::error!("some hooks did not end");
-        }
-    }
 }
 
 impl Hook {
-    async fn run(
-        self: Arc<Hook>,
-        about: Bytes,
-        reaper: Reaper,
-        limit: Duration,
-        mut stop: watch::Receiver<()>,
-    ) {
+    async fn run(self: Arc<Hook>, about: Bytes, helper: Helper, limit: Duration) {
         let name = self.name;
         let hook = Arc::clone(&self);
         let cwd = acp_wire::str_at(&about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
@@ -131,12 +111,10 @@ impl Hook {
             Ok(command)
         };
         let mut said = Vec::new();
-        let end = run_command(
-            reaper,
+        let end = helper.run(
             prepare,
             |stdin, output| async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) },
             limit,
-            &mut stop,
         );
         let end = match end.await {
             Ok(end) => end,
@@ -211,12 +189,13 @@ mod tests {
     use tokio::task::spawn_blocking;
 
     use super::*;
+    use crate::host::Reaper;
 
     fn hooks(line: &str, limit: Duration) -> Hooks {
         let command = ["sh", "-c", line].map(str::to_owned).to_vec();
         let config = config::Hooks { on_crash: command, ..config::Hooks::default() };
         let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
-        Hooks { limit, ..Hooks::new(&config, reaper) }
+        Hooks { limit, ..Hooks::new(&config, Helpers::new(reaper)) }
     }
 
     fn block_on(work: impl Future<Output = ()>) {
@@ -225,7 +204,7 @@ mod tests {
     }
 
     async fn all_gone(hooks: &Hooks) {
-        let all = tokio::time::timeout(DEADLINE, hooks.places.acquire_many(AT_ONCE)).await;
+        let all = tokio::time::timeout(DEADLINE, hooks.places.acquire_many(AT_ONCE as u32)).await;
         drop(all.expect("all have ended").expect("never closed"));
     }
 
@@ -253,13 +232,12 @@ mod tests {
                 hooks.run(HookEvent::Crash, Bytes::from_static(b"{}"));
             }
             let seen = begun.clone();
-            let all = move || (lines(&seen) >= AT_ONCE as usize).then_some(());
+            let all = move || (lines(&seen) >= AT_ONCE).then_some(());
             spawn_blocking(|| until("eight commands to run", all)).await.expect("they run");
             assert_eq!(hooks.places.available_permits(), 0);
-            let places = Arc::clone(&hooks.places);
-            hooks.end().await;
-            assert_eq!(places.available_permits(), AT_ONCE as usize);
-            assert_eq!(lines(&begun), AT_ONCE as usize);
+            hooks.helpers.end().await;
+            assert_eq!(hooks.places.available_permits(), AT_ONCE);
+            assert_eq!(lines(&begun), AT_ONCE);
         });
     }
 
@@ -268,7 +246,7 @@ mod tests {
         block_on(async {
             let hooks = hooks("exec <&-; yes | head -c 1000000", LIMIT);
             hooks.run(HookEvent::Login, Bytes::from_static(b"{}"));
-            assert_eq!(hooks.places.available_permits(), AT_ONCE as usize);
+            assert_eq!(hooks.places.available_permits(), AT_ONCE);
             hooks.run(HookEvent::Crash, Bytes::from(vec![b' '; 1 << 20]));
             all_gone(&hooks).await;
         });

@@ -27,12 +27,11 @@ use std::time::{Duration, Instant};
 use acpd_api::escape::shell_word;
 use acpd_sys::process::{os_string, running_program};
 use acpd_sys::programs;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
 use crate::config::UseLoginShell;
 use crate::environment::{Answer, Variables, answered, first_answer, will_ask};
-use crate::helper_process::{End, at_home, read, run_command};
-use crate::host::Reaper;
+use crate::helper_process::{End, Helper, at_home, read};
 
 /// How long a shell may take, in all ways together. Those that do more than that for each terminal are rare.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -71,7 +70,6 @@ pub struct LoginShell {
     shell: PathBuf,
     /// The program that prints its environment.
     exe: PathBuf,
-    reaper: Reaper,
     limit: Duration,
     /// When it answered last, or did not.
     asked: Arc<Mutex<Option<Instant>>>,
@@ -79,12 +77,7 @@ pub struct LoginShell {
 
 impl LoginShell {
     /// The user's, if it is to be asked. `managed`: a service manager has started the daemon.
-    pub fn new(
-        use_it: UseLoginShell,
-        managed: bool,
-        exe: PathBuf,
-        reaper: Reaper,
-    ) -> Option<LoginShell> {
+    pub fn new(use_it: UseLoginShell, managed: bool, exe: PathBuf) -> Option<LoginShell> {
         // Every usual shell counts itself in it.
         let is_from_shell = !managed && std::env::var_os("SHLVL").is_some();
         let is_wanted = match use_it {
@@ -94,16 +87,16 @@ impl LoginShell {
         };
         let shell = programs::login_shell().filter(|_| is_wanted)?;
         will_ask(&shell);
-        Some(LoginShell { shell, exe, reaper, limit: LIMIT, asked: Arc::default() })
+        Some(LoginShell { shell, exe, limit: LIMIT, asked: Arc::default() })
     }
 
     /// Asks the shell again. Returns when it has answered, or nothing is to be waited for.
-    pub async fn ask(&self, stop: &mut watch::Receiver<()>) {
+    pub async fn ask(&self, helper: &Helper) {
         let mut asked = self.asked.lock().await;
         if asked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
-        let answer = self.answer(stop).await;
+        let answer = self.answer(helper).await;
         *asked = Some(Instant::now());
         // Once, and not at each start of each agent.
         if let Some(problem) = answered(answer) {
@@ -111,7 +104,7 @@ impl LoginShell {
         }
     }
 
-    async fn answer(&self, stop: &watch::Receiver<()>) -> Answer {
+    async fn answer(&self, helper: &Helper) -> Answer {
         // The words that it prints are the same in all releases; an upgrade may have removed it.
         let exe = if self.exe.is_file() { self.exe.clone() } else { running_program(&self.exe) };
         let (whole, parts) = match ways(&self.shell, &exe) {
@@ -119,33 +112,34 @@ impl LoginShell {
             Err(why) => return Answer::None(why),
         };
         let end = Instant::now() + self.limit;
-        let mut whole = pin!(self.run(whole, end, stop));
+        let mut whole = pin!(self.run(whole, end, helper));
         let mut found = match tokio::time::timeout(self.limit / 2, &mut whole).await {
             Ok(Ok(variables)) => return Answer::Whole(variables),
             Ok(Err(why)) => Some(Err(why)),
             Err(_) => None,
         };
-        let (going_on, stop_parts) = watch::channel(());
+        let apart = helper.apart();
+        let parts_helper = apart.helper();
         let mut parts = pin!(async {
             for (left, words) in (1..=PARTS).rev().zip(parts) {
                 let now = Instant::now();
                 let until = now + end.saturating_duration_since(now) / left;
-                if let Ok(variables) = self.run(words, until, &stop_parts).await {
+                if let Ok(variables) = self.run(words, until, &parts_helper).await {
                     return Some(variables);
                 }
             }
             None
         });
         // The other ways continue until the whole is there, or the daemon ends.
-        let (mut going_on, mut stop) = (Some(going_on), stop.clone());
+        let mut apart = Some(apart);
         let part = loop {
             tokio::select! {
                 part = &mut parts => break part,
                 whole = &mut whole, if found.is_none() => {
-                    going_on = going_on.filter(|_| whole.is_err());
+                    apart = apart.filter(|_| whole.is_err());
                     found = Some(whole);
                 }
-                _ = stop.changed(), if going_on.is_some() => going_on = None,
+                () = helper.is_stopped(), if apart.is_some() => apart = None,
             }
         };
         let whole = match found {
@@ -164,9 +158,8 @@ impl LoginShell {
         &self,
         words: Vec<String>,
         until: Instant,
-        stop: &watch::Receiver<()>,
+        helper: &Helper,
     ) -> Result<Variables, String> {
-        let mut stop = stop.clone();
         let shell = self.shell.clone();
         let prepare = move |answer| {
             let mut command = Command::new(&shell);
@@ -181,14 +174,8 @@ impl LoginShell {
         let mut said = Vec::new();
         let limit = until.saturating_duration_since(Instant::now());
         let shell = self.shell.display().to_string();
-        let end = run_command(
-            self.reaper.clone(),
-            prepare,
-            |_, answer| read(answer, LONGEST, &mut said),
-            limit,
-            &mut stop,
-        );
-        let end = end.await.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
+        let end = helper.run(prepare, |_, answer| read(answer, LONGEST, &mut said), limit).await;
+        let end = end.map_err(|error| format!("cannot start `{shell}`: {error}"))?;
         if let Some(variables) = parse(&said) {
             return Ok(variables);
         }
@@ -263,6 +250,12 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::helper_process::Helpers;
+    use crate::host::Reaper;
+
+    fn helpers() -> Helpers {
+        Helpers::new(Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap())
+    }
 
     #[test]
     fn what_is_between_the_marks_is_the_environment_whatever_is_around_it() {
@@ -286,8 +279,7 @@ mod tests {
             path
         };
         let exe = script("acpd", "printf '\\0acpd environment\\0A=b\\0\\0acpd end\\0' >&0");
-        let reaper = Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap();
-        LoginShell { shell: script("zsh", shell), exe, reaper, limit, asked: Arc::default() }
+        LoginShell { shell: script("zsh", shell), exe, limit, asked: Arc::default() }
     }
 
     fn is_it(variables: &Variables) -> bool {
@@ -300,15 +292,16 @@ mod tests {
         let hang = "[ \"$2\" = -i ] && [ -e \"$(dirname \"$0\")/hang\" ] && exec sleep 1000\n\
                     [ \"$2\" = -i ] && shift\neval \"$3\"";
         let shell = asked(dir.path(), hang, Duration::from_secs(4));
-        let (_going_on, stop) = watch::channel(());
+        let helpers = helpers();
+        let helper = helpers.helper();
         std::fs::write(dir.path().join("hang"), "").unwrap();
-        let Answer::Part(found, why) = shell.answer(&stop).await else { panic!("a part") };
+        let Answer::Part(found, why) = shell.answer(&helper).await else { panic!("a part") };
         assert!(is_it(&found) && why.contains("take more than 4 s"), "{why}");
         std::fs::remove_file(dir.path().join("hang")).unwrap();
-        let answer = shell.answer(&stop).await;
+        let answer = shell.answer(&helper).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
         std::fs::write(&shell.exe, "#!/bin/sh\nexit 3\n").unwrap();
-        let Answer::None(why) = shell.answer(&stop).await else { panic!("no answer") };
+        let Answer::None(why) = shell.answer(&helper).await else { panic!("no answer") };
         assert!(why.contains("ended with exit code 3"), "{why}");
     }
 
@@ -320,9 +313,10 @@ mod tests {
                     [ \"$2\" = -i ] || { : >\"$begun\"; exec sleep 1000; }\n\
                     until [ -e \"$begun\" ]; do sleep 0.02; done\neval \"$4\"";
         let shell = asked(dir.path(), slow, Duration::from_secs(4));
-        let (_going_on, stop) = watch::channel(());
+        let helpers = helpers();
+        let helper = helpers.helper();
         let start = Instant::now();
-        let answer = shell.answer(&stop).await;
+        let answer = shell.answer(&helper).await;
         assert!(matches!(&answer, Answer::Whole(found) if is_it(found)), "{answer:?}");
         // The ways that were tried at the same time are not waited for.
         assert!(start.elapsed() < shell.limit, "{:?}", start.elapsed());
@@ -330,7 +324,7 @@ mod tests {
         let limit = Duration::from_secs(2);
         let shell = asked(dir.path(), "exec sleep 1000", limit);
         let start = Instant::now();
-        let Answer::None(why) = shell.answer(&stop).await else { panic!("no answer") };
+        let Answer::None(why) = shell.answer(&helper).await else { panic!("no answer") };
         assert!(why.contains("take more than"), "{why}");
         assert!(start.elapsed() < 2 * limit, "{:?}", start.elapsed());
     }

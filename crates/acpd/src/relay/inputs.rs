@@ -155,7 +155,7 @@ impl Relay {
     }
 
     /// Starts again in place, for the configuration as it is now.
-    pub(super) fn reload(&self) {
+    pub(super) fn reload(&mut self) {
         self.trials.begin(None, Environment::default());
     }
 

@@ -43,6 +43,7 @@ use crate::check::Trials;
 use crate::clients::FromClient;
 use crate::clock::{Clock, until};
 use crate::credentials::Credentials;
+use crate::helper_process::Helpers;
 use crate::hooks::Hooks;
 use crate::host::Agents;
 use crate::journal::Journal;
@@ -108,6 +109,8 @@ pub struct Relay {
     terminals: Terminals,
     logins: Logins,
     credentials: Credentials,
+    /// Those of hooks, credentials and trials.
+    helpers: Helpers,
     /// Results of services, terminals and logins.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
@@ -159,17 +162,14 @@ impl Relay {
         let services = Services::new(done.clone());
         let sizes = Sizes::new(agents.paths.database(), done.clone())?;
         let logins = Logins::new(done);
-        let login_shell = LoginShell::new(
-            agents.config.daemon.login_shell,
-            agents.managed,
-            agents.exe.clone(),
-            agents.reaper.clone(),
-        );
-        let credentials = Credentials::new(agents.reaper.clone(), login_shell);
-        let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let use_it = agents.config.daemon.login_shell;
+        let login_shell = LoginShell::new(use_it, agents.managed, agents.exe.clone());
+        let helpers = Helpers::new(agents.reaper.clone());
+        let credentials = Credentials::new(helpers.clone(), login_shell);
+        let hooks = Hooks::new(&agents.config.hooks, helpers.clone());
         let awake = agents.config.daemon.keep_awake;
         let awake = awake.then(|| Awake::new(agents.reaper.clone()));
-        let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
+        let trials = Trials::new(agents.exe.clone(), helpers.clone());
         let sinks = Sinks::new(&agents.config.daemon);
         let mut relay = Relay {
             hub,
@@ -184,6 +184,7 @@ impl Relay {
             terminals,
             logins,
             credentials,
+            helpers,
             served,
             hooks,
             awake,
@@ -263,7 +264,7 @@ impl Relay {
                 awake.end().await;
             }
         };
-        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end(), awake);
+        tokio::join!(self.helpers.end(), self.terminals.end(), awake);
         // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
