@@ -6,6 +6,7 @@ use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use crate::lenient;
 use crate::text;
@@ -62,7 +63,8 @@ pub enum Consent {
 }
 
 /// Kinds of blocks, with their contents.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// A message of the user.
     Prompt(Message),
@@ -86,7 +88,6 @@ pub enum Kind {
     Notice(Notice),
     /// Something that is left out here.
     Gap(Gap),
-    /// The end of a turn.
     Turn(TurnEnd),
 }
 
@@ -335,7 +336,6 @@ impl Block {
         self.source.as_deref()
     }
 
-    /// The tool call, if it is one.
     pub fn tool_call(&self) -> Option<&ToolCall> {
         match &self.kind {
             Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
@@ -350,7 +350,6 @@ impl Block {
         }
     }
 
-    /// The message, if it is one.
     pub fn message(&self) -> Option<&Message> {
         match &self.kind {
             Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => Some(message),
@@ -362,20 +361,7 @@ impl Block {
 impl Kind {
     /// Returns the kind as programs name it.
     pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Prompt(_) => "prompt",
-            Kind::Answer(_) => "answer",
-            Kind::Thought(_) => "thought",
-            Kind::Call(_) => "call",
-            Kind::Edit(_) => "edit",
-            Kind::Command(_) => "command",
-            Kind::Plan(_) => "plan",
-            Kind::Question(_) => "question",
-            Kind::Subagent(_) => "subagent",
-            Kind::Notice(_) => "notice",
-            Kind::Gap(_) => "gap",
-            Kind::Turn(_) => "turn",
-        }
+        self.into()
     }
 }
 

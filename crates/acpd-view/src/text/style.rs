@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Effects, Style as Look};
 use serde::Serialize;
+use strum::FromRepr;
 
 /// Meaning of a part of a text, and emphasis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct Style {
 }
 
 /// Meaning of a part of a text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, FromRepr)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     #[default]
@@ -38,22 +39,6 @@ pub enum Role {
     /// A line that was removed.
     Removed,
 }
-
-const ROLES: [Role; 13] = [
-    Role::Plain,
-    Role::Dim,
-    Role::Heading,
-    Role::Code,
-    Role::Link,
-    Role::Mark,
-    Role::User,
-    Role::Name,
-    Role::Good,
-    Role::Warning,
-    Role::Bad,
-    Role::Added,
-    Role::Removed,
-];
 
 /// First character for a style while a text is formatted.
 const CODES: u32 = 0x100;
@@ -104,7 +89,7 @@ impl Style {
         let code = (code as u32).checked_sub(CODES)?;
         let (role, flags) = (code as usize / 8, code % 8);
         let [strong, emphasis, struck] = [4, 2, 1].map(|flag| flags & flag != 0);
-        Some(Style { role: *ROLES.get(role)?, strong, emphasis, struck })
+        Some(Style { role: Role::from_repr(role)?, strong, emphasis, struck })
     }
 }
 
