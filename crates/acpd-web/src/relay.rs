@@ -13,7 +13,7 @@
 //! At most one line is under way to the client. While it is not taken, nothing is read from the daemon, which then
 //! treats this client as one that does not read: other clients do not notice.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use acp_wire::{Body, Framer};
 use acpd_sys::runtime::{StreamReader, StreamWriter, halves};
@@ -22,7 +22,7 @@ use bytes::{Buf as _, Bytes};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
 use crate::blocks::{Outgoing, PageConversation};
@@ -75,7 +75,7 @@ pub(crate) async fn relay(
     let (replies, replied) = mpsc::channel(1);
     // Each follows from a line, so there are never many.
     let (requests, requested) = mpsc::unbounded_channel();
-    let heard = Heard::default();
+    let heard = Heard(watch::Sender::new(Instant::now()));
     let is_page = conversation.is_some();
     let mut from =
         FromClient { source, daemon: writer, client: &client, is_page, replies, requested };
@@ -92,22 +92,15 @@ pub(crate) async fn relay(
 }
 
 /// When something came from the client, or was taken by it.
-#[derive(Clone)]
-struct Heard(Arc<Mutex<Instant>>);
-
-impl Default for Heard {
-    fn default() -> Heard {
-        Heard(Arc::new(Mutex::new(Instant::now())))
-    }
-}
+struct Heard(watch::Sender<Instant>);
 
 impl Heard {
     fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.send_replace(Instant::now());
     }
 
     fn last(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.borrow()
     }
 
     /// Waits until the client was silent for too long.
@@ -291,7 +284,7 @@ impl Lines {
 }
 
 /// Waits until the token is taken back.
-async fn revoked(server: &Server, token: &Token, changes: &mut tokio::sync::watch::Receiver<()>) {
+async fn revoked(server: &Server, token: &Token, changes: &mut watch::Receiver<()>) {
     loop {
         // A file that cannot be read grants no access.
         if !server.store.has(&token.id).unwrap_or(false) {
