@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::folders::Folders;
@@ -12,7 +13,8 @@ use crate::report::line;
 pub(super) const MOST: usize = 10_000;
 
 /// How bad it is. The worst comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     Error,
     Warning,
@@ -33,7 +35,7 @@ pub(super) struct Finding {
 impl Finding {
     pub(super) fn shown(&self, folders: &Folders) -> Value {
         let mut shown = json!({
-            "severity": self.severity.word(),
+            "severity": self.severity,
             "file": folders.shown(&self.path),
             "line": self.line,
             "message": self.message,
@@ -49,14 +51,6 @@ impl Finding {
 }
 
 impl Severity {
-    fn word(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
-    }
-
     /// Reads the word of a tool; what acpd does not know says little.
     pub(super) fn of(word: &str) -> Severity {
         match word {
@@ -284,7 +278,8 @@ mod tests {
         let show = |one: Finding| {
             let column = one.column.map(|column| format!(":{column}")).unwrap_or_default();
             let code = one.code.map(|code| format!(" {code}")).unwrap_or_default();
-            let (path, word) = (shown(&one.path), one.severity.word());
+            let word = json!(one.severity);
+            let (path, word) = (shown(&one.path), word.as_str().unwrap());
             format!("{path}:{}{column} {word}{code} {}", one.line, one.message)
         };
         findings(output, &folder()).into_iter().map(show).collect()
