@@ -211,7 +211,6 @@ struct Answer<R> {
     error: Option<IgnoredAny>,
 }
 
-/// Reads the answer to a request.
 pub fn read_answer<R: DeserializeOwned>(
     method: &str,
     outcome: Outcome<'_>,

@@ -21,32 +21,18 @@ use crate::program::obstacle;
 pub enum ConnectError {
     /// No daemon runs, and the options forbid to start one.
     #[error("acpd is not running")]
-    NotRunning {
-        /// The place at which it would listen.
-        socket: PathBuf,
-    },
+    NotRunning { socket: PathBuf },
     /// A daemon runs, and its socket is gone: it starts, ends, or the runtime directory was removed.
     #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
-    NoSocket {
-        /// The place at which it would listen.
-        socket: PathBuf,
-        /// Pid in the lock file.
-        pid: Option<u32>,
-    },
+    NoSocket { socket: PathBuf, pid: Option<u32> },
     /// The socket's directory cannot be trusted or made.
     #[error(transparent)]
     Dir(#[from] DirError),
-    /// The socket is there but cannot be used.
     #[error("cannot connect to `{}`", .socket.display())]
-    Socket {
-        socket: PathBuf,
-        /// The error that the system returned.
-        source: io::Error,
-    },
+    Socket { socket: PathBuf, source: io::Error },
     /// A process listens there and takes up no connections, or sends nothing.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
-    /// A process of another user listens there.
     #[error("`{}` is served by user {uid}, not by you", .socket.display())]
     ForeignServer { socket: PathBuf, uid: UserId },
     /// Another client starts the daemon and does not come to an end.
@@ -54,42 +40,22 @@ pub enum ConnectError {
     Lock(#[from] LockError),
     /// The daemon was told to stop and still holds its lock.
     #[error("acpd has not ended in {seconds} s{}", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
-    StillRunning {
-        /// How long it had.
-        seconds: u64,
-        /// The pid, as far as the lock file has it.
-        pid: Option<u32>,
-        log: PathBuf,
-    },
+    StillRunning { seconds: u64, pid: Option<u32>, log: PathBuf },
     /// The system gave no thread or no random bits.
     #[error("cannot prepare the connection")]
     System(#[source] io::Error),
     /// The daemon answers, but not with what the connection was.
     #[error("it does not accept the returning connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    NotTakenBack {
-        /// The reason of the daemon, if it gave one.
-        reason: Option<String>,
-    },
+    NotTakenBack { reason: Option<String> },
     /// The daemon's program could not be run.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The daemon gave up with this reason.
     #[error("acpd cannot start: {reason}")]
-    StartFailed {
-        reason: String,
-        /// The way out, if it has told one.
-        hint: Option<String>,
-    },
-    /// The daemon ended without a word.
+    StartFailed { reason: String, hint: Option<String> },
     #[error("acpd ended while it started")]
     StartDied { log: PathBuf },
-    /// The daemon did not listen in time.
     #[error("acpd has not started in {seconds} s")]
-    StartTimedOut {
-        /// How long it had.
-        seconds: u64,
-        log: PathBuf,
-    },
+    StartTimedOut { seconds: u64, log: PathBuf },
 }
 
 impl ConnectError {
@@ -193,10 +159,8 @@ pub enum LinkError {
     /// The daemon closed the connection, or we did.
     #[error("acpd closed the connection")]
     Closed,
-    /// The daemon closed the connection and said why.
     #[error("{}", .0.message)]
     Dismissed(ErrorObject),
-    /// The user has stopped the daemon.
     #[error("acpd was stopped")]
     Stopped,
     /// The daemon is there and does not answer.
@@ -205,18 +169,11 @@ pub enum LinkError {
     /// The daemon closed the connection before it answered, and there is no other one.
     #[error(transparent)]
     NotStarted(ConnectError),
-    /// The daemon did not come back in time.
     #[error("acpd has not come back in {seconds} s")]
-    GaveUp {
-        /// How long it had.
-        seconds: u64,
-        /// Error of the last attempt.
-        source: ConnectError,
-    },
+    GaveUp { seconds: u64, source: ConnectError },
     /// The daemon came back, but what we had with it is gone.
     #[error(transparent)]
     Unresumable(#[from] Unresumable),
-    /// The connection cannot be read.
     #[error("the connection to acpd broke")]
     Io(#[from] io::Error),
 }
@@ -260,17 +217,11 @@ impl Unresumable {
 /// Why a request has no result.
 #[derive(Debug, Error)]
 pub enum CallError {
-    /// The answer is an error.
     #[error("{}", .0.message)]
     Rpc(ErrorObject),
     /// The result is not what this version expects.
     #[error("acpd's answer to `{method}` cannot be read")]
-    Unreadable {
-        /// The method that was called.
-        method: String,
-        /// The error in the answer.
-        source: serde_json::Error,
-    },
+    Unreadable { method: String, source: serde_json::Error },
     /// The connection has ended before the answer.
     #[error(transparent)]
     Ended(#[from] LinkError),

@@ -33,7 +33,6 @@ use crate::turns::{AT_ONCE, PromptOutcome, PromptRequest, RunningTurn, SentPromp
 const PROMPT: usize = 1 << 20;
 /// Files of a prompt.
 const FILES: usize = 64;
-/// Sessions in a list.
 const LISTED: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -15,7 +15,6 @@ use crate::paths::folder;
 use crate::report::{age, block_text, line, said};
 use crate::server::Server;
 
-/// Hits of a search.
 const HITS: u32 = 20;
 /// Characters of a page of a conversation, and of a part of it.
 const PAGE: usize = 16_000;

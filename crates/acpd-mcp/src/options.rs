@@ -8,7 +8,6 @@ use acpd_api::Tools;
 /// Options of the MCP server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The tools that it has.
     pub tools: BTreeSet<Tools>,
     /// The session that it is lent to, by the number that acpd gave it.
     pub session: Option<u64>,

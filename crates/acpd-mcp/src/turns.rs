@@ -55,7 +55,6 @@ pub(crate) struct PromptRequest {
     pub(crate) key: Option<String>,
 }
 
-/// A prompt that was sent.
 #[derive(Debug)]
 pub(crate) enum SentPrompt {
     /// For the first time.

@@ -48,10 +48,7 @@ impl fmt::Display for By {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
     /// A person has to decide.
-    Ask {
-        /// Reason why nothing else decides.
-        why: String,
-    },
+    Ask { why: String },
     /// The policy answers with this option.
     Answer { option_id: String, verdict: Verdict, by: By },
 }

@@ -40,7 +40,6 @@ impl fmt::Display for RuleReport {
     }
 }
 
-/// Checks every condition of a rule.
 pub(crate) fn check(rule: &Rule, call: Call<'_>) -> RuleReport {
     let Call { situation, facts, .. } = call;
     let about_the_session = [

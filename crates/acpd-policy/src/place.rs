@@ -97,7 +97,6 @@ pub(crate) fn is_absolute(glob: &str) -> bool {
     if IS_WINDOWS { starts_with_drive() } else { glob.starts_with('/') }
 }
 
-/// Returns whether an address is that of a file.
 pub(crate) fn is_file(address: &str) -> bool {
     address.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
 }

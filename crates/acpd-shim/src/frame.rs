@@ -58,7 +58,6 @@ pub enum ToShim<'a> {
     /// The first frame of a connection, which replaces an earlier connection. Sent again, it starts over on
     /// the same one.
     Hello {
-        /// [`VERSION`] of the daemon.
         version: u16,
         /// Output before this is committed, and wanted from here on.
         from: u64,
@@ -75,16 +74,10 @@ pub enum ToShim<'a> {
         bytes: &'a [u8],
     },
     /// Output before this offset is committed; it may lie inside a line.
-    Ack {
-        /// Offset in the output, in bytes.
-        offset: u64,
-    },
+    Ack { offset: u64 },
     /// Time that the agent may continue without a daemon, counted from the loss of the connection;
     /// then it is stopped. 0: for ever.
-    Lease {
-        /// The time in milliseconds.
-        ms: u64,
-    },
+    Lease { ms: u64 },
     /// A step of the stop ladder, to be taken now.
     Signal(Step),
     /// The exit is recorded: the shim removes its directory and its socket and ends. To be said after
@@ -99,7 +92,6 @@ pub enum ToDaemon<'a> {
     Hello(Hello),
     /// Output, without gaps: from `from` of the hello on, or from `base` if that is later.
     Out {
-        /// Offset of the first byte.
         offset: u64,
         /// Up to [`PIECE`] bytes.
         bytes: &'a [u8],
@@ -110,10 +102,7 @@ pub enum ToDaemon<'a> {
         bytes: &'a [u8],
     },
     /// More bytes of [`ToShim::In`] may be sent.
-    Credit {
-        /// The number of further bytes.
-        bytes: u32,
-    },
+    Credit { bytes: u32 },
     /// Every chunk up to this one is fully written to the agent.
     Written { chunk: u64 },
     /// The agent has ended. Told after all its output, once for each stage, and again after every
@@ -129,7 +118,6 @@ pub enum ToDaemon<'a> {
 /// The state of a shim when a daemon connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// [`VERSION`] of the shim.
     pub version: u16,
     pub shim: u32,
     /// The agent's pid; 0 if there is only a connection.
@@ -183,11 +171,8 @@ pub enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Code(i32),
-    /// This signal ended it.
     Signal(i32),
-    /// The connection to it was closed.
     Closed,
-    /// The system did not say.
     Unknown,
 }
 
@@ -253,7 +238,6 @@ pub trait Incoming<'a>: Sized {
 }
 
 impl ToShim<'_> {
-    /// Adds the frame to `to`.
     pub fn encode(&self, to: &mut Vec<u8>) {
         match *self {
             ToShim::Hello { version, from } => {
@@ -297,7 +281,6 @@ impl<'a> Incoming<'a> for ToShim<'a> {
 }
 
 impl ToDaemon<'_> {
-    /// Adds the frame to `to`.
     pub fn encode(&self, to: &mut Vec<u8>) {
         match *self {
             ToDaemon::Hello(hello) => {
@@ -377,7 +360,6 @@ fn release(from: &mut Reader<'_>) -> Option<Release> {
 /// Takes numbers off the front of a payload, little endian.
 #[derive(Debug)]
 struct Reader<'a> {
-    /// Type of the frame, for errors.
     kind: u8,
     bytes: &'a [u8],
 }
@@ -437,7 +419,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Adds what was read.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;

@@ -39,7 +39,6 @@ pub struct Launch {
     pub memory: u64,
     /// Output spooled before the agent is held back, in bytes.
     pub spool: u64,
-    /// The times of the stop ladder.
     pub ladder: LadderTimes,
     /// Time to continue without a daemon, from the start; `None`: no limit.
     pub lease: Option<Duration>,
@@ -101,7 +100,6 @@ pub enum StartError {
     /// The launch cannot be told to a shim.
     #[error("the launch of an agent takes {0} bytes, {LONGEST} are allowed")]
     TooLong(usize),
-    /// The shim could not be started.
     #[error("cannot start `{}`", .exe.display())]
     Exec { exe: PathBuf, source: io::Error },
     /// The shim could not do its own part.

@@ -117,7 +117,6 @@ impl ShimDir {
         ShimDir { dir: parent(state).join(marker) }
     }
 
-    /// The shim directory at this path.
     pub fn at(dir: impl Into<PathBuf>) -> ShimDir {
         ShimDir { dir: dir.into() }
     }

@@ -69,35 +69,24 @@ pub enum CopyError {
     /// The journal, or the copy that is read, cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There is nothing to read.
     #[error("there is no file `{path}`")]
     NoFile { path: PathBuf },
-    /// There is no journal that could be copied.
     #[error("there is no journal yet: no file `{path}`")]
     NothingYet { path: PathBuf },
-    /// There is no such place for a file.
     #[error("there is no directory `{path}`")]
     NoDirectory { path: PathBuf },
     #[error("`{path}` is a directory")]
     Directory { path: PathBuf },
-    /// A file that is read is no journal.
     #[error("`{path}` is no journal of acpd")]
     NoJournal { path: PathBuf },
-    /// A file that would be replaced is something else.
     #[error("`{path}` is there, and is no backup of acpd")]
     InTheWay { path: PathBuf },
     #[error("`{path}` is the journal itself")]
     Itself { path: PathBuf },
-    /// Another process makes the same file.
     #[error("another backup to `{path}` is running")]
     Busy { path: PathBuf },
-    /// Something in it is damaged.
     #[error("`{path}` is damaged: {what}")]
-    Damaged {
-        path: PathBuf,
-        /// Message that SQLite gave.
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     /// The file cannot be made private.
     #[error(transparent)]
     File(#[from] DirError),

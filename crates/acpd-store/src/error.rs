@@ -6,10 +6,8 @@ use rusqlite::ErrorCode;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No room for the database or its log.
     #[error("disk is full: {0}")]
     DiskFull(String),
-    /// The system refused to read or write.
     #[error("database file cannot be read or written: {0}")]
     Io(String),
     /// The database cannot be locked for longer than is waited for: by another program, or not at all.
@@ -18,7 +16,6 @@ pub enum StoreError {
     /// The files are no longer where they were: what is written would be lost.
     #[error("{0}")]
     Gone(String),
-    /// The content is not what acpd wrote.
     #[error("database is damaged: {0}")]
     Damaged(String),
     /// A session or position beyond what a journal key can hold.
@@ -78,28 +75,16 @@ pub enum OpenError {
     /// A database of another program, or of an acpd before its first release.
     #[error("`{path}` was not written by a released acpd, and cannot be read")]
     Unreleased { path: PathBuf },
-    /// A newer acpd wrote it.
     #[error("`{path}` has schema {found}, this acpd knows schemas up to {known}")]
-    Newer {
-        path: PathBuf,
-        found: u32,
-        /// The newest schema that this build knows.
-        known: u32,
-    },
+    Newer { path: PathBuf, found: u32, known: u32 },
     /// The file system has no shared memory for the write-ahead log (network file systems).
     #[error("`{path}` does not support a write-ahead log (journal mode is {mode})")]
-    NoLog {
-        path: PathBuf,
-        /// The journal mode that SQLite fell back to.
-        mode: String,
-    },
+    NoLog { path: PathBuf, mode: String },
     /// A migration of the schema failed; nothing was changed.
     #[error("schema of `{path}` could not be brought up to date: {source}")]
     Migrate { path: PathBuf, source: rusqlite_migration::Error },
-    /// The database could not be read or set up.
     #[error("`{path}` could not be opened: {source}")]
     Store { path: PathBuf, source: StoreError },
-    /// The system gave no thread.
     #[error("a thread for `{path}` could not be started: {source}")]
     Thread { path: PathBuf, source: std::io::Error },
 }

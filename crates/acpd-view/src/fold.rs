@@ -435,7 +435,6 @@ impl State {
     }
 }
 
-/// A member that is a text.
 fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
     members.get(name).and_then(Value::as_str).map(Untrusted::from)
 }

@@ -21,7 +21,6 @@ pub struct Settings {
 /// The modes of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modes {
-    /// The id of the one that it is in.
     pub current_mode_id: Untrusted,
     /// Those to choose from.
     pub available_modes: Vec<Mode>,

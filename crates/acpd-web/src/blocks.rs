@@ -77,7 +77,6 @@ pub(crate) struct Outgoing {
     pub(crate) to_daemon: Vec<Bytes>,
 }
 
-/// The conversation of one page.
 #[derive(Debug)]
 pub(crate) struct PageConversation {
     session: SessionRef,

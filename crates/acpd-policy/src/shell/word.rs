@@ -109,7 +109,6 @@ impl Reader {
     }
 }
 
-/// Returns whether `$` and this begin an expansion.
 fn begins_expansion(c: char) -> bool {
     c.is_ascii_alphanumeric() || "({[_@*#?-$!".contains(c)
 }

@@ -111,7 +111,6 @@ pub(super) fn ids(blocks: &[Block]) -> Vec<Id> {
     blocks.iter().flat_map(|block| std::iter::once(block.id).chain(inside(block))).collect()
 }
 
-/// Returns a block and its place.
 fn find(state: &State, id: Id) -> Option<(&Block, BlockPlace)> {
     let (block, turn, of) = state.find(id)?;
     let turn = turn.started.map_or(0, |started| started.seq);

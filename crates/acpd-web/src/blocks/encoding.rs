@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 const MOST_LINES: usize = 4000;
 /// BlockPlaces, and changed files of a turn, that are sent.
 const MOST_PLACES: usize = 200;
-/// Pictures that the page shows.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Bytes of base64 of a picture.
 const LONGEST_PICTURE: usize = (8 << 20) / 3 * 4;

@@ -27,7 +27,6 @@ pub(super) struct Recipient {
 }
 
 impl Recipient {
-    /// The one of a subscription.
     pub(super) fn of(subscription: &Subscription) -> Option<Recipient> {
         let (public, secret) = subscription.keys()?;
         Recipient::new(public, secret)
