@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::JsonSchema;
-use serde::de::value::{self, SeqAccessDeserializer, StrDeserializer};
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -43,8 +43,11 @@ pub struct RuleConfig {
 }
 
 /// Decision of a rule, or of the default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Ruling {
     #[default]
     Ask,
@@ -52,15 +55,22 @@ pub enum Ruling {
     Reject,
 }
 
-impl fmt::Display for Ruling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 /// The kind of a tool call, as ACP names them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     Read,
     Edit,
@@ -74,20 +84,6 @@ pub enum Kind {
     // Anything else, and every kind that is missing or not in this list.
     #[default]
     Other,
-}
-
-impl Kind {
-    /// Returns the kind of that name in the protocol, if it is one of the list.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
-        Self::deserialize(name).ok()
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// One value or a list of them.
@@ -135,8 +131,8 @@ mod tests {
     #[test]
     fn every_kind_of_the_protocol_is_known_by_its_own_name() {
         for name in TOOL_KINDS {
-            assert_eq!(Kind::named(name).map(|kind| kind.to_string()).as_deref(), Some(name));
+            assert_eq!(name.parse::<Kind>().expect("it is known").to_string(), name);
         }
-        assert_eq!(Kind::named("teleport"), None);
+        assert!("teleport".parse::<Kind>().is_err());
     }
 }

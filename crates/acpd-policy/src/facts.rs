@@ -80,7 +80,7 @@ pub(crate) struct Unclear {
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(request: &'a PermissionRequest<'_>) -> Self {
-        let kind = request.kind.as_deref().and_then(Kind::named);
+        let kind = request.kind.as_deref().and_then(|kind| kind.parse().ok());
         let places = request.locations.iter().chain(&request.diffs);
         let mut facts = Self {
             kind: kind.unwrap_or_default(),

@@ -1,7 +1,5 @@
 //! Session of a permission request, and verdicts.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The session of a permission request.
@@ -14,15 +12,10 @@ pub struct Situation<'a> {
     pub once: Option<Verdict>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     Allow,
     Reject,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }

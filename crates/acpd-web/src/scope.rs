@@ -10,8 +10,9 @@ use acpd_api::method;
 use serde::{Deserialize, Serialize};
 
 /// A kind of things that a token may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Scope {
     /// See everything, change nothing.
     Watch,
@@ -27,12 +28,6 @@ impl Scope {
     /// The scope that a method needs; `None` if clients of the server may not call it.
     pub(crate) fn of_method(name: &str) -> Option<Scope> {
         METHODS.iter().find(|(known, _)| *known == name).map(|(_, scope)| *scope)
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
     }
 }
 
