@@ -19,7 +19,6 @@ use crate::ui::Ui;
 /// Time after which a slow stdin is reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The prompt of the command line.
 pub(super) struct Said {
     pub(super) prompt: String,
     pub(super) attachments: Vec<Attachment>,

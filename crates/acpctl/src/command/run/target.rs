@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
-use acp_wire::{ErrorObject, locate, str_at};
+use acp_wire::str_at;
 use acpd_api::{
     ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, RestoreLevel, SessionRef, TurnEnded,
     TurnUsage, Untrusted, escape,
 };
 use acpd_client::attachment::Attachment;
 use acpd_view::cut_short;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ impl Target {
         say_at_end(None);
         match ended {
             Ok(Ended::Answered(answer)) => {
-                if let Some(turn_before) = repeated(&answer) {
+                if let Some(turn_before) = turn.repeated {
                     turn.ui.note(text!(
                         "this prompt was already executed as turn {}; see: acpctl session log {}",
                         turn_before,
@@ -228,26 +228,6 @@ struct EndedTurn {
     files: Vec<Untrusted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<TurnUsage>,
-}
-
-/// The turn whose outcome this is, if the prompt was executed before under its key.
-fn repeated(answer: &std::result::Result<Box<RawValue>, ErrorObject>) -> Option<u64> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Mark {
-        repeated: bool,
-        turn: u64,
-    }
-    let own = match answer {
-        Ok(result) => raw_at(result, &["_meta", NAMESPACE]),
-        Err(error) => raw_at(error.data.as_deref()?, &[NAMESPACE]),
-    };
-    let mark: Mark = serde_json::from_str(own?).ok()?;
-    mark.repeated.then_some(mark.turn)
-}
-
-fn raw_at<'a>(value: &'a RawValue, path: &[&str]) -> Option<&'a str> {
-    locate(value.get().as_bytes(), path).map(|at| &value.get()[at])
 }
 
 /// Prints the end of a turn and returns the exit code.

@@ -3,8 +3,9 @@
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse, read_legible};
 use acpd_api::{
-    AgentNotice, AgentState, ExitCode, Meta, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted, UpdateMeta, method,
+    AgentNotice, AgentState, ExitCode, Meta, PromptQueued, PromptRepeated, RestoreLevel, Restored,
+    SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
+    UpdateMeta, method,
 };
 use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
@@ -58,6 +59,8 @@ pub(super) struct Turn<'a> {
     pub(super) restored: Option<RestoreLevel>,
     /// End of the last turn.
     pub(super) ended: Option<TurnEnded>,
+    /// The earlier turn whose outcome the prompt gets, because it was sent before under its key.
+    pub(super) repeated: Option<u64>,
     /// The person has cancelled the turn here.
     pub(super) is_cancelled: bool,
     /// The daemon's answer to `initialize`.
@@ -92,6 +95,7 @@ impl<'a> Turn<'a> {
             ui,
             restored: None,
             ended: None,
+            repeated: None,
             is_cancelled: false,
             hello: None,
             live,
@@ -253,8 +257,14 @@ impl<'a> Turn<'a> {
                 if is_withdrawn {
                     self.go_on();
                 }
+                if method == method::PROMPT_REPEATED {
+                    self.repeated = read::<PromptRepeated>(params.get()).map(|told| told.turn);
+                }
                 if method == method::TURN_ENDED {
                     self.ended = read(params.get());
+                    // A turn that still ran was not repeated: the prompt waited for it.
+                    let ended = self.ended.as_ref().map(|ended| ended.turn);
+                    self.repeated = self.repeated.filter(|turn| Some(*turn) != ended);
                 }
                 // In a stream the lines show it, but the exit code depends on it all the same.
                 if method == method::RESTORED {
