@@ -1,6 +1,7 @@
 //! `acpctl session export`: a session for people, or for programs, printed while it is read.
 
 use acpd_api::SessionInfo;
+use acpd_client::Connection;
 use acpd_view::{Block, Content, Kind, Message, Turn};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -58,63 +59,39 @@ pub(super) fn export(args: &Export, door: Door, ui: &mut Ui) -> Result {
     let format = if args.json { Format::Json } else { args.format };
     let mut connection = door.connect()?;
     let info = find(&mut connection, &args.which, Care::Guess, ui)?;
-    let mut printer = Printer::begin(format, &info, ui)?;
-    read(&info, 0, &mut connection, |turn| printer.print(&turn, ui))?;
-    printer.end(ui)
-}
-
-enum Printer {
-    Json {
-        /// The item of the last plan.
-        plan: Option<Value>,
-    },
-    Markdown(Markdown),
-}
-
-impl Printer {
-    fn begin(format: Format, info: &SessionInfo, ui: &mut Ui) -> Result<Printer> {
-        match format {
-            Format::Md => {
-                let markdown = Markdown::new(&info.agent);
-                ui.print(markdown::head(info))?;
-                Ok(Printer::Markdown(markdown))
-            }
-            Format::Json => {
-                let mut first = json!(info);
-                first["type"] = json!("session");
-                ui.print("[\n")?;
-                ui.json_item(&first)?;
-                Ok(Printer::Json { plan: None })
-            }
-        }
+    match format {
+        Format::Md => as_markdown(&info, &mut connection, ui),
+        Format::Json => as_json(&info, &mut connection, ui),
     }
+}
 
-    fn print(&mut self, turn: &Turn, ui: &mut Ui) -> Result {
-        match self {
-            Printer::Json { plan } => {
-                for item in items(turn) {
-                    ui.print(",\n")?;
-                    ui.json_item(&item)?;
-                }
-                *plan = turn.blocks.iter().rev().find_map(plan_item).or(plan.take());
-            }
-            Printer::Markdown(markdown) => relay(markdown.turn(turn), ui)?,
+fn as_markdown(info: &SessionInfo, connection: &mut Connection, ui: &mut Ui) -> Result {
+    let mut markdown = Markdown::new(&info.agent);
+    ui.print(markdown::head(info))?;
+    read(info, 0, connection, |turn| relay(markdown.turn(&turn), ui))?;
+    relay(markdown.end(), ui)
+}
+
+fn as_json(info: &SessionInfo, connection: &mut Connection, ui: &mut Ui) -> Result {
+    let mut first = json!(info);
+    first["type"] = json!("session");
+    ui.print("[\n")?;
+    ui.json_item(&first)?;
+    // Only the last plan counts.
+    let mut plan: Option<Value> = None;
+    read(info, 0, connection, |turn| {
+        for item in items(&turn) {
+            ui.print(",\n")?;
+            ui.json_item(&item)?;
         }
+        plan = turn.blocks.iter().rev().find_map(plan_item).or(plan.take());
         Ok(())
+    })?;
+    if let Some(plan) = plan {
+        ui.print(",\n")?;
+        ui.json_item(&plan)?;
     }
-
-    fn end(self, ui: &mut Ui) -> Result {
-        match self {
-            Printer::Json { plan } => {
-                if let Some(plan) = plan {
-                    ui.print(",\n")?;
-                    ui.json_item(&plan)?;
-                }
-                Ok(ui.print("\n]\n")?)
-            }
-            Printer::Markdown(mut markdown) => relay(markdown.end(), ui),
-        }
-    }
+    Ok(ui.print("\n]\n")?)
 }
 
 fn relay(parts: impl IntoIterator<Item = Part>, ui: &mut Ui) -> Result {
@@ -130,7 +107,7 @@ fn relay(parts: impl IntoIterator<Item = Part>, ui: &mut Ui) -> Result {
 /// Prefix of acpd's own notices.
 const NOTICES: &str = "_acpd/";
 
-/// The items of a turn, in order. Plans are not among them: only the last one counts.
+/// The items of a turn, in order, without plans.
 fn items(turn: &Turn) -> impl Iterator<Item = Value> {
     let started = turn.started.map(|started| {
         json!({"type": "turn_started", "seq": started.seq, "turn": started.turn, "at": started.at})
