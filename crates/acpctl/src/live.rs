@@ -6,7 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{Id, Message, parse};
-use acpd_api::{ClientMeta, ExitCode, Role, Untrusted, method};
+use acpd_api::{
+    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, SessionRef, Untrusted,
+    method,
+};
 use acpd_client::{Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, read_answer};
 use bytes::Bytes;
 use serde::Serialize;
@@ -257,6 +260,19 @@ impl Live {
             params["clientCapabilities"][name] = value;
         }
         self.call(ui, "initialize", &params)
+    }
+
+    /// Attaches to a session, from now on or from behind this line of its journal.
+    pub(crate) fn attach(
+        &mut self,
+        session: SessionRef,
+        after: Option<u64>,
+        role: Role,
+        ui: &mut Ui,
+    ) -> Result<SessionInfo> {
+        let params = AttachParams { session, after, role };
+        let attached: AttachResult = self.call(ui, method::SESSION_ATTACH, &params)?;
+        Ok(attached.session)
     }
 
     /// Sends a request and returns its id: 1, 2, 3 and so on.

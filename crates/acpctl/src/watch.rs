@@ -5,8 +5,8 @@
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
-    AttachParams, AttachResult, ExitCode, Outcome, RestoreLevel, Restored, Role, SessionInfo,
-    SessionState, TurnEnded, TurnState, Untrusted, method,
+    ExitCode, Outcome, RestoreLevel, Restored, Role, SessionInfo, SessionState, TurnEnded,
+    TurnState, Untrusted, method,
 };
 use acpd_view::cut_short;
 use serde::Deserialize;
@@ -46,9 +46,7 @@ pub(crate) struct End {
 impl Watch {
     /// Follows a session from now on, without a part in it.
     pub(crate) fn begin(session: &SessionInfo, live: &mut Live, ui: &mut Ui) -> Result<Watch> {
-        let params = AttachParams { session: session.exactly(), after: None, role: Role::Observer };
-        let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
-        Ok(Watch::of(result.session))
+        live.attach(session.exactly(), None, Role::Observer, ui).map(Watch::of)
     }
 
     /// A session that is followed already.

@@ -1,7 +1,7 @@
 //! `acpctl attach`: follow a session and, with `--control`, answer its questions.
 
 use acp_wire::{Message, parse};
-use acpd_api::{AttachParams, AttachResult, ExitCode, Role, SessionInfo, TurnState, method};
+use acpd_api::{ExitCode, Role, SessionInfo, TurnState, method};
 use acpd_view::Settings;
 use clap::Args;
 use serde_json::json;
@@ -58,9 +58,7 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     let role = if args.control { Role::Controller } else { Role::Observer };
     let hello = live.bind(&found.agent, role, [("subagents", json!({}))], ui)?;
     let after = if args.tail { None } else { Some(0) };
-    let params = AttachParams { session: found.exactly(), after, role };
-    let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
-    let session = result.session;
+    let session = live.attach(found.exactly(), after, role, ui)?;
     if !args.json {
         let (handle, agent, cwd) = (session.handle(), &session.agent, &session.cwd);
         ui.say(text!("following {} ({}) in {}; Ctrl-C ends", handle, agent, cwd));

@@ -20,9 +20,9 @@ use std::path::Path;
 use acp_wire::acp::{AgentCapabilities, InitializeResult, NewSessionResult};
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
-    AnswerParams, AttachParams, AttachResult, CancelParams, Empty, ExitCode, InteractionInfo,
-    InteractionList, Outcome as TurnOutcome, Question, QuestionAnswered, Role, SessionInfo,
-    SessionRef, TurnEnded, TurnState, Untrusted, method,
+    AnswerParams, CancelParams, Empty, ExitCode, InteractionInfo, InteractionList,
+    Outcome as TurnOutcome, Question, QuestionAnswered, Role, SessionInfo, SessionRef, TurnEnded,
+    TurnState, Untrusted, method,
 };
 use acpd_client::attachment;
 use acpd_tui::PlainAnswer;
@@ -65,8 +65,7 @@ pub(super) fn plain(
             SessionRef::to(&agent, &NewSessionResult::from_raw(&new)?.session_id)
         }
     };
-    let params = AttachParams { session: session.clone(), after: None, role: Role::Controller };
-    let AttachResult { session: info } = live.call(ui, method::SESSION_ATTACH, &params)?;
+    let info = live.attach(session.clone(), None, Role::Controller, ui)?;
     let mut screen = Screen::plain();
     let settings = Settings::default();
     screen.transcript.open(&info.session_id, &info.cwd, Some(&hello), settings);
