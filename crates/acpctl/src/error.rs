@@ -20,7 +20,6 @@ const STDERR_LINES: usize = 5;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 
-/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,

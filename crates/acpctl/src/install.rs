@@ -7,7 +7,7 @@ use acpd_api::{AgentInfo, ExitCode, PackageInfo, Untrusted};
 
 use crate::confirm::{ADD_YES, confirm};
 use crate::error::{CommandError, Result};
-use crate::programs::output_of;
+use crate::programs::{output_of, status_of};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -36,8 +36,7 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
         check_repository(package, command)?;
     }
     ui.finish()?;
-    let status = Command::new(program).args(words).status();
-    let status = status.map_err(|error| CommandError::file("run", program.as_ref(), &error))?;
+    let status = status_of(Command::new(program).args(words))?;
     if !status.success() {
         let error = text!("`{}` failed: {}", command, Untrusted::of(status));
         return Err(CommandError::new(ExitCode::Error, error));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::{daemon_exe, program_error};
@@ -27,6 +27,11 @@ pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| cannot_run(command, &error))?;
     if output.status.success() { Ok(output.stdout) } else { Err(failed(command, &output)) }
+}
+
+/// Runs a program in this terminal to its end.
+pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {
+    command.status().map_err(|error| cannot_run(command, &error))
 }
 
 /// Replaces this process by a program. Returns only if that fails.

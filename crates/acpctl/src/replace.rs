@@ -71,38 +71,40 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// One daemon that has taken the place of another.
-pub(crate) struct Change {
-    before: Option<DaemonInfo>,
-    now: DaemonInfo,
-}
-
-impl Change {
-    pub(crate) fn tell(&self, ui: &mut Ui) {
-        let DaemonInfo { pid, version, .. } = &self.now;
-        let own = env!("CARGO_PKG_VERSION");
-        ui.say(match &self.before {
-            Some(before) if before.version != *version => {
-                text!("acpd restarted (pid {}): version {}, was {}", pid, version, before.version)
-            }
-            _ => text!("acpd restarted (pid {})", pid),
-        });
-        if *version != *own {
-            ui.say(text!(
-                "the installed acpd is {}, but this is acpctl {}: install both again",
-                version,
-                own
-            ));
+/// Puts the installed daemon into the running one's place, and reports it.
+pub(crate) fn restart(
+    connection: Connection,
+    paths: &Paths,
+    environment: Environment,
+    ui: &mut Ui,
+) -> Result {
+    let (before, DaemonInfo { pid, version, .. }) = take_place(connection, paths, environment, ui)?;
+    ui.stop_spinning();
+    ui.say(match before.filter(|before| before.version != version) {
+        Some(before) => {
+            text!("acpd restarted (pid {}): version {}, was {}", pid, version, before.version)
         }
+        None => text!("acpd restarted (pid {})", pid),
+    });
+    let own = env!("CARGO_PKG_VERSION");
+    if version != *own {
+        ui.say(text!(
+            "the installed acpd is {}, but this is acpctl {}: install both again",
+            version,
+            own
+        ));
     }
+    expiry::announce(&mut to_running(paths)?, ui);
+    Ok(())
 }
 
-pub(crate) fn take_place(
+/// Returns the daemon before, unless it died at that moment, and the one that has taken its place.
+fn take_place(
     mut connection: Connection,
     paths: &Paths,
     environment: Environment,
     ui: &mut Ui,
-) -> Result<Change> {
+) -> Result<(Option<DaemonInfo>, DaemonInfo)> {
     ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(info),
@@ -127,7 +129,7 @@ pub(crate) fn take_place(
         }
     }
     let now = successor(paths, before.as_ref().map(start_of), ui)?;
-    Ok(Change { before, now })
+    Ok((before, now))
 }
 
 /// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.

@@ -15,7 +15,6 @@ use crate::ui::Ui;
 /// Text that is parsed with each piece that comes; of more, with each line.
 const SMALL: usize = 2048;
 
-/// A conversation on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) transcript: Transcript,

@@ -52,7 +52,6 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
     SPINNER_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Output to the user.
 #[derive(Debug)]
 pub(crate) struct Ui {
     out: BufWriter<Out>,

@@ -20,7 +20,6 @@ use machine::{disk, kept_aside, watched};
 
 const CONFIG: &str = "configuration";
 
-/// One thing that was looked at.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
@@ -40,7 +39,6 @@ pub(crate) enum Health {
     Ok,
     /// Works, but needs attention.
     Warning,
-    /// Something does not work.
     Problem,
 }
 

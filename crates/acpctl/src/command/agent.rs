@@ -177,7 +177,6 @@ fn overview(list: &AgentList, all: bool, now: u64, width: Option<usize>) -> Text
     text
 }
 
-/// The environment of an agent, in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AgentEnvironment<'a> {

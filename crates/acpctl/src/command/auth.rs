@@ -25,7 +25,7 @@ use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
-use crate::{form, human, info};
+use crate::{form, human, info, programs};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Auth {
@@ -81,15 +81,10 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
             list.agents.into_iter().filter(|agent| json.json || known(agent)).collect()
         }
     };
-    if json.json {
-        let of = |agent: &AgentInfo| json!({"agent": agent.name, "auth": agent.auth});
-        return Ok(ui.json(&agents.iter().map(of).collect::<Vec<Value>>())?);
-    }
-    if agents.is_empty() {
-        ui.say("no logins are known: no agent has been used yet");
-        return Ok(());
-    }
-    Ok(ui.print(info::agent::login_table(&agents, human::now(), ui.out_width()))?)
+    let nothing = agents.is_empty().then_some("no logins are known: no agent has been used yet");
+    let table = info::agent::login_table(&agents, human::now(), ui.out_width());
+    let of = |agent: &AgentInfo| json!({"agent": agent.name, "auth": agent.auth});
+    ui.show_list(json.json, &agents.iter().map(of).collect::<Vec<Value>>(), nothing, table)
 }
 
 struct Way {
@@ -255,7 +250,7 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
         None => command.arg("--own").arg("--"),
         Some(program) => command.arg("--").arg(program),
     };
-    let status = command.args(&terminal.args).status()?;
+    let status = programs::status_of(command.args(&terminal.args))?;
     if status.success() {
         return Ok(());
     }

@@ -115,7 +115,6 @@ fn tables() -> Vec<CompletionCandidate> {
     tables.map(|table| CompletionCandidate::new(table.raw())).collect()
 }
 
-/// A value and its description.
 struct Found {
     value: Untrusted,
     help: Text,

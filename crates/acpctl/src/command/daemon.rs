@@ -9,10 +9,9 @@ use clap::Subcommand;
 use crate::args::Json;
 use crate::door::Door;
 use crate::error::Result;
-use crate::expiry;
 use crate::info::daemon::line;
 use crate::log_file::Tail;
-use crate::replace::{reload, take_place, to_running};
+use crate::replace::{self, reload, to_running};
 use crate::service::Service;
 use crate::stop::{info, running, stop};
 use crate::text::{key_values, text};
@@ -112,11 +111,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         return start(paths, Door { spawn: true }, ui);
     };
     let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
-    let change = take_place(connection, paths, environment, ui)?;
-    ui.stop_spinning();
-    change.tell(ui);
-    expiry::announce(&mut to_running(paths)?, ui);
-    Ok(())
+    replace::restart(connection, paths, environment, ui)
 }
 
 /// Shows or changes what the running daemon logs.

@@ -15,6 +15,7 @@ use crate::args::Json;
 use crate::checks::{Finding, Health, look};
 use crate::error::{CommandError, Result};
 use crate::human;
+use crate::programs::status_of;
 use crate::text::{Role, Text, text};
 use crate::ui::Ui;
 
@@ -64,7 +65,7 @@ fn run(line: &Untrusted) -> Result {
         env::current_exe().map_err(|e| CommandError::file("find", Path::new("acpctl"), &e))?;
     let mut command = Command::new(&exe);
     command.args(line.raw().split(' ').skip(1)).stdin(Stdio::null()).stdout(Stdio::null());
-    let status = command.status().map_err(|error| CommandError::file("run", &exe, &error))?;
+    let status = status_of(&mut command)?;
     if status.success() { Ok(()) } else { Err(CommandError::told()) }
 }
 

@@ -240,7 +240,6 @@ pub(crate) fn definition() -> clap::Command {
     command
 }
 
-/// The exit codes, for `--help`.
 fn exit_codes() -> String {
     let lines = ExitCode::ALL.iter().map(|(code, what)| format!("\n  {:<4} {what}", code.code()));
     format!("Exit codes:{}", lines.collect::<String>())

@@ -79,7 +79,6 @@ enum QueueCommand {
     },
 }
 
-/// Targets of `queue move`.
 const STEPS: [(&str, &str); 3] =
     [("first", "Before all others"), ("up", "One place up"), ("down", "One place down")];
 

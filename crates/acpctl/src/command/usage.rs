@@ -28,7 +28,6 @@ pub(super) struct Usage {
     json: Json,
 }
 
-/// Groups of turns.
 const GROUPS: [&str; 4] = ["agent", "session", "workspace", "day"];
 
 pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {

@@ -43,7 +43,6 @@ pub(super) struct Wait {
     json: bool,
 }
 
-/// A session that is waited for.
 #[derive(Debug)]
 struct Waited {
     watch: Watch,

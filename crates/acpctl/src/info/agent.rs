@@ -62,28 +62,25 @@ fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
 }
 
 pub(crate) fn card(agent: &AgentInfo) -> Text {
-    let state = styled(agent.state);
-    let started = ("command", Text::join(agent.command.iter().map(Text::from), " "));
-    let reached = agent.address.as_ref().map(|address| ("address", Text::from(address)));
+    let since = (agent.since > 0).then(|| text!(" since {}", human::clock(agent.since)));
     let mut rows = vec![
         ("agent", text!("{} ({})", agent.name, agent.title)),
-        ("state", text!("{} since {}", state, human::clock(agent.since))),
-        reached.unwrap_or(started),
+        ("state", text!("{}{}", styled(agent.state), since)),
+    ];
+    rows.extend(agent.reason.as_ref().map(|reason| ("reason", reason.into())));
+    rows.push(("login", login_sentence(&agent.auth)));
+    rows.push(match &agent.address {
+        Some(address) => ("address", address.into()),
+        None => ("command", Text::join(agent.command.iter().map(Text::from), " ")),
+    });
+    rows.extend(agent.version.as_ref().map(|version| ("version", version.into())));
+    rows.extend(agent.pid.map(|pid| ("pid", pids(pid, agent, " and ", " more"))));
+    rows.extend(agent.rss.map(|bytes| ("memory", memory(bytes, agent.processes))));
+    rows.extend([
         ("sessions", text!("{}", agent.sessions)),
         ("restarts", text!("{}", agent.restarts)),
         ("log", (&agent.log).into()),
-    ];
-    if agent.since == 0 {
-        rows[1].1 = state;
-    }
-    let mut add = |at: usize, key, value: Option<Text>| {
-        rows.splice(at..at, value.map(|value| (key, value)));
-    };
-    add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
-    add(3, "pid", agent.pid.map(|pid| pids(pid, agent, " and ", " more")));
-    add(3, "version", agent.version.as_ref().map(Text::from));
-    add(2, "login", Some(login_sentence(&agent.auth)));
-    add(2, "reason", agent.reason.as_ref().map(Text::from));
+    ]);
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
     rows.extend(unsupported(agent).map(|text| ("missing", text)));
     let missing = environment::only_here(agent, None).or_else(|| environment::lacking(agent, None));

@@ -34,7 +34,6 @@ struct Choice {
     is_cut: bool,
 }
 
-/// Input that gives an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed {
     Key(char),
@@ -137,7 +136,6 @@ impl Question {
 }
 
 impl Choice {
-    /// Returns the input and its effect.
     fn line(&self) -> Text {
         let typed = match self.typed {
             Typed::Key(key) => text!("[{}]", key),

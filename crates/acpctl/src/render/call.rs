@@ -20,7 +20,6 @@ const DIFF_LINES: usize = 60;
 /// Places shown on one line.
 const MAX_PLACES: usize = 3;
 
-/// The printed parts of a call.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     begun: bool,

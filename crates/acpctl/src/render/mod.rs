@@ -31,7 +31,6 @@ pub(crate) enum Piece {
     Lines(Text),
 }
 
-/// The author of running text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Answer,
@@ -39,7 +38,6 @@ pub(crate) enum Flow {
     User,
 }
 
-/// Options of the output.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Options {
     /// Show what the agent thinks.

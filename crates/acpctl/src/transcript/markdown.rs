@@ -12,7 +12,6 @@ use crate::info::session::usage_sentence;
 use crate::render::{name, output};
 use crate::text::{Text, text};
 
-/// A piece of a transcript.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// Words of acpctl, and their styles.

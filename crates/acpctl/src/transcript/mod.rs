@@ -67,7 +67,6 @@ impl Transcript {
         }
     }
 
-    /// Returns the number of its turns.
     pub(crate) fn count(&self) -> usize {
         self.turns.len()
     }

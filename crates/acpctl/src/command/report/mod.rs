@@ -21,7 +21,7 @@ use crate::confirm::{check_can_ask, confirm};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use names::Names;
+use names::without_names;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples!(
@@ -51,7 +51,7 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     }
     let paths = Paths::discover()?;
     ui.spin("looking");
-    let text = Names::here().replaced(&redact::text(&parts::all(&paths)));
+    let text = without_names(&redact::text(&parts::all(&paths)));
     ui.stop_spinning();
     let shown = Untrusted::from(text.as_str());
     if to_stdout {

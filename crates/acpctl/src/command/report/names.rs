@@ -8,41 +8,31 @@ use acpd_api::redact::{HIDDEN, is_secret_name};
 /// Shorter values of variables are not looked for: they are in many words.
 const SECRET: usize = 6;
 
-/// Texts and what stands in their places, in this order.
-#[derive(Debug)]
-pub(super) struct Names(Vec<(String, &'static str)>);
+/// Names of this user and machine, and secrets in the environment of this process, with what stands in their places.
+fn names() -> Vec<(String, &'static str)> {
+    let variable = |name: &str| env::var(name).ok();
+    let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
+    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let of_home =
+        home.as_deref().and_then(|home| home.rsplit(is_separator).next()).map(str::to_owned);
+    let host = acpd_sys::machine::host_name();
+    let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
+    let secrets = env::vars_os().filter_map(|(name, value)| {
+        let is_secret = name.to_str().is_some_and(is_secret_name);
+        value.into_string().ok().filter(|value| is_secret && value.len() >= SECRET)
+    });
+    let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
+    let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
+    all.extend(home.map(|home| (home, "~")));
+    all.extend([user, of_home].into_iter().flatten().map(|user| (user, "USER")));
+    all.extend([host, short].into_iter().flatten().map(|host| (host, "HOST")));
+    all.retain(|(name, _)| !name.is_empty());
+    all
+}
 
-impl Names {
-    /// Names of this user and machine, and secrets in the environment of this process.
-    pub(super) fn here() -> Names {
-        let variable = |name: &str| env::var(name).ok();
-        let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
-        let user = variable("USER").or_else(|| variable("LOGNAME"));
-        let of_home =
-            home.as_deref().and_then(|home| home.rsplit(is_separator).next()).map(str::to_owned);
-        let host = acpd_sys::machine::host_name();
-        let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
-        let secrets = env::vars_os().filter_map(|(name, value)| {
-            let is_secret = name.to_str().is_some_and(is_secret_name);
-            value.into_string().ok().filter(|value| is_secret && value.len() >= SECRET)
-        });
-        let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
-        let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
-        all.extend(home.map(|home| (home, "~")));
-        all.extend([user, of_home].into_iter().flatten().map(|user| (user, "USER")));
-        all.extend([host, short].into_iter().flatten().map(|host| (host, "HOST")));
-        all.retain(|(name, _)| !name.is_empty());
-        Names(all)
-    }
-
-    /// The text without them, where they are whole words.
-    pub(super) fn replaced(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, instead) in &self.0 {
-            text = replaced(&text, name, instead);
-        }
-        text
-    }
+/// Returns the text without the names of this user and machine, where they are whole words.
+pub(super) fn without_names(text: &str) -> String {
+    names().iter().fold(text.to_owned(), |text, (name, instead)| replaced(&text, name, instead))
 }
 
 fn replaced(text: &str, name: &str, instead: &str) -> String {
@@ -70,14 +60,11 @@ mod tests {
 
     #[test]
     fn whole_words_are_replaced_and_parts_of_others_stay() {
-        let names = Names(vec![
-            ("/home/ada".to_owned(), "~"),
-            ("ada".to_owned(), "USER"),
-            ("box".to_owned(), "HOST"),
-            ("hunter2".to_owned(), HIDDEN),
-        ]);
+        let names = [("/home/ada", "~"), ("ada", "USER"), ("box", "HOST"), ("hunter2", HIDDEN)];
         let text = "/home/ada/x of ada@box, adamant boxes and box.local; /home/adam hunter2!";
         let clean = "~/x of USER@HOST, adamant boxes and HOST.local; /home/adam [hidden]!";
-        assert_eq!(names.replaced(text), clean);
+        let shown =
+            names.iter().fold(text.to_owned(), |text, (name, by)| replaced(&text, name, by));
+        assert_eq!(shown, clean);
     }
 }

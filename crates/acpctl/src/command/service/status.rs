@@ -11,7 +11,6 @@ use crate::stop::info;
 use crate::text::{Text, key_values, text};
 use crate::ui::Ui;
 
-/// The service, in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ServiceInfo {

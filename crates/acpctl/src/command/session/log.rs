@@ -53,7 +53,6 @@ pub(in crate::command) struct Log {
 /// Entries that are read at first when the end is looked for.
 const WINDOW: u64 = 512;
 
-/// A selection of turns.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     /// The last turns, up to this number.

@@ -69,7 +69,6 @@ pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
     if args.merge { Ok(()) } else { Ok(ui.print(card(&worktree))?) }
 }
 
-/// A session and its worktree, in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
