@@ -33,8 +33,8 @@ const BLOCK: u64 = 64 * 1024;
 /// Prints the last lines of a file; with `follow` it continues until Ctrl-C.
 pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
-    let mut file = match open_file(path) {
-        Ok(file) => file,
+    let (older, mut file) = match open_tail(path, tail.lines) {
+        Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
             ui.say(text!("`{}` does not exist yet", path));
             return Ok(());
@@ -42,18 +42,8 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
         Err(error) => return Err(failed(error)),
     };
     let mut unshown = Vec::new();
-    let mut missing = begin(&mut file, tail.lines).map_err(failed)?;
-    let aside = aside(path);
-    if missing > 0
-        && let Ok(mut older) = open_file(&aside)
-    {
-        // The log may have been moved aside just now: it was that file, and the new one is not looked at yet.
-        if is_same(&older, &file).map_err(failed)? {
-            file = open_file(path).map_err(failed)?;
-            missing = begin(&mut file, tail.lines).map_err(failed)?;
-        }
-        begin(&mut older, missing).map_err(failed)?;
-        copy(&mut older, &aside, &mut unshown, ui)?;
+    if let Some(mut older) = older {
+        copy(&mut older, &aside(path), &mut unshown, ui)?;
     }
     copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
@@ -73,18 +63,27 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
 
 /// The last lines of a log, also those before it was moved aside; nothing of one that cannot be read.
 pub(crate) fn last(path: &Path, lines: usize) -> String {
-    let read = |path: &Path, lines: usize| {
-        let mut file = open_file(path)?;
-        let missing = begin(&mut file, lines)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok::<_, io::Error>((String::from_utf8_lossy(&bytes).into_owned(), missing))
-    };
-    let (newer, missing) = read(path, lines).unwrap_or_default();
-    match read(&aside(path), missing) {
-        Ok((older, _)) if missing > 0 => older + &newer,
-        _ => newer,
+    let Ok((older, newer)) = open_tail(path, lines) else { return String::new() };
+    let mut bytes = Vec::new();
+    for mut file in older.into_iter().chain([newer]) {
+        file.read_to_end(&mut bytes).ok();
     }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Opens a log at its last lines, and the one before it if that has some of them.
+fn open_tail(path: &Path, lines: usize) -> io::Result<(Option<File>, File)> {
+    let mut file = open_file(path)?;
+    let mut missing = begin(&mut file, lines)?;
+    let older = if missing > 0 { open_file(&aside(path)).ok() } else { None };
+    let Some(mut older) = older else { return Ok((None, file)) };
+    // The log may have been moved aside just now: it was that file, and the new one is not looked at yet.
+    if is_same(&older, &file)? {
+        file = open_file(path)?;
+        missing = begin(&mut file, lines)?;
+    }
+    begin(&mut older, missing)?;
+    Ok((Some(older), file))
 }
 
 /// Goes to the last lines of a file. Returns how many lines have to come from the file before it.

@@ -130,8 +130,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
 
 fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now);
-    let busy = |agent: &&_| -> bool {
-        let agent: &acpd_api::AgentInfo = agent;
+    let busy = |agent: &&AgentInfo| {
         agent.state != AgentState::Stopped || agent.sessions > 0 || agent.reason.is_some()
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();

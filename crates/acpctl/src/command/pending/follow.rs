@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use acp_wire::{Message, parse};
 use acpd_api::{
     Empty, InteractionInfo, QuestionAnswered, SessionRef, Status, Untrusted, Watched, method,
 };
 use acpd_client::CallError;
 use acpd_view::person;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::door::Door;
 use crate::error::Result;
@@ -93,22 +94,17 @@ fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
 /// Finds the answer to a question in the journal of its session, after this number; none if it cannot be
 /// found. The question is closed all the same.
 fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
-    #[derive(Deserialize)]
-    struct Line {
-        method: Option<String>,
-        params: Option<Box<serde_json::value::RawValue>>,
-    }
     let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
     let mut daemon = Door { spawn: false }.connect().ok()?;
     let mut found = None;
     let read = daemon.read_log(session, after, |page| {
         for entry in page.entries {
-            let Ok(line) = serde_json::from_str::<Line>(entry.line.get()) else { continue };
-            if line.method.as_deref() != Some(method::ANSWERED) {
+            let line = parse(entry.line.get().as_bytes());
+            let Ok(Message::Notification { method, params: Some(params) }) = line else { continue };
+            if method != method::ANSWERED {
                 continue;
             }
-            let told: Option<QuestionAnswered> =
-                line.params.and_then(|params| serde_json::from_str(params.get()).ok());
+            let told: Option<QuestionAnswered> = serde_json::from_str(params.get()).ok();
             found = found.take().or_else(|| told.filter(|told| told.id == open.id));
         }
         Ok::<(), CallError>(())
