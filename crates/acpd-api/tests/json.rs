@@ -17,6 +17,7 @@ use acpd_api::{
     TurnInfo, TurnMetrics, TurnStarted, TurnState, TurnUsage, UndoParams, UndoResult, UpdateMeta,
     Usage, UsageBy, UsageParams, UsageReport, UsageTotal, VariableFrom, VariableInfo,
 };
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 fn usd(units: f64) -> Cost {
@@ -546,8 +547,7 @@ fn what_the_limits_let_go_looks_like_this() {
 
 #[test]
 fn a_queue_looks_like_this() {
-    let prompt =
-        || serde_json::value::to_raw_value(&json!([{"type": "text", "text": "go"}])).unwrap();
+    let prompt = || RawValue::from_string(r#"[{"type":"text","text":"go"}]"#.to_owned()).unwrap();
     let session = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
     let queued = QueuedPrompt { place: 1, ticket: 5, at: 9, prompt: prompt() };
     insta::assert_snapshot!(
