@@ -26,19 +26,14 @@ pub struct Config {
     /// `[agents]`, else the first one of [known agents](#known-agents) that is tried and installed,
     /// else `demo`, a script.
     pub default_agent: String,
-    /// How the daemon itself behaves.
     #[serde(with = "As::<Record<Daemon>>")]
     pub daemon: Daemon,
-    /// Commands that are run when something happens.
     #[serde(with = "As::<Record<Hooks>>")]
     pub hooks: Hooks,
-    /// What may be spent.
     #[serde(with = "As::<Record<Budget>>")]
     pub budget: Budget,
-    /// How much of what was said is kept.
     #[serde(with = "As::<Record<Retention>>")]
     pub retention: Retention,
-    /// How acpd's own views look.
     #[serde(with = "As::<Record<Tui>>")]
     pub tui: Tui,
     /// What counts for every agent.
