@@ -69,7 +69,12 @@ pub fn redacted() -> Result<String, Failure> {
 }
 
 fn config_file() -> Result<PathBuf, Failure> {
-    Ok(Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?.config_file())
+    Ok(paths()?.config_file())
+}
+
+/// Finds the directories of this user.
+pub(crate) fn paths() -> Result<Paths, Failure> {
+    Paths::discover().map_err(|e| Failure::new(&e, e.hint()))
 }
 
 /// Finds out whether a daemon could start, without starting one. Returns what to tell then.
@@ -79,7 +84,7 @@ fn config_file() -> Result<PathBuf, Failure> {
 pub fn run() -> Result<String, Failure> {
     // Files that are made here are as private as those of a daemon.
     limits::private_files();
-    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
+    let paths = paths()?;
     private_dirs(&paths)?;
     configuration(&paths)?;
     acpd_store::check(&paths.database(), &paths.search_index())

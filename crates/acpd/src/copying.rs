@@ -53,7 +53,7 @@ pub fn restore(file: &Path, check: bool) -> Result<(), Failure> {
 /// Files that are made here are as private as those of a daemon.
 fn start() -> Result<Paths, Failure> {
     limits::private_files();
-    Paths::discover().map_err(|error| Failure::new(&error, error.hint()))
+    check::paths()
 }
 
 /// Prints the progress, now and then.

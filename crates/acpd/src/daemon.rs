@@ -119,7 +119,7 @@ fn serve(
 ) -> Result<Option<Successor>, Failure> {
     // First: all files that are made from here on are private.
     limits::private_files();
-    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
+    let paths = check::paths()?;
     check::private_dirs(&paths)?;
     let Heritage { lock, socket } = match Heritage::take(&paths.lock()) {
         Some(heritage) => heritage,

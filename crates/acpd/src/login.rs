@@ -4,9 +4,9 @@
 use std::io;
 use std::process::Command;
 
-use acpd_sys::paths::Paths;
 use acpd_sys::process::become_program;
 
+use crate::check;
 use crate::config;
 use crate::failure::Failure;
 
@@ -37,8 +37,7 @@ pub fn run(login: Login) -> Failure {
 }
 
 fn prepare(login: Login) -> Result<Command, Failure> {
-    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-    let config = config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))?;
+    let config = check::configuration(&check::paths()?)?;
     let profile = config.agent(&login.agent)?;
     let mut env = config::environment(profile, std::env::vars_os());
     for variable in &login.env {
