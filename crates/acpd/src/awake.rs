@@ -20,7 +20,6 @@ use crate::host::Reaper;
 /// No turn takes longer.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
-/// Keeps the machine awake by a helper process.
 #[derive(Debug)]
 pub(crate) struct Awake {
     reaper: Reaper,
@@ -31,7 +30,6 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// Nothing is held yet.
     pub(crate) fn new(reaper: Reaper) -> Awake {
         Awake { reaper, held: None, told: Arc::default() }
     }

@@ -59,7 +59,6 @@ const LAST_READ: Duration = Duration::from_secs(10);
 pub enum FromClient {
     /// How to send to it, before anything else: the relay keeps that to itself.
     Sink(Sink),
-    /// News for the hub.
     Event(ClientEvent),
 }
 
@@ -149,40 +148,24 @@ impl Service {
         let config = Arc::clone(&self.config);
         let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
         let look = move || -> Vec<_> {
-            names.iter().map(|name| Some(look_for(config.agent(name).ok()?))).collect()
+            let found = |name: &String| {
+                let profile = config.agent(name).ok()?;
+                Some((look_for(profile), packages_of(profile)))
+            };
+            names.iter().map(found).collect()
         };
         // Without an answer it is only not told.
         let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         for (agent, found) in agents.iter_mut().zip(found) {
-            let Some(Presence { is_installed, install, problem }) = found else { continue };
-            agent.installed = Some(is_installed);
-            agent.packages = match &install {
-                Some(_) => self.packages_of(agent.name.raw()),
-                None => Vec::new(),
+            let Some((Presence { is_installed, install, problem }, packages)) = found else {
+                continue;
             };
+            agent.installed = Some(is_installed);
+            if install.is_some() {
+                agent.packages = packages;
+            }
             agent.install = install.map(Into::into);
             agent.not_found = problem.map(|why| why.message().into());
-        }
-    }
-
-    /// The packages of an agent whose repository the catalogue has.
-    fn packages_of(&self, agent: &str) -> Vec<PackageInfo> {
-        let profile = self.config.agent(agent).ok();
-        let known = profile.into_iter().flat_map(|profile| &profile.repositories);
-        let parts = known.filter_map(|package| package.split_once('='));
-        parts
-            .map(|(name, repository)| PackageInfo {
-                name: name.into(),
-                repository: repository.into(),
-            })
-            .collect()
-    }
-
-    fn tell_address(&self, agent: &mut AgentInfo) {
-        if let Ok(profile) = self.config.agent(agent.name.raw())
-            && let Transport::TcpConnect(address) = profile.transport()
-        {
-            agent.address = Some(address.into());
         }
     }
 
@@ -201,18 +184,18 @@ impl Service {
         [journal.bytes, journal.index_bytes] = sizes;
     }
 
-    fn tell_inherited(&self, agent: &mut AgentInfo) {
+    /// Adds the address of an agent, and what its process inherits and gets, without what may be a secret: a value is
+    /// told if every agent gets it.
+    fn tell_profile(&self, agent: &mut AgentInfo) {
         let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
+        if let Transport::TcpConnect(address) = profile.transport() {
+            agent.address = Some(address.into());
+        }
         let inherits = self.config.inherits(profile);
         let is_inherited =
             |name: &&String| inherits.iter().any(|pattern| is_named(pattern, name.as_bytes()));
         agent.inherited = variables().iter().filter(is_inherited).map(Into::into).collect();
         agent.inherits = inherits.into_iter().map(Into::into).collect();
-    }
-
-    /// Adds what the agent's process gets, without what may be a secret: a value is told if every agent gets it.
-    fn tell_environment(&self, agent: &mut AgentInfo) {
-        let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
         let got = environment_of(profile);
         let credentials = profile.credentials.keys().map(|name| (name.into(), OsString::new()));
         let all: BTreeMap<OsString, OsString> = got.into_iter().chain(credentials).collect();
@@ -240,6 +223,16 @@ impl Service {
             agent.lacks = lacks.map(Into::into).collect();
         }
     }
+}
+
+/// The packages of an agent whose repository the catalogue has.
+fn packages_of(profile: &Profile) -> Vec<PackageInfo> {
+    let parts = profile.repositories.iter().filter_map(|package| package.split_once('='));
+    let package = |(name, repository): (&str, &str)| PackageInfo {
+        name: name.into(),
+        repository: repository.into(),
+    };
+    parts.map(package).collect()
 }
 
 fn counted(agent: AgentInfo) -> AgentMetrics {
@@ -559,11 +552,9 @@ impl Out {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = &mut agent {
                     login_shell::settled().await;
-                    self.service.tell_inherited(agent);
-                    self.service.tell_environment(agent);
+                    self.service.tell_profile(agent);
                     self.service.tell_shims(std::slice::from_mut(agent));
                     self.service.tell_installed(std::slice::from_mut(agent)).await;
-                    self.service.tell_address(agent);
                 }
                 build::response(id, &agent)
             }

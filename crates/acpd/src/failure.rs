@@ -18,13 +18,11 @@ impl Failure {
         Failure { message: message.to_string(), hint, code: ExitCode::Error }
     }
 
-    /// Returns the failure with another exit code.
     #[must_use]
     pub(crate) fn with_code(self, code: ExitCode) -> Failure {
         Failure { code, ..self }
     }
 
-    /// How the program ends.
     pub fn code(&self) -> ExitCode {
         self.code
     }

@@ -58,7 +58,6 @@ struct Hook {
 }
 
 impl Hooks {
-    /// The commands that are configured.
     pub fn new(config: &config::Hooks, helpers: Helpers) -> Hooks {
         let hooks = config.configured().map(|(event, command)| {
             let (command, refused) = (command.to_vec(), AtomicBool::new(false));

@@ -35,7 +35,6 @@ impl Logins {
         self.watched.insert(agent, task.abort_handle());
     }
 
-    /// Stops watching the login of this agent.
     pub fn unwatch(&mut self, agent: &str) {
         if let Some(task) = self.watched.remove(agent) {
             task.abort();

@@ -136,7 +136,6 @@ fn ended(done: Result<(), impl fmt::Display>) -> ExitCode {
     done.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
 }
 
-/// Prints a text.
 fn shown(text: Result<String, impl fmt::Display>) -> ExitCode {
     let print = |text: String| {
         #[expect(clippy::print_stdout, reason = "what it is for")]

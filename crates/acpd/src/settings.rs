@@ -7,7 +7,6 @@ use acpd_core::profile::{
     BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, FailureSign, Limits,
     McpServer, Profile, Quirks, Restart, Services, StopTimes, TimeZone, Workspace,
 };
-use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
 
 use crate::config::{self, Config, Offer, RestoreMethod};
@@ -20,7 +19,8 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         default_is_found: config.default_is_found,
         agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
         quirks: quirks(config, paths),
-        policy: policy(config),
+        // Checked when the configuration was read.
+        policy: config::policy(&config.policy).unwrap_or_default(),
         line_limit: config.daemon.line_limit,
         max_clients: config.daemon.max_clients,
         cold_starts: config.daemon.cold_starts,
@@ -91,11 +91,6 @@ fn delegation(config: &Config) -> Delegation {
     )
 }
 
-/// Checked when the configuration was read.
-fn policy(config: &Config) -> Policy {
-    config::policy(&config.policy).unwrap_or_default()
-}
-
 fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Profile {
     Profile {
         title: profile.title.clone().unwrap_or_else(|| profile.name.clone()),
@@ -155,7 +150,6 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
     }
 }
 
-/// What acpd does for the agent.
 pub fn services(profile: &config::Profile) -> Services {
     Services {
         fs: profile.services.contains(&Offer::Fs),

@@ -8,7 +8,6 @@ use acpd_sys::machine::since_boot;
 /// How much of a difference between two clocks is none.
 const JITTER: Duration = Duration::from_secs(1);
 
-/// Notices that the machine was asleep.
 #[derive(Debug)]
 pub struct SuspendWatch {
     awake: Instant,

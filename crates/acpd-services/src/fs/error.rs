@@ -34,7 +34,6 @@ pub enum FsError {
 }
 
 impl FsError {
-    /// Returns advice for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             FsError::Outside { .. } => Some(

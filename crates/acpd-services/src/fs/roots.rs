@@ -27,7 +27,6 @@ struct Root {
     dir: Dir,
 }
 
-/// Kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Directory,

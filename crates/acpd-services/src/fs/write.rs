@@ -11,7 +11,6 @@ use cap_tempfile::TempFile;
 use super::error::FsError;
 use super::roots::{Roots, open_regular};
 
-/// Kind of a path to write.
 enum Old {
     Nothing,
     File(u32),

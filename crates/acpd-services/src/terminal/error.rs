@@ -27,7 +27,6 @@ pub enum TerminalError {
 }
 
 impl TerminalError {
-    /// Returns advice for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TerminalError::TooManyOfOwner | TerminalError::TooMany => {

@@ -19,7 +19,6 @@ const PIECE: usize = 16 << 10;
 
 const FAR: Duration = Duration::from_hours(1);
 
-/// State of a command.
 pub(super) struct State {
     kept: Kept,
     pub(super) exit: Option<Exit>,

@@ -26,7 +26,6 @@ pub trait Children: Send + Sync {
     fn reap(&self, pid: u32);
 }
 
-/// A command to run.
 #[derive(Debug, Clone)]
 pub struct CreateTerminal {
     /// How it will be called; unique among all.

@@ -259,7 +259,6 @@ pub(super) fn is_misplaced(table: &str, key: &str) -> bool {
         || ((is_agent || table == "defaults") && CATALOGUE_KEYS.contains(&key))
 }
 
-/// A place in the document.
 struct Place {
     path: Vec<String>,
     /// An item of the list there.

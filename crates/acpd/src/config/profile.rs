@@ -225,7 +225,6 @@ pub struct Profile {
     pub tried: bool,
     /// Whether the program is the daemon's own executable, whatever `command` calls it.
     pub builtin: bool,
-    /// The agent's name, unique in the configuration.
     #[serde(skip)]
     pub name: String,
     /// Who described the agent.
@@ -275,7 +274,6 @@ pub struct StopTimes {
 }
 
 impl Profile {
-    /// The way to talk with the agent.
     pub fn transport(&self) -> Transport<'_> {
         match (&self.tcp.connect, self.tcp.spawn) {
             (Some(address), _) => Transport::TcpConnect(address),

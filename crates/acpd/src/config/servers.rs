@@ -56,7 +56,6 @@ pub struct McpServer {
     /// Only with `builtin`: whether an agent may answer what other agents ask in the turns that it has sent to sessions
     /// that it has begun; see [who answers](delegation.md#who-answers).
     pub answer: bool,
-    /// Its name, unique in the configuration.
     #[serde(skip)]
     pub name: String,
 }
@@ -70,7 +69,6 @@ impl McpServer {
         }
     }
 
-    /// Returns whether it is for this agent.
     pub fn is_for(&self, agent: &str) -> bool {
         self.enabled && (self.agents.is_empty() || self.agents.iter().any(|name| name == agent))
     }
@@ -123,7 +121,6 @@ pub(super) fn contradiction(
     }
 }
 
-/// Ways to talk with a server at an address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum WebKind {

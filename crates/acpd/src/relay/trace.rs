@@ -147,19 +147,11 @@ impl Seen<'_> {
             Ok(Message::Response { id, outcome: Outcome::Error(_) }) => {
                 (LineKind::Error, Some(id), None)
             }
-            Err(_) => {
-                return Seen {
-                    kind: LineKind::Unreadable,
-                    id: None,
-                    method: None,
-                    session: None,
-                    update: None,
-                };
-            }
+            Err(_) => (LineKind::Unreadable, None, None),
         };
-        let session = str_at(line, &["params", "sessionId"])
-            .or_else(|| str_at(line, &["result", "sessionId"]));
-        let update = str_at(line, &["params", "update", "sessionUpdate"]);
+        let text = |path| if kind == LineKind::Unreadable { None } else { str_at(line, path) };
+        let session = text(&["params", "sessionId"]).or_else(|| text(&["result", "sessionId"]));
+        let update = text(&["params", "update", "sessionUpdate"]);
         Seen { kind, id, method, session, update }
     }
 

@@ -192,7 +192,6 @@ mod tests {
     fn bench() -> Bench {
         let state = TempDir::new().unwrap();
         let (events, heard): (HostEvents, _) = mpsc::channel(8);
-        let (commands, wanted) = mpsc::unbounded_channel();
         let place = Place {
             state: state.path().to_owned(),
             reaper: Reaper::start(events.clone()).unwrap(),
@@ -201,7 +200,7 @@ mod tests {
             line_limit: 64 << 20,
             leases: Leases { idle: 0, busy: 0 },
         };
-        let mut supervisor = Supervisor::new(HostId(3), "7-3", place, wanted);
+        let (commands, mut supervisor) = Supervisor::new(HostId(3), "7-3", place);
         supervisor.told = Told::Running;
         Bench { state, supervisor, commands, heard }
     }

@@ -18,8 +18,7 @@ pub struct Shim {
 impl Shim {
     /// Starts an agent. It reports `Started` or `Refused`; call it on the runtime.
     pub fn spawn(host: HostId, start: Start, place: Place) -> Shim {
-        let (commands, wanted) = mpsc::unbounded_channel();
-        let supervisor = Supervisor::new(host, &start.launch.marker, place, wanted);
+        let (commands, supervisor) = Supervisor::new(host, &start.launch.marker, place);
         tokio::spawn(supervisor.start(start));
         Shim { commands }
     }
@@ -27,8 +26,7 @@ impl Shim {
     /// Takes over an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call it on the
     /// runtime. If the shim has a part of one of the chunks `remade`, the rest cannot be written.
     pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
-        let (commands, wanted) = mpsc::unbounded_channel();
-        let supervisor = Supervisor::new(adopt.host, marker, place, wanted);
+        let (commands, supervisor) = Supervisor::new(adopt.host, marker, place);
         tokio::spawn(supervisor.adopt(adopt, remade));
         Shim { commands }
     }

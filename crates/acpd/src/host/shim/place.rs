@@ -37,7 +37,6 @@ pub struct Leases {
 /// Parameters of a start.
 #[derive(Debug)]
 pub struct Start {
-    /// Program of the shim.
     pub exe: PathBuf,
     pub launch: launch::Launch,
     /// How long that may take.

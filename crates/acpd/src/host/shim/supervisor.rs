@@ -90,13 +90,14 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
+    /// Returns where to send requests, and the task that does them.
     pub(super) fn new(
         host: HostId,
         marker: &str,
         place: Place,
-        commands: mpsc::UnboundedReceiver<Command>,
-    ) -> Supervisor {
-        Supervisor {
+    ) -> (mpsc::UnboundedSender<Command>, Supervisor) {
+        let (requests, commands) = mpsc::unbounded_channel();
+        let supervisor = Supervisor {
             host,
             shim_dir: ShimDir::of(&place.state, marker),
             commands,
@@ -114,7 +115,8 @@ impl Supervisor {
             given_up: false,
             leader: ProcessId { pid: 0, start: 0 },
             place,
-        }
+        };
+        (requests, supervisor)
     }
 
     /// Starts the shim, and stays with it.
