@@ -61,10 +61,6 @@ impl<T: FromArgMatches> FromArgMatches for LazyArgs<T> {
         T::from_arg_matches(matches).map(LazyArgs)
     }
 
-    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<LazyArgs<T>, Error> {
-        T::from_arg_matches_mut(matches).map(LazyArgs)
-    }
-
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         self.0.update_from_arg_matches(matches)
     }

@@ -25,6 +25,7 @@ mod log_file;
 mod lookup;
 mod permission;
 mod programs;
+mod prometheus;
 mod render;
 mod replace;
 mod rows;

@@ -1,16 +1,18 @@
 //! Other programs that verbs run: the daemon's, and those of the system.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-use acpd_api::{ExitCode, Untrusted};
+use acpd_api::{CopyLine, CopyReport, ExitCode, Untrusted};
 use acpd_client::{daemon_exe, program_error};
 use acpd_sys::process;
 
 use crate::error::{CommandError, Result, paragraph};
+use crate::human;
 use crate::text::{Text, text};
+use crate::ui::Ui;
 
 /// The daemon's program with these arguments, without stdin.
 pub(crate) fn daemon(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
@@ -64,6 +66,45 @@ pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
         _ => ExitCode::Error,
     };
     CommandError::new(code, paragraph(&reason.into())).hint_if(hint)
+}
+
+/// Runs the daemon's program that copies a journal to its end, and shows how far it is.
+pub(crate) fn copy<'a>(
+    args: impl IntoIterator<Item = &'a OsStr>,
+    doing: &'static str,
+    ui: &mut Ui,
+) -> Result<CopyReport> {
+    let mut command = daemon(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| cannot_run(&command, &error))?;
+    let broken = |error| cannot_run(&command, &error);
+    let mut done = None;
+    for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufReader::lines) {
+        match serde_json::from_str(&line.map_err(broken)?) {
+            Ok(CopyLine::Progress { done, of }) => {
+                let percent = u64::from(done) * 100 / u64::from(of.max(1));
+                ui.spin(text!("{} {} %", doing, percent));
+                ui.tick();
+            }
+            Ok(CopyLine::Done(report)) => done = Some(report),
+            Err(_) => {}
+        }
+    }
+    let output = child.wait_with_output().map_err(broken)?;
+    ui.stop_spinning();
+    match done {
+        Some(report) if output.status.success() => Ok(report),
+        _ => Err(failed(&command, &output)),
+    }
+}
+
+/// Describes the content of a copy.
+pub(crate) fn contents(copy: &CopyReport) -> Text {
+    let used = match copy.updated {
+        Some(at) => text!(", last used {}", human::ago(at, human::now())),
+        None => Text::new(),
+    };
+    text!("{}, {}{}", human::counted(copy.sessions, "session"), human::bytes(copy.bytes), used)
 }
 
 /// Arguments of `acpctl mcp` and `acpctl web`, which are programs of their own. These read them.

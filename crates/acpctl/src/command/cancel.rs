@@ -5,10 +5,10 @@ use acp_wire::parse;
 use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
 use clap::Args;
 
-use super::queue::summary;
 use crate::confirm::yes;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::info::session::queued_prompt;
 use crate::live::{Event, Live};
 use crate::lookup::{Care, Which, find};
 use crate::text::{Text, shell_word, text};
@@ -84,7 +84,7 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
         ui.say(taken_back);
     }
     for prompt in &done.prompts {
-        ui.say(text!("  {}  {}", prompt.place, summary(prompt)));
+        ui.say(text!("  {}  {}", prompt.place, queued_prompt(prompt)));
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::args::{Json, words};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
+use crate::info::session::queued_prompt;
 use crate::lookup::{Care, Which, find, or_last};
 use crate::text::{BOLD, Table, Text, shell_word, text};
 use crate::ui::Ui;
@@ -115,7 +116,7 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
         table.row([
             Text::styled(BOLD, text!("{}", prompt.place)),
             human::ago(prompt.at, now),
-            summary(prompt),
+            queued_prompt(prompt),
         ]);
     }
     table.render(ui.out_width())
@@ -152,7 +153,7 @@ fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut 
         let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
         let params = QueueRemoveParams { session, ticket: prompt.ticket, by };
         let _: QueueInfo = connection.call(method::SESSION_QUEUE_REMOVE, &params)?;
-        ui.say(text!("removed prompt {}: {}", prompt.place, summary(prompt)));
+        ui.say(text!("removed prompt {}: {}", prompt.place, queued_prompt(prompt)));
     }
     Ok(())
 }
@@ -215,16 +216,4 @@ fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -
         }
     }
     Ok(())
-}
-
-/// Returns a prompt on one line: `fix the tests [+ resource_link]`.
-pub(super) fn summary(prompt: &QueuedPrompt) -> Text {
-    let (words, others) = prompt.parts();
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let others: Text = others
-        .iter()
-        .filter_map(|block| block["type"].as_str())
-        .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
-        .collect();
-    text!("{}{}", Untrusted::from(words.join(" ")), others)
 }

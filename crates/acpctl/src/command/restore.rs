@@ -7,7 +7,6 @@ use acpd_api::{ConfigReport, CopyReport, Empty, ExitCode, Status, method};
 use acpd_client::{Paths, hold_starts};
 use clap::{Args, ValueHint};
 
-use super::backup::{contents, run};
 use crate::args::Json;
 use crate::configured;
 use crate::confirm::{ADD_YES, confirm};
@@ -15,6 +14,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
+use crate::programs::{contents, copy};
 use crate::service::{Order, Service};
 use crate::stop::{has_shims, running_turns, stop};
 use crate::text::{Text, text};
@@ -46,7 +46,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let file = args.file.as_os_str();
     // Nothing is stopped for a file that is of no use.
-    let found = run([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
+    let found = copy([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
     let (service, state) = Service::listening(&paths).unzip();
     let turns = match state.unwrap_or_default().running(&paths)? {
         Some(mut daemon) => {
@@ -125,7 +125,7 @@ fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(Copy
         }
     }
     let _held = hold_starts(paths)?;
-    Ok((run([OsStr::new("restore"), file], "restoring", ui)?, are_left))
+    Ok((copy([OsStr::new("restore"), file], "restoring", ui)?, are_left))
 }
 
 fn check_force(args: &Restore, turns: u64) -> Result {

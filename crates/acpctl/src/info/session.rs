@@ -1,8 +1,8 @@
 //! Sessions in tables and cards.
 
 use acpd_api::{
-    Cost, Doing, DoingKind, Parent, RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted,
-    Usage,
+    Cost, Doing, DoingKind, Parent, QueuedPrompt, RestoreLevel, SessionInfo, SessionState,
+    TurnState, Untrusted, Usage,
 };
 
 use crate::human;
@@ -96,7 +96,7 @@ pub(crate) fn nested<'a>(
         table.row([
             Text::styled(BOLD, text!("{}{}", branch, name(session))),
             (&session.agent).into(),
-            Text::styled(state_style(session.state), state(session)),
+            state(session),
             Text::styled(style, turn.cut(TURN)),
             session.doing.as_ref().map(now_doing).unwrap_or_default(),
             text!("{}", session.prompts),
@@ -123,8 +123,9 @@ fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
 }
 
 pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
-    let mut state = Text::styled(state_style(session.state), word(session));
-    let reason = session.reason.as_ref().filter(|reason| **reason != word(session));
+    let (word, style) = look(session);
+    let mut state = Text::styled(style, word);
+    let reason = session.reason.as_ref().filter(|reason| **reason != word);
     if let Some(reason) = reason {
         state += text!(": {}", reason);
     }
@@ -230,7 +231,8 @@ fn state(session: &SessionInfo) -> Text {
         Some(RestoreLevel::Partial) => " (partial)",
         _ => "",
     };
-    text!("{}{}", word(session), level)
+    let (word, style) = look(session);
+    Text::styled(style, text!("{}{}", word, level))
 }
 
 /// Describes an incomplete restore.
@@ -245,26 +247,29 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
     })
 }
 
-fn word(session: &SessionInfo) -> &'static str {
-    match session.state {
-        _ if session.archived => "archived",
-        SessionState::Live => "loaded",
-        SessionState::Parked => "sleeping",
-        SessionState::Restoring => "restoring",
-        SessionState::Blocked => "blocked",
-        SessionState::Lost => "lost",
-        SessionState::Closed => "closed",
-    }
+/// The word and the style of a state.
+fn look(session: &SessionInfo) -> (&'static str, Role) {
+    let (word, style) = match session.state {
+        SessionState::Live => ("loaded", Role::Good),
+        SessionState::Parked => ("sleeping", Role::Dim),
+        SessionState::Restoring => ("restoring", Role::Name),
+        SessionState::Blocked => ("blocked", Role::Warning),
+        SessionState::Lost => ("lost", Role::Bad),
+        SessionState::Closed => ("closed", Role::Dim),
+    };
+    (if session.archived { "archived" } else { word }, style)
 }
 
-fn state_style(state: SessionState) -> Role {
-    match state {
-        SessionState::Live => Role::Good,
-        SessionState::Parked | SessionState::Closed => Role::Dim,
-        SessionState::Restoring => Role::Name,
-        SessionState::Blocked => Role::Warning,
-        SessionState::Lost => Role::Bad,
-    }
+/// Returns a queued prompt on one line: `fix the tests [+ resource_link]`.
+pub(crate) fn queued_prompt(prompt: &QueuedPrompt) -> Text {
+    let (words, others) = prompt.parts();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let others: Text = others
+        .iter()
+        .filter_map(|block| block["type"].as_str())
+        .map(|kind| text!(" [+ {}]", Untrusted::from(kind)))
+        .collect();
+    text!("{}{}", Untrusted::from(words.join(" ")), others)
 }
 
 /// Costs, one for each currency.

@@ -14,12 +14,12 @@ use acpd_client::{Connection, Paths};
 use acpd_sys::machine;
 use jiff::Timestamp;
 
-use super::super::metrics::figures;
 use super::log::clean;
 use crate::checks::{Finding, Health, look};
 use crate::human::{self, word};
 use crate::log_file;
 use crate::programs;
+use crate::prometheus;
 use crate::service::{self, Service};
 
 /// Entries of the log.
@@ -234,5 +234,5 @@ fn log(paths: &Paths, manager: Option<&Service>) -> String {
 
 fn metrics(daemon: Option<&mut Connection>) -> String {
     let found = daemon.and_then(|daemon| asked::<Metrics>(daemon, method::METRICS));
-    found.map_or_else(not_running, |found| block("text", figures(&found).as_str()))
+    found.map_or_else(not_running, |found| block("text", prometheus::text(&found).as_str()))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use acp_wire::ErrorObject;
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AgentInfo, AgentRef, AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, Role,
-    SessionInfo, SessionRef, Status, StatusParams, Untrusted, escape, method,
+    AttachParams, AttachResult, NAMESPACE, NewSessionMeta, Reason, Role, SessionInfo, SessionRef,
+    Status, StatusParams, Untrusted, escape, method,
 };
 use acpd_client::worktree::{Worktree, has_changes};
 use acpd_client::{Connection, error_data};
@@ -24,7 +24,7 @@ use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
-use crate::{default_agent, human, info, install, lookup};
+use crate::{default_agent, human, info, lookup};
 
 /// Finds the session of the command line and takes part in it, or begins one.
 pub(super) fn open<'u>(
@@ -183,22 +183,6 @@ fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
         turn.ui.note(note);
     }
     Ok(())
-}
-
-/// Installs an agent that is not there, if the person at the terminal wants that: nothing is downloaded without.
-pub(super) fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
-    if !turn.ui.can_ask() {
-        return Ok(());
-    }
-    let agent = AgentRef { agent: agent.to_owned() };
-    match turn.try_call::<AgentInfo>(method::AGENT_SHOW, &agent)? {
-        Ok(info) if install::can_install(&info) => {
-            turn.ui.stop_spinning();
-            install::install(&info, false, turn.ui)
-        }
-        // An unknown agent is reported by what follows.
-        _ => Ok(()),
-    }
 }
 
 /// Begins a session, or joins one that another client has begun by that name since we looked.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
 use acp_wire::str_at;
 use acpd_api::{
-    ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, RestoreLevel, SessionRef, TurnEnded,
-    TurnUsage, Untrusted, escape,
+    AgentInfo, AgentRef, ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, RestoreLevel,
+    SessionRef, TurnEnded, TurnUsage, Untrusted, escape, method,
 };
 use acpd_client::attachment::Attachment;
 use acpd_view::cut_short;
@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::left_behind;
-use super::opening::offer_to_install;
 use super::prompt::Said;
 use super::turn::{Ended, Turn, TurnArgs};
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
+use crate::install;
 use crate::terminal::say_at_end;
 use crate::text::{Text, shell_word, text};
 
@@ -228,6 +228,22 @@ struct EndedTurn {
     files: Vec<Untrusted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<TurnUsage>,
+}
+
+/// Installs an agent that is not there, if the person at the terminal wants that: nothing is downloaded without.
+fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
+    if !turn.ui.can_ask() {
+        return Ok(());
+    }
+    let agent = AgentRef { agent: agent.to_owned() };
+    match turn.try_call::<AgentInfo>(method::AGENT_SHOW, &agent)? {
+        Ok(info) if install::can_install(&info) => {
+            turn.ui.stop_spinning();
+            install::install(&info, false, turn.ui)
+        }
+        // An unknown agent is reported by what follows.
+        _ => Ok(()),
+    }
 }
 
 /// Prints the end of a turn and returns the exit code.
