@@ -1,6 +1,5 @@
 //! Why a file of an agent could not be read or written, in words for the agent.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,11 +61,6 @@ impl FsError {
 }
 
 fn list(roots: &[PathBuf]) -> String {
-    let mut text = String::new();
-    for (index, root) in roots.iter().enumerate() {
-        let comma = if index == 0 { "" } else { ", " };
-        // Writing to a string cannot fail.
-        write!(text, "{comma}`{}`", root.display()).ok();
-    }
-    text
+    let quoted: Vec<String> = roots.iter().map(|root| format!("`{}`", root.display())).collect();
+    quoted.join(", ")
 }

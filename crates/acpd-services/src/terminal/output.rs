@@ -147,10 +147,7 @@ impl Kept {
         let bytes = [front, back].concat();
         let whole = if ended { bytes.len() } else { bytes.len() - unfinished(&bytes) };
         let mut text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
-        let mut cut = text.len().saturating_sub(self.limit);
-        while !text.is_char_boundary(cut) {
-            cut += 1;
-        }
+        let cut = text.ceil_char_boundary(text.len().saturating_sub(self.limit));
         text.drain(..cut);
         (text, self.dropped || cut > 0)
     }
