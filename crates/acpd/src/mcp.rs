@@ -5,7 +5,7 @@
 //! are looked up on the relay's thread: they are small and regular, or they are refused.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acp_wire::{Id, locate, set_member, splice};
 use acpd_api::{McpKind, Tools};
@@ -16,7 +16,7 @@ use acpd_sys::paths::{Paths, beside};
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
-use crate::config::{Config, McpServer, SecretSource, Value, Values};
+use crate::config::{Config, McpServer, SecretSource, Value, Values, expand_home};
 use crate::environment;
 
 /// The longest secret in a file, in bytes.
@@ -81,7 +81,7 @@ fn describe(server: &McpServer) -> Result<Json, String> {
         _ => {
             let (program, args) = server.command.split_first().ok_or("it has no command")?;
             let env = resolve(&server.env, |text| !text.contains('\0'))?;
-            json!({ "name": name, "command": at_home(program), "args": args, "env": env })
+            json!({ "name": name, "command": expand_home(program), "args": args, "env": env })
         }
     })
 }
@@ -121,12 +121,6 @@ fn folders(line: &[u8]) -> Vec<String> {
     let more = member("additionalDirectories");
     let more = more.and_then(|more| serde_json::from_slice::<Vec<String>>(more).ok());
     cwd.into_iter().chain(more.unwrap_or_default()).collect()
-}
-
-/// The program, with `~/` replaced: without a shell nothing else does that.
-fn at_home(program: &str) -> PathBuf {
-    let home = program.strip_prefix("~/").zip(std::env::home_dir());
-    home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))
 }
 
 /// Returns whether a text can be the value of a header.

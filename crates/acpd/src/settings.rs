@@ -57,9 +57,8 @@ fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Quirks> {
 }
 
 fn workspace(workspace: &config::Workspace) -> Workspace {
-    let path = workspace.path.clone().or_else(std::env::home_dir).unwrap_or_default();
     Workspace {
-        path: path.to_string_lossy().into_owned(),
+        path: workspace.dir().to_string_lossy().into_owned(),
         agent: workspace.agent.clone(),
         defaults: Defaults { model: workspace.model.clone(), mode: workspace.mode.clone() },
         keep: workspace.keep,

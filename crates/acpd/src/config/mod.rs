@@ -40,6 +40,7 @@ use acpd_sys::files::ReadError;
 
 pub use error::ConfigError;
 pub use format::LONGEST_LINE;
+pub(crate) use launch::expand_home;
 pub use launch::installed::{Installed, installed};
 pub use launch::{
     command_line, environment, every_agent_gets, executable, fingerprint, resolve_program,

@@ -282,6 +282,12 @@ impl Profile {
         }
     }
 
+    /// The directory that the agent's process starts in: without a `cwd` that is the home directory.
+    pub(crate) fn start_dir(&self) -> PathBuf {
+        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+        self.cwd.clone().unwrap_or_else(home)
+    }
+
     /// Returns whether nothing is started.
     pub(crate) fn is_remote(&self) -> bool {
         self.tcp.connect.is_some()

@@ -95,10 +95,9 @@ impl Config {
     /// The directories with settings of their own that this one belongs to, the innermost first, each with its place in
     /// the file.
     pub(super) fn workspaces_of(&self, dir: &Path) -> Vec<(usize, &Workspace)> {
-        let path = |of: &Workspace| of.path.clone().or_else(std::env::home_dir).unwrap_or_default();
         let all = self.workspaces.iter().enumerate();
-        let mut inside: Vec<_> = all.filter(|(_, of)| dir.starts_with(path(of))).collect();
-        inside.sort_by_key(|(_, of)| Reverse(path(of).components().count()));
+        let mut inside: Vec<_> = all.filter(|(_, of)| dir.starts_with(of.dir())).collect();
+        inside.sort_by_key(|(_, of)| Reverse(of.dir().components().count()));
         inside
     }
 }

@@ -155,6 +155,13 @@ pub struct Workspace {
     pub retention: Retention,
 }
 
+impl Workspace {
+    /// The directory, which is the home directory for `~`.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.path.clone().or_else(std::env::home_dir).unwrap_or_default()
+    }
+}
+
 impl Hooks {
     /// Events with a command, and the commands.
     pub fn configured(&self) -> impl Iterator<Item = (HookEvent, &[String])> {

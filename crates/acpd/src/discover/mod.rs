@@ -9,7 +9,7 @@ mod probe;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -115,14 +115,7 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
         }
         _ => profile.command.clone().into(),
     };
-    let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-    let launch = Launch {
-        program,
-        args,
-        env,
-        cwd: profile.cwd.clone().unwrap_or_else(home),
-        offers: services(profile),
-    };
+    let launch = Launch { program, args, env, cwd: profile.start_dir(), offers: services(profile) };
     Some(Found { profile, command, launch })
 }
 

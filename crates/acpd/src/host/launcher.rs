@@ -140,7 +140,7 @@ impl Agents {
         env: Vec<(OsString, OsString)>,
     ) -> Result<Start, SpawnError> {
         let mut hint = "check `command` in the configuration, or the permissions of that file";
-        if !cwd(profile).is_dir() {
+        if !profile.start_dir().is_dir() {
             hint = "make that directory, or set `cwd` in the configuration";
         }
         let timeout = profile.start_timeout;
@@ -196,7 +196,12 @@ impl Agents {
         };
         let own = running_program(&self.exe);
         let (program, args) = config::command_line(profile, &env, &own).map_err(refused)?;
-        Ok(Program { program, args: args.into_iter().map(arg).collect(), env, cwd: cwd(profile) })
+        Ok(Program {
+            program,
+            args: args.into_iter().map(arg).collect(),
+            env,
+            cwd: profile.start_dir(),
+        })
     }
 }
 
@@ -208,11 +213,6 @@ fn ms(time: Option<Duration>) -> u64 {
 fn refused(why: Failure) -> SpawnError {
     let hint = why.hint().map(str::to_owned);
     SpawnError { message: why.message().to_owned(), hint, permanent: true }
-}
-
-fn cwd(profile: &Profile) -> PathBuf {
-    let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-    profile.cwd.clone().unwrap_or_else(home)
 }
 
 /// A port that nobody listens on at this moment.

@@ -150,19 +150,20 @@ pub fn resolve_program(
         return Ok(own.to_owned());
     }
     let name = profile.command.first().map_or("", String::as_str);
-    let home = std::env::home_dir().unwrap_or_default();
-    let program = match name.strip_prefix("~/") {
-        Some(rest) => home.join(rest),
-        None => PathBuf::from(name),
-    };
+    let program = expand_home(name);
     // An empty PATH would be taken for the current directory.
     let path = variable(env, "PATH").filter(|path| !path.is_empty());
-    let cwd = profile.cwd.as_deref().unwrap_or(&home);
-    which::which_in(&program, path, cwd).map_err(|_| {
+    which::which_in(&program, path, profile.start_dir()).map_err(|_| {
         let bare = program.parent() == Some(Path::new(""));
         let searched = path.unwrap_or_default().to_string_lossy();
         not_found(profile, name, bare.then_some(searched.as_ref()))
     })
+}
+
+/// The program, with `~/` replaced: without a shell nothing else does that.
+pub(crate) fn expand_home(program: &str) -> PathBuf {
+    let home = program.strip_prefix("~/").zip(std::env::home_dir());
+    home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))
 }
 
 /// What is started for the file that [`resolve_program`] or [`installed`](installed::installed) has found: no shell
@@ -179,14 +180,14 @@ pub fn executable(
     if found.program.parent() != Some(Path::new("")) {
         return Ok(found);
     }
-    let cwd = profile.cwd.clone().or_else(std::env::home_dir).unwrap_or_default();
-    let program = which::which_in(&found.program, variable(env, "PATH"), cwd).ok();
+    let path = variable(env, "PATH");
+    let program = which::which_in(&found.program, path, profile.start_dir()).ok();
     match program.map(without_shell) {
         Some(Ok(ScriptCommand { program, args })) if args.is_empty() => {
             Ok(ScriptCommand { program, args: found.args })
         }
         _ => {
-            let path = variable(env, "PATH").unwrap_or_default().to_string_lossy();
+            let path = path.unwrap_or_default().to_string_lossy();
             Err(not_found(profile, &found.program.to_string_lossy(), Some(&path)))
         }
     }
