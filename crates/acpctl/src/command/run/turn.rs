@@ -446,14 +446,6 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_ahead_that_was_withdrawn_is_not_waited_for() {
-        let mut place = Place::behind(3);
-        place.turn_ended();
-        place.turn_started();
-        assert!(place.is_ours(ANSWER));
-    }
-
-    #[test]
     fn what_is_said_into_our_turn_is_not_the_prompt_of_another() {
         let steered = r#"{"update":{"sessionUpdate":"user_message_chunk"},"_meta":{"_acpd":{"steered":true}}}"#;
         let mut place = Place::behind(1);
