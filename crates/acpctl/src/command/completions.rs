@@ -115,16 +115,8 @@ fn tables() -> Vec<CompletionCandidate> {
     tables.map(|table| CompletionCandidate::new(table.raw())).collect()
 }
 
-struct Found {
-    value: Untrusted,
-    help: Text,
-}
-
-impl Found {
-    fn new(value: &Untrusted, help: impl Into<Text>) -> Found {
-        Found { value: value.clone(), help: help.into() }
-    }
-}
+/// A value and its description.
+type Found = (Untrusted, Text);
 
 /// Values that begin with the typed text; none without a daemon.
 #[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
@@ -139,10 +131,10 @@ fn offered(
     });
     let found = Door { spawn: false }.connect().and_then(|mut connection| find(&mut connection));
     let Some(begun) = begun.to_str() else { return Vec::new() };
-    let is_offered = |found: &Found| found.value.raw().starts_with(begun) && is_plain(&found.value);
-    let candidate = |found: Found| {
-        let help = Some(found.help.cut(HELP).to_string()).filter(|help| !help.is_empty());
-        CompletionCandidate::new(found.value.raw()).help(help.map(Into::into))
+    let is_offered = |(value, _): &Found| value.raw().starts_with(begun) && is_plain(value);
+    let candidate = |(value, help): Found| {
+        let help = Some(help.cut(HELP).to_string()).filter(|help| !help.is_empty());
+        CompletionCandidate::new(value.raw()).help(help.map(Into::into))
     };
     found.unwrap_or_default().into_iter().filter(is_offered).map(candidate).collect()
 }
@@ -159,9 +151,9 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
         text!("{}, {}", session.agent, session.title.as_ref().unwrap_or(&session.cwd))
     };
     let found = |session: &SessionInfo| match session.handle() {
-        name if is_plain(name) => Found::new(name, about(session)),
+        name if is_plain(name) => (name.clone(), about(session)),
         // A name of several words goes by the id.
-        name => Found::new(&session.session_id, text!("{}: {}", name, about(session))),
+        name => (session.session_id.clone(), text!("{}: {}", name, about(session))),
     };
     Ok(list.sessions.iter().map(found).collect())
 }
@@ -169,19 +161,19 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
 fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
     let there = list.agents.iter().filter(|agent| agent.installed != Some(false));
-    Ok(there.map(|agent| Found::new(&agent.name, &agent.title)).collect())
+    Ok(there.map(|agent| (agent.name.clone(), Text::from(&agent.title))).collect())
 }
 
 fn missing_agents(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
     let missing = list.agents.iter().filter(|agent| install::can_install(agent));
-    Ok(missing.map(|agent| Found::new(&agent.name, &agent.title)).collect())
+    Ok(missing.map(|agent| (agent.name.clone(), Text::from(&agent.title))).collect())
 }
 
 fn questions(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let open = list.interactions.iter();
-    Ok(open.map(|open| Found::new(&open.id, info::question::asked(&open.question))).collect())
+    Ok(open.map(|open| (open.id.clone(), info::question::asked(&open.question))).collect())
 }
 
 /// Options of the question that the command line names, or of all.
@@ -193,7 +185,7 @@ fn answers(connection: &mut Connection) -> Result<Vec<Found>> {
     for open in list.interactions {
         let is_wanted = !is_named || words.iter().any(|word| open.id == **word);
         if let (Question::Permission { options, .. }, true) = (open.question, is_wanted) {
-            found.extend(options.iter().map(|one| Found::new(&one.option_id, &one.name)));
+            found.extend(options.iter().map(|one| (one.option_id.clone(), Text::from(&one.name))));
         }
     }
     Ok(found)
@@ -202,7 +194,7 @@ fn answers(connection: &mut Connection) -> Result<Vec<Found>> {
 fn modes(connection: &mut Connection) -> Result<Vec<Found>> {
     let modes = settings(connection)?.modes.map(|modes| modes.available_modes);
     let modes = modes.unwrap_or_default();
-    Ok(modes.iter().map(|mode| Found::new(&mode.id, text!("{}", mode.name))).collect())
+    Ok(modes.iter().map(|mode| (mode.id.clone(), text!("{}", mode.name))).collect())
 }
 
 fn models(connection: &mut Connection) -> Result<Vec<Found>> {
@@ -211,13 +203,13 @@ fn models(connection: &mut Connection) -> Result<Vec<Found>> {
 
 fn choices(option: Option<&ConfigOption>) -> Vec<Found> {
     let choices = option.into_iter().flat_map(ConfigOption::choices);
-    choices.map(|choice| Found::new(&choice.value, text!("{}", choice.name))).collect()
+    choices.map(|choice| (choice.value.clone(), text!("{}", choice.name))).collect()
 }
 
 fn options(connection: &mut Connection) -> Result<Vec<Found>> {
     let settings = settings(connection)?;
     let found = settings.options.iter();
-    Ok(found.map(|option| Found::new(&option.id, text!("{}", option.name))).collect())
+    Ok(found.map(|option| (option.id.clone(), text!("{}", option.name))).collect())
 }
 
 /// Values of the option that the command line names.
@@ -232,7 +224,7 @@ fn option_values(connection: &mut Connection) -> Result<Vec<Found>> {
     let pairs = settings.options.iter().flat_map(|option| {
         option.choices().map(|choice| {
             let pair = Untrusted::from(format!("{}={}", option.id.raw(), choice.value.raw()));
-            Found::new(&pair, text!("{}", choice.name))
+            (pair, text!("{}", choice.name))
         })
     });
     Ok(pairs.collect())
