@@ -21,7 +21,7 @@ const DEMO: &str = "demo";
 
 /// The daemon as a directory sees it: with the agent of sessions that begin there.
 pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
-    let params = StatusParams { cwd: Some(cwd.to_owned()) };
+    let params = StatusParams { cwd: Some(cwd.to_owned()), in_use: true };
     let mut status: Status = connection.call(method::STATUS, &params)?;
     if status.daemon.default_is_found {
         // Answered when the environment of agents is known; before that the installed ones may be missing.

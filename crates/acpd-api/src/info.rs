@@ -13,8 +13,11 @@ use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 pub struct Status {
     /// State of the daemon.
     pub daemon: DaemonInfo,
-    /// Every configured agent, and agents that still have sessions.
+    /// Every configured agent, and agents that still have sessions; only those in use if the client asked so.
     pub agents: Vec<AgentInfo>,
+    /// Number of agents that were left out: the client asked only for those in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<u32>,
     /// Every session that is not deleted and not in the archive.
     pub sessions: Vec<SessionInfo>,
 }
@@ -287,6 +290,13 @@ pub struct AgentInfo {
     /// Shims of the agent's processes; absent in `_acpd/status`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shims: Vec<ShimInfo>,
+}
+
+impl AgentInfo {
+    /// Returns whether the agent runs, has sessions, or has a state that needs a reason.
+    pub fn is_in_use(&self) -> bool {
+        self.state != AgentState::Stopped || self.sessions > 0 || self.reason.is_some()
+    }
 }
 
 /// The process that keeps an agent's process.

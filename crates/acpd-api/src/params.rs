@@ -16,6 +16,9 @@ pub struct StatusParams {
     /// The directory that the client works in: it decides which agent is the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Leaves out agents that are not in use and counts them in `unused`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_use: bool,
 }
 
 /// Parameters for replacing the running daemon.

@@ -167,7 +167,8 @@ fn status_looks_like_this() {
             agents: vec!["demo".into()],
         }),
     };
-    let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
+    let status =
+        Status { daemon, agents: vec![agent()], unused: Some(42), sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use acpd_api::{AgentInfo, AgentState, Empty, SessionInfo, SessionState, Status, Watched, method};
+use acpd_api::{AgentInfo, SessionInfo, SessionState, Status, StatusParams, Watched, method};
+use acpd_client::Connection;
 use clap::Args;
 
 use crate::args::Json;
@@ -53,9 +54,14 @@ pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if args.watch {
         return watch(args, door, ui);
     }
-    let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    // JSON has all agents; the table only those in use.
+    let status = status(&mut door.connect()?, !args.json.json)?;
     let overview = overview(&status, args, human::now(), ui.out_width());
     ui.show(args.json.json, &status, overview)
+}
+
+fn status(daemon: &mut Connection, in_use: bool) -> Result<Status> {
+    Ok(daemon.call(method::STATUS, &StatusParams { in_use, ..StatusParams::default() })?)
 }
 
 fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
@@ -63,7 +69,7 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
         return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
-    let mut status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    let mut known = status(&mut door.connect()?, true)?;
     let mut rows = RowWatch::begin()?;
     if args.json.json {
         loop {
@@ -94,12 +100,10 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
                     // Without a daemon, the known state is shown.
-                    let now = Door { spawn: false }.connect().ok();
-                    let now =
-                        now.and_then(|mut daemon| daemon.call(method::STATUS, &Empty {}).ok());
-                    status = now.unwrap_or(status);
+                    let daemon = Door { spawn: false }.connect().ok();
+                    known = daemon.and_then(|mut d| status(&mut d, true).ok()).unwrap_or(known);
                 }
-                let text = frame(&status, &all, args, away, ui);
+                let text = frame(&known, &all, args, away, ui);
                 ui.redraw(&text)?;
                 (drawn, is_stale) = (Instant::now(), false);
                 continue;
@@ -120,7 +124,7 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
     let mut sessions = rows.sessions.clone();
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated));
     let agents = rows.agents.iter().map(with_memory).collect();
-    let now = Status { daemon: status.daemon.clone(), agents, sessions };
+    let now = Status { daemon: status.daemon.clone(), agents, unused: None, sessions };
     let text = overview(&now, how, human::now(), ui.out_width());
     match away {
         Some(away) => Text::styled(Role::Warning, away) + "\n" + text,
@@ -130,10 +134,9 @@ fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, u
 
 fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now);
-    let busy = |agent: &&AgentInfo| {
-        agent.state != AgentState::Stopped || agent.sessions > 0 || agent.reason.is_some()
-    };
-    let agents: Vec<_> = status.agents.iter().filter(busy).collect();
+    let agents: Vec<_> = status.agents.iter().filter(|agent| agent.is_in_use()).collect();
+    let unused =
+        u64::from(status.unused.unwrap_or(0)) + (status.agents.len() - agents.len()) as u64;
     if !agents.is_empty() {
         text += text!("\n{}", info::agent::table(agents.iter().copied(), now, width));
     }
@@ -168,9 +171,8 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
         let more = human::counted(left as u64, "more session");
         text += Text::styled(Role::Dim, text!("{}: acpctl ps --all", more)) + "\n";
     }
-    let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
-    if idle > 0 {
-        let more = human::counted(idle as u64, "more agent");
+    if unused > 0 {
+        let more = human::counted(unused, "more agent");
         let line = text!("\n{} without sessions: acpctl agent ls --all", more);
         text += Text::styled(Role::Dim, line) + "\n";
     }

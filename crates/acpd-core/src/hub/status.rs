@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_api::{
-    AgentInfo, DaemonInfo, JournalMetrics, Metrics, QueueMetrics, SessionInfo, Status, StoreState,
-    TurnMetrics,
+    AgentInfo, DaemonInfo, JournalMetrics, Metrics, QueueMetrics, SessionInfo, Status,
+    StatusParams, StoreState, TurnMetrics,
 };
 
 use crate::hub::Hub;
@@ -19,7 +19,7 @@ use crate::record::Desired;
 impl Hub {
     pub(crate) fn send_metrics(&mut self, to: &Requester) {
         let metrics = Box::new(self.metrics());
-        self.send_status(to, StatusPart::Metrics(metrics), None);
+        self.send_status(to, StatusPart::Metrics(metrics), &StatusParams::default());
     }
 
     /// The agents of which there is something to count.
@@ -85,7 +85,7 @@ impl Hub {
         infos
     }
 
-    pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart, dir: Option<&str>) {
+    pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart, params: &StatusParams) {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All | StatusPart::Agents => self.agent_names(),
@@ -96,7 +96,14 @@ impl Hub {
         } else {
             Vec::new()
         };
+        let mut agents: Vec<_> = names.iter().map(|name| self.agent_info(name)).collect();
+        let mut unused = None;
+        if params.in_use {
+            agents.retain(AgentInfo::is_in_use);
+            unused = Some((names.len() - agents.len()) as u32);
+        }
         let facts = &self.cx.config.daemon;
+        let dir = params.cwd.as_deref();
         let status = Status {
             daemon: DaemonInfo {
                 version: facts.version.clone().into(),
@@ -116,7 +123,8 @@ impl Hub {
                 config: facts.config.clone().into(),
                 config_changed: None,
             },
-            agents: names.iter().map(|name| self.agent_info(name)).collect(),
+            agents,
+            unused,
             sessions,
         };
         let status = ToClient::Status { id: to.id.clone(), status: Box::new(status), part };
@@ -192,6 +200,6 @@ impl Hub {
 
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId) {
         let profile = self.processes[&slot].profile().to_owned();
-        self.send_status(to, StatusPart::Agent(profile), None);
+        self.send_status(to, StatusPart::Agent(profile), &StatusParams::default());
     }
 }

@@ -175,3 +175,19 @@ fn default_agent_that_was_found_counts_only_where_none_is_configured() {
         assert_eq!(daemon.get("defaultIsFound").is_some(), is_found);
     }
 }
+
+#[test]
+fn status_counts_agents_that_are_not_in_use() {
+    let mut bench = Bench::with_agents(&["a", "b", "c"]);
+    let client = bench.plain();
+    bench.session(client, "s");
+    let mut status = |params: serde_json::Value| {
+        bench.say(client, &json!({"id":9,"method":"_acpd/status","params":params}));
+        let status = bench.got(client).pop().unwrap()["result"].clone();
+        let agents = status["agents"].as_array().unwrap();
+        let names: Vec<_> = agents.iter().map(|agent| agent["name"].clone()).collect();
+        (names, status["unused"].clone())
+    };
+    assert_eq!(status(json!({})), (vec![json!("a"), json!("b"), json!("c")], json!(null)));
+    assert_eq!(status(json!({"inUse":true})), (vec![json!("a")], json!(2)));
+}

@@ -171,7 +171,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
 /// names no agent, and none is installed.
 /// `default_in`: the session has the default agent of this directory.
 fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
-    let params = StatusParams { cwd: default_in.map(str::to_owned) };
+    let params = StatusParams { cwd: default_in.map(str::to_owned), in_use: true };
     // Errors are ignored.
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
     if let Some(changed) = &status.daemon.config_changed {

@@ -24,13 +24,14 @@ impl Hub {
                 }
             }
             method::STATUS => {
-                let StatusParams { cwd } = read_or_default(params)?;
-                self.send_status(to, StatusPart::All, cwd.as_deref());
+                self.send_status(to, StatusPart::All, &read_or_default(params)?);
             }
-            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, None),
+            method::AGENT_LIST => {
+                self.send_status(to, StatusPart::Agents, &StatusParams::default());
+            }
             method::AGENT_SHOW => {
                 let agent = self.agent_ref(params)?;
-                self.send_status(to, StatusPart::Agent(agent), None);
+                self.send_status(to, StatusPart::Agent(agent), &StatusParams::default());
             }
             method::AGENT_START => self.agent_start(asked)?,
             method::AGENT_STOP => self.agent_stop(asked)?,
