@@ -40,6 +40,9 @@ pub struct Options {
     /// Compare with the programs in this folder, in alternating runs; fails if something is slower.
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
+    /// Measure only the figures whose names contain this text.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
 }
 
 /// Measures everything and prints the table.
@@ -56,16 +59,16 @@ pub fn run(options: &Options) -> Result {
         return succeed(&mut again);
     }
     match &options.against {
-        Some(old) => against(&old.canonicalize()?, &bins, options.quick),
-        None => next_to_pipe(&bins, options.quick),
+        Some(old) => against(&old.canonicalize()?, &bins, options),
+        None => next_to_pipe(&bins, options),
     }
 }
 
 /// Measures the programs, and the agent alone where a figure has such a base.
-fn next_to_pipe(bins: &Path, quick: bool) -> Result {
-    let bench = Bench::new(bins, quick)?;
+fn next_to_pipe(bins: &Path, options: &Options) -> Result {
+    let bench = Bench::new(bins, options.quick)?;
     let mut table = vec![["what", "acpd", "pipe", "acpd/pipe"].map(str::to_owned)];
-    for figure in &FIGURES {
+    for figure in FIGURES.iter().filter(|figure| figure.name.contains(&options.only)) {
         eprintln!("measuring: {}", figure.name);
         let (mut measured, mut base) = (Vec::new(), Vec::new());
         for _ in 0..bench.times(ROUNDS) {
@@ -88,14 +91,14 @@ fn next_to_pipe(bins: &Path, quick: bool) -> Result {
 }
 
 /// Compares the programs in `new` with those in `old`.
-fn against(old: &Path, new: &Path, quick: bool) -> Result {
+fn against(old: &Path, new: &Path, options: &Options) -> Result {
     // Each side has copies: processes of one file share its pages and count a part of them each, and
     // how a file was written decides how fast it is mapped.
     let copies = [copied(old)?, copied(new)?, copied(old)?];
-    let bench = |side: usize| Bench::new(copies[side].path(), quick);
+    let bench = |side: usize| Bench::new(copies[side].path(), options.quick);
     let sides = [bench(0)?, bench(1)?, bench(2)?];
     let mut comparison = Comparison::new();
-    for figure in &FIGURES {
+    for figure in FIGURES.iter().filter(|figure| figure.name.contains(&options.only)) {
         eprintln!("measuring: {}", figure.name);
         let mut values = [const { Vec::new() }; 3];
         for round in 0..sides[0].times(ROUNDS).max(2) {
@@ -110,13 +113,16 @@ fn against(old: &Path, new: &Path, quick: bool) -> Result {
     for side in sides {
         side.home.stop()?;
     }
-    if test::on_path("valgrind") {
-        eprintln!("measuring: instructions per line");
-        let figure = figures::less("instructions per line, daemon", "", |_| Ok(0.0));
-        let count = |bins| Ok::<_, Box<dyn std::error::Error>>(vec![instructions::per_line(bins)?]);
-        comparison.add(&figure, [count(old)?, count(new)?, count(old)?]);
-    } else {
-        eprintln!("SKIPPED: instructions per line: valgrind is not installed");
+    let figure = figures::less("instructions per line, daemon", "", |_| Ok(0.0));
+    match (figure.name.contains(&options.only), test::on_path("valgrind")) {
+        (true, true) => {
+            eprintln!("measuring: instructions per line");
+            let count =
+                |bins| Ok::<_, Box<dyn std::error::Error>>(vec![instructions::per_line(bins)?]);
+            comparison.add(&figure, [count(old)?, count(new)?, count(old)?]);
+        }
+        (true, false) => eprintln!("SKIPPED: instructions per line: valgrind is not installed"),
+        (false, _) => {}
     }
     print_aligned(&comparison.table);
     let worse = comparison.worse;
