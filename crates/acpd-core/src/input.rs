@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id};
-use acpd_api::{Environment, HookEvent, Metrics, Reseed, SessionInfo, Status, UsageParams};
+use acpd_api::{
+    Environment, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams, UsageParams,
+};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -544,7 +546,7 @@ pub enum TraceOf {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusPart {
-    All,
+    All(StatusParams),
     Agents,
     /// `_acpd/agent/show` and what answers like it.
     Agent(String),

@@ -515,7 +515,11 @@ impl Out {
             if all.is_empty() { Vec::new() } else { self.service.reaper.usage(all).await }
         };
         let changed = async {
-            if matches!(part, StatusPart::All) { self.service.config_changed().await } else { None }
+            if matches!(part, StatusPart::All(_)) {
+                self.service.config_changed().await
+            } else {
+                None
+            }
         };
         // Each asks another thread: the answer waits for the slower one, not for both.
         let (usage, changed) = tokio::join!(usage, changed);
@@ -530,7 +534,7 @@ impl Out {
             }
         }
         match part {
-            StatusPart::All => {
+            StatusPart::All(_) => {
                 status.daemon.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
                 status.daemon.config_changed = changed;
                 build::response(id, &status)

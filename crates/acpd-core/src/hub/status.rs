@@ -19,7 +19,7 @@ use crate::record::Desired;
 impl Hub {
     pub(crate) fn send_metrics(&mut self, to: &Requester) {
         let metrics = Box::new(self.metrics());
-        self.send_status(to, StatusPart::Metrics(metrics), &StatusParams::default());
+        self.send_status(to, StatusPart::Metrics(metrics));
     }
 
     /// The agents of which there is something to count.
@@ -85,16 +85,15 @@ impl Hub {
         infos
     }
 
-    pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart, params: &StatusParams) {
+    pub(crate) fn send_status(&mut self, to: &Requester, part: StatusPart) {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
-            StatusPart::All | StatusPart::Agents => self.agent_names(),
+            StatusPart::All(_) | StatusPart::Agents => self.agent_names(),
             StatusPart::Metrics(_) => self.counted_agents(),
         };
-        let sessions = if part == StatusPart::All {
-            self.session_infos(|row| !row.archived)
-        } else {
-            Vec::new()
+        let (params, sessions) = match &part {
+            StatusPart::All(params) => (params.clone(), self.session_infos(|row| !row.archived)),
+            _ => (StatusParams::default(), Vec::new()),
         };
         let mut agents: Vec<_> = names.iter().map(|name| self.agent_info(name)).collect();
         let mut unused = None;
@@ -103,7 +102,6 @@ impl Hub {
             unused = Some((names.len() - agents.len()) as u32);
         }
         let facts = &self.cx.config.daemon;
-        let dir = params.cwd.as_deref();
         let status = Status {
             daemon: DaemonInfo {
                 version: facts.version.clone().into(),
@@ -115,8 +113,8 @@ impl Hub {
                 clients: self.clients.len() as u32,
                 store: self.store_health.state(),
                 budget: self.budget.info(&self.cx.config, self.cx.now),
-                default_agent: self.cx.config.agent_for(dir).into(),
-                default_is_found: self.cx.config.is_found_for(dir),
+                default_agent: self.cx.config.agent_for(params.cwd.as_deref()).into(),
+                default_is_found: self.cx.config.is_found_for(params.cwd.as_deref()),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
@@ -200,6 +198,6 @@ impl Hub {
 
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId) {
         let profile = self.processes[&slot].profile().to_owned();
-        self.send_status(to, StatusPart::Agent(profile), &StatusParams::default());
+        self.send_status(to, StatusPart::Agent(profile));
     }
 }

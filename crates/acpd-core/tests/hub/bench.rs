@@ -360,7 +360,7 @@ impl Bench {
                 let line = match part {
                     StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
                     StatusPart::Metrics(metrics) => build::response(&id, &metrics),
-                    StatusPart::All | StatusPart::Agents => build::response(&id, &status),
+                    StatusPart::All(_) | StatusPart::Agents => build::response(&id, &status),
                 };
                 self.deliver(client, line);
             }

@@ -548,7 +548,7 @@ impl World {
                 vec![Bytes::from(format!("{{\"id\":{id},\"result\":{result}}}"))]
             }
             ToClient::Status { id, mut status, part } => vec![match part {
-                StatusPart::All => build::response(&id, &status),
+                StatusPart::All(_) => build::response(&id, &status),
                 StatusPart::Agents => build::response(&id, &status.agents),
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
                 StatusPart::Metrics(metrics) => build::response(&id, &metrics),

@@ -2,7 +2,7 @@
 
 use acpd_api::{
     DaemonRestartParams, DaemonStopParams, Empty, LogLevelParams, SessionList, SessionListParams,
-    StatusParams, UsageParams, method,
+    UsageParams, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -24,14 +24,12 @@ impl Hub {
                 }
             }
             method::STATUS => {
-                self.send_status(to, StatusPart::All, &read_or_default(params)?);
+                self.send_status(to, StatusPart::All(read_or_default(params)?));
             }
-            method::AGENT_LIST => {
-                self.send_status(to, StatusPart::Agents, &StatusParams::default());
-            }
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents),
             method::AGENT_SHOW => {
                 let agent = self.agent_ref(params)?;
-                self.send_status(to, StatusPart::Agent(agent), &StatusParams::default());
+                self.send_status(to, StatusPart::Agent(agent));
             }
             method::AGENT_START => self.agent_start(asked)?,
             method::AGENT_STOP => self.agent_stop(asked)?,
