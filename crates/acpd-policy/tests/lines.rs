@@ -70,6 +70,7 @@ fn l11_a_list_of_arguments_is_found_as_well() {
         json!(["bash", "-euo", "pipefail", "-c", "git \\\n push"]),
         json!(["/bin/bash", "-lc", "if true; then git push; fi"]),
         json!(["sudo", "sh", "-c", "FOO=1 git push"]),
+        json!(["distrobox", "enter", "box", "--", "git", "push"]),
     ] {
         let call = json!({"kind": "execute", "rawInput": {"command": words}});
         assert_eq!(outcome(&policy, call), Some(acpd_policy::Verdict::Reject), "{words}");

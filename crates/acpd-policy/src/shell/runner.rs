@@ -58,7 +58,7 @@ pub(crate) fn base(program: &str) -> String {
 fn is_wrapper(name: &str) -> bool {
     SHELLS.contains(&name)
         || WRAPPERS.contains(&name)
-        || matches!(name, "powershell" | "systemd-run")
+        || matches!(name, "dbus-run-session" | "distrobox" | "powershell" | "systemd-run")
 }
 
 /// Returns whether the program can run others.
