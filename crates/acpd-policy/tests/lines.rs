@@ -69,8 +69,7 @@ fn l11_a_list_of_arguments_is_found_as_well() {
         json!(["env", "FOO=1", "git", "push"]),
         json!(["bash", "-euo", "pipefail", "-c", "git \\\n push"]),
         json!(["/bin/bash", "-lc", "if true; then git push; fi"]),
-        json!(["sudo", "sh", "-c", "FOO=1 git push"]),
-        json!(["distrobox", "enter", "box", "--", "git", "push"]),
+        json!(["sudo", "distrobox", "enter", "box", "--", "sh", "-c", "FOO=1 git push"]),
     ] {
         let call = json!({"kind": "execute", "rawInput": {"command": words}});
         assert_eq!(outcome(&policy, call), Some(acpd_policy::Verdict::Reject), "{words}");
