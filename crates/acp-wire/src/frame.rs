@@ -10,7 +10,7 @@ use crate::scan::junk;
 
 /// Size of a read block, and what the buffer shrinks back to after a big line.
 const BLOCK: usize = 64 * 1024;
-/// A read is not offered less room than this.
+/// Least room for a read.
 const MIN_READ: usize = 4 * 1024;
 /// How much of an oversized line is kept.
 const HEAD: usize = 4 * 1024;
@@ -30,7 +30,7 @@ pub struct Frame {
 pub enum Body {
     /// The line without its line ending and without the junk around it.
     Line(Bytes),
-    /// The line is longer than the limit and is dropped. Told as soon as that is known.
+    /// The line is longer than the limit and is dropped. Returned as soon as that is known.
     Oversized {
         /// A copy of its first bytes, at most 4 KiB.
         head: Bytes,
@@ -54,9 +54,9 @@ pub struct Framer {
     scanned: usize,
     /// The stream offset of the first byte of `buf`.
     offset: u64,
-    /// The largest capacity of the current allocation, as far as seen.
+    /// The largest capacity seen of the current allocation.
     allocated: usize,
-    /// In an oversized line that was told and whose end has not come yet.
+    /// Set inside an oversized line that was returned and has not ended.
     dropping: bool,
 }
 
@@ -82,13 +82,13 @@ impl Framer {
         self.limit = limit;
     }
 
-    /// Returns how many bytes of a line are kept that is not complete. To be called when
+    /// Returns the number of bytes kept of an incomplete line. Call it when
     /// [`next_frame`](Self::next_frame) has returned `None`.
     pub fn half_line(&self) -> usize {
         self.buf.len()
     }
 
-    /// Drops a line that is not complete, as if it were oversized already.
+    /// Drops an incomplete line, as if it were oversized.
     pub fn drop_half_line(&mut self) -> Frame {
         self.dropping = true;
         self.oversized(self.buf.len(), 0)
@@ -127,7 +127,7 @@ impl Framer {
         None
     }
 
-    /// At the end of the stream: the frames that are left, the last one being what no newline ended.
+    /// Returns the frames that are left at the end of the stream; the last one may have no newline.
     /// Call it until it returns `None`.
     pub fn finish(&mut self) -> Option<Frame> {
         if let Some(frame) = self.next_frame() {
@@ -136,7 +136,7 @@ impl Framer {
         if self.buf.is_empty() { None } else { self.cut(self.buf.len(), 0) }
     }
 
-    /// The stream offset up to which bytes are dealt with: handed out, skipped as blank, or dropped
+    /// The stream offset up to which bytes were returned, skipped as blank, or dropped
     /// as part of an oversized line (then it lies inside that line).
     pub fn offset(&self) -> u64 {
         self.offset
@@ -147,7 +147,7 @@ impl Framer {
         self.dropping
     }
 
-    /// The bytes of memory that the buffer holds on to.
+    /// The memory of the buffer in bytes.
     pub fn capacity(&self) -> usize {
         self.buf.capacity()
     }
@@ -171,14 +171,14 @@ impl Framer {
         self.shrink();
         let mut text = junk::trim(&line);
         if text.is_empty() && junk::is_noise(&line) {
-            // The line is no message, and its sender is told so.
+            // The line is no message; its sender gets an error.
             text = 0..line.len();
         }
         let body = Body::Line(line.slice(text.clone()));
         (!text.is_empty()).then_some(Frame { end: self.offset, body })
     }
 
-    /// Drops what is there of an oversized line and tells of it.
+    /// Drops the bytes so far of an oversized line and returns its frame.
     fn oversized(&mut self, len: usize, newline: usize) -> Frame {
         let head = Bytes::copy_from_slice(&self.buf[..len.min(HEAD)]);
         self.forget(len + newline);
@@ -193,7 +193,7 @@ impl Framer {
         self.offset += len as u64;
     }
 
-    /// Gives a big allocation back as soon as what it still holds is small.
+    /// Frees a large allocation once its content is small.
     fn shrink(&mut self) {
         if self.allocated > 2 * BLOCK && self.buf.len() <= BLOCK {
             let mut small = BytesMut::with_capacity(BLOCK);

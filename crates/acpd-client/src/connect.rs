@@ -15,15 +15,15 @@ use crate::error::{ConnectError, NotAnswering};
 use crate::program::{daemon_exe, with_hint};
 use crate::stream::is_timeout;
 
-/// How long a daemon that does not take up connections is waited for.
+/// Longest wait for a daemon that accepts no connections.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a daemon may take until it listens.
+/// Longest wait until a daemon listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
-/// From one try to start a daemon to the next, while another one is not there yet or not gone yet.
+/// Pause between tries to start a daemon while another one starts or ends.
 const TAKEN: Duration = Duration::from_millis(50);
-/// How long a daemon that runs without a socket is waited for.
+/// Longest wait for a daemon that runs without a socket.
 const NO_SOCKET: Duration = Duration::from_secs(1);
-/// From one look for a daemon that ends to the next.
+/// Pause between checks for a daemon that ends.
 const GONE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone)]
@@ -34,17 +34,17 @@ pub struct Options {
     pub paths: Paths,
 }
 
-/// The bare socket of a connection on which nothing was said yet, for who has a runtime; otherwise the same as
+/// Opens a bare socket, for callers with a runtime of their own; otherwise the same as
 /// [`connect`](crate::connect()).
 pub fn open_socket(options: &Options) -> Result<Stream, ConnectError> {
     Ok(open_or_start(options)?.stream)
 }
 
-/// A socket, and what came of starting the daemon behind it.
+/// A socket, and whether the daemon behind it was started for it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) stream: Stream,
-    /// Set if it was started now, and ends together with the program that has started us.
+    /// Set if it was started now and ends together with the parent of this program.
     pub(crate) is_bound: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     opened.ok_or_else(not_running)
 }
 
-/// Waits for the socket of a daemon that holds its lock: it notices at once that its socket was removed.
+/// Waits for the socket of a daemon that holds its lock: the daemon replaces a removed socket at once.
 fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
     let end = Instant::now() + NO_SOCKET;
     while is_locked(&options.paths) && Instant::now() < end {
@@ -88,7 +88,7 @@ fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
     Ok(None)
 }
 
-/// Returns whether a daemon holds its lock, as far as that can be seen.
+/// Returns whether a daemon holds its lock; `false` if that cannot be read.
 fn is_locked(paths: &Paths) -> bool {
     lock::is_held(&paths.lock()).unwrap_or(false)
 }
@@ -147,7 +147,7 @@ pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<()
     Ok(())
 }
 
-/// Starts the daemon. Returns whether it ends together with the program that has started us.
+/// Starts the daemon. Returns whether it ends together with the parent of this program.
 fn start(paths: &Paths) -> Result<bool, ConnectError> {
     let log = paths.daemon_log();
     let pipe = spawn_daemon(&daemon_exe(), ["run"], &log)?;

@@ -15,7 +15,7 @@ pub(crate) struct Budget {
     spent: Amount,
     /// Spending that the user allowed. In memory only: the next daemon asks again.
     allowed: Amount,
-    /// People were told that it is used up.
+    /// The warning that it is used up was given.
     told: bool,
     /// The user has allowed more, and the sessions have not been continued since.
     goes_on: bool,
@@ -64,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// How it stands with the budget, if there is one.
+    /// Returns the state of the budget, if there is one.
     pub(crate) fn info(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
         let per_day = config.budget.as_ref()?.per_day.clone();
         let is_today = self.day == day(config, now);
@@ -72,16 +72,16 @@ impl Budget {
         Some(BudgetInfo { is_over: spent >= per_day.amount, per_day, spent })
     }
 
-    /// Returns how it stands with the budget if a person must allow the next turn.
+    /// Returns the state of the budget if the user must allow the next turn.
     pub(crate) fn hold(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
         let limit = config.budget.as_ref().filter(|limit| limit.when_over == WhenOver::Ask)?;
-        // The beginning of days is read only if it matters.
+        // The start of the day is computed only if the limit may be reached.
         let may_hold = self.spent >= limit.per_day.amount && self.spent >= self.allowed;
         let info = may_hold.then(|| self.info(config, now))??;
         (info.is_over && info.spent >= self.allowed).then_some(info)
     }
 
-    /// A person lets it go on until as much again is spent.
+    /// Allows the same amount again.
     pub(crate) fn allow(&mut self, info: &BudgetInfo) {
         self.allowed = info.spent.plus(info.per_day.amount);
         self.goes_on = true;

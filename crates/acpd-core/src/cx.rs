@@ -52,7 +52,7 @@ impl Cx {
         take(&mut self.events)
     }
 
-    /// Takes the ends of questions and of requests of agents out of the reports so far, for reactions at once.
+    /// Takes the reports of questions and agents' requests that have ended: they have their reactions at once.
     pub(crate) fn take_closed(&mut self) -> Vec<EngineEvent> {
         let is_end = |event: &mut EngineEvent| {
             matches!(event, EngineEvent::AgentAnswered(_) | EngineEvent::QuestionClosed(_))

@@ -59,7 +59,7 @@ pub enum ToShim<'a> {
     /// the same one.
     Hello {
         version: u16,
-        /// Output before this is committed, and wanted from here on.
+        /// Output before this offset is committed; the shim sends the output from here on.
         from: u64,
     },
     /// A piece of a chunk of stdin, of up to [`PIECE`] bytes. Chunks come in order, from 1 on; the
@@ -69,7 +69,7 @@ pub enum ToShim<'a> {
         chunk: u64,
         /// Start of the piece in the chunk, in bytes.
         at: u32,
-        /// Set if the chunk ends with it.
+        /// Set if the piece is the last of its chunk.
         last: bool,
         bytes: &'a [u8],
     },
@@ -78,9 +78,9 @@ pub enum ToShim<'a> {
     /// Time that the agent may continue without a daemon, counted from the loss of the connection;
     /// then it is stopped. 0: for ever.
     Lease { ms: u64 },
-    /// A step of the stop ladder, to be taken now.
+    /// The shim takes this step of the stop ladder now.
     Signal(Step),
-    /// The exit is recorded: the shim removes its directory and its socket and ends. To be said after
+    /// The exit is recorded: the shim removes its directory and its socket and ends. Sent after
     /// [`Stage::Gone`]; before that it is ignored.
     Exit,
 }
@@ -105,7 +105,7 @@ pub enum ToDaemon<'a> {
     Credit { bytes: u32 },
     /// Every chunk up to this one is fully written to the agent.
     Written { chunk: u64 },
-    /// The agent has ended. Told after all its output, once for each stage, and again after every
+    /// The agent has ended. Sent after all its output, once for each stage, and again after every
     /// hello.
     Exit {
         stage: Stage,
@@ -196,7 +196,7 @@ impl Status {
         }
     }
 
-    /// The two numbers that stand for it.
+    /// The kind and the code in a frame.
     pub(crate) fn numbers(self) -> (u8, i32) {
         match self {
             Status::Code(code) => (0, code),
@@ -206,7 +206,7 @@ impl Status {
         }
     }
 
-    /// A kind of a newer shim is unknown to us.
+    /// A newer shim may send a kind that is not in this table.
     pub(crate) fn from_numbers(kind: u8, code: i32) -> Status {
         match kind {
             0 => Status::Code(code),
@@ -220,7 +220,7 @@ impl Status {
 /// Errors that end a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// A frame longer than any may be: this is no frame at all.
+    /// A frame over the limit: the bytes are not of this protocol.
     #[error("a frame of {0} bytes is too long")]
     TooLong(usize),
     /// A payload without the fields that its type has.
@@ -403,7 +403,7 @@ fn put(to: &mut Vec<u8>, kind: u8, fields: &[&[u8]]) {
     }
 }
 
-/// Adds the start of an `out` frame, to be followed by as many bytes.
+/// Adds the start of an `out` frame; the caller adds the bytes.
 pub(crate) fn put_out_head(to: &mut Vec<u8>, offset: u64, length: usize) {
     to.push(0x82);
     to.extend((8 + length as u32).to_le_bytes());
@@ -425,7 +425,7 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Gives memory back that is not needed now.
+    /// Frees unused memory.
     pub fn give_back(&mut self) {
         self.bytes.drain(..self.at);
         self.at = 0;

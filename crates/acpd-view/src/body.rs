@@ -114,7 +114,7 @@ fn thought(message: &Message, width: usize) -> Vec<Text> {
     paragraph(&message.text(), Role::Dim, width, 0)
 }
 
-/// Running text in lines of a width, of which something else takes a part.
+/// Wraps running text; something else takes `taken` columns of each line.
 fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Text> {
     let room = width.saturating_sub(taken).max(1);
     let lines = text.raw().trim().lines().map(|line| Text::of(role, escape::prose(line)));
@@ -178,7 +178,7 @@ impl ToolCall {
         let texts = texts.chain(raw.as_deref());
         let is_text = |line: &&str| !line.trim().is_empty();
         let lines = texts.map(unfenced).flat_map(str::lines).filter(is_text).map(|line| {
-            // The colours of a command are none that we show.
+            // Colours of a command's output are not shown.
             let line = strip_str(line.trim_end()).to_string();
             Text::of(Role::Dim, escape::verbatim(&line))
         });

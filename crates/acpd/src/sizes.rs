@@ -1,4 +1,4 @@
-//! Measures journals for the hub, away from the relay and from those who read them.
+//! Measures journals for the hub on a thread of its own, so that no reader and no write waits.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::worker::Worker;
 
-/// Handle of the thread that measures, one question after the other, and tells when it is done.
+/// Handle of the thread that measures one request after another.
 #[derive(Debug)]
 pub struct Sizes {
     /// Opened when it is needed first. It remembers what it has measured.

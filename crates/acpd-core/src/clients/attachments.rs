@@ -31,11 +31,11 @@ use crate::views::{JournalHead, render};
 #[derive(Debug)]
 pub(super) struct Attachment {
     role: Role,
-    /// Grows from one client that comes to the session to the next.
+    /// Number of the attachment: a later one has a larger number.
     pub(super) since: u64,
     view: View,
     cursor: Cursor,
-    /// The client knows where it stands: it was told since it attached.
+    /// The client was sent its position since it attached.
     told: bool,
     /// Lines that may be sent when the cursor has passed a position.
     deferred: VecDeque<(Seq, Effect)>,
@@ -67,7 +67,7 @@ impl Clients {
         self.attached.get_mut(&key)?.get_mut(&client)
     }
 
-    /// Removes an attachment, of which the session knows nothing then.
+    /// Removes an attachment and returns it.
     pub(super) fn take_attachment(
         &mut self,
         client: ClientId,
@@ -96,7 +96,7 @@ impl Clients {
         self.attachments(key).map(|(client, _)| client)
     }
 
-    /// The clients that are at a session and may act in it.
+    /// The clients that control a session.
     pub(crate) fn controllers(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
         let these = self.attachments(key).filter(|(_, at)| at.is_controller());
         these.map(|(client, _)| client)
@@ -278,8 +278,8 @@ impl Clients {
         true
     }
 
-    /// Shows the commands that are on offer to a client that does not see the history: an agent says
-    /// them once. The line has no number, because it is no step forward.
+    /// Sends the available commands to a client that does not get the history: an agent says
+    /// them once. The line has no sequence number: it does not move the client forward.
     pub(crate) fn remind_of_commands(
         &mut self,
         cx: &mut Cx,
@@ -292,7 +292,7 @@ impl Clients {
         self.read(cx, client, journal, (head, head), (ReadStyle::Commands, view));
     }
 
-    /// The name of a client in the journal: its token, else one that no other connection ever had.
+    /// The name of a client in the journal: its token, else a name that no other connection ever has.
     pub(crate) fn origin_of(&self, cx: &Cx, client: ClientId) -> String {
         match self.token_of(client) {
             Some(token) => token.to_owned(),
@@ -382,7 +382,7 @@ impl Clients {
         cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
     }
 
-    /// Tells a client that comes back the head of a session, from which it goes on then. Returns whether it
+    /// Sends a returning client the head of a session, from which it continues. Returns whether it
     /// is one.
     pub(crate) fn tell_cursor(
         &self,
@@ -431,7 +431,7 @@ impl Clients {
         if after < journal.head {
             return self.read_on(cx, client, journal, after, None);
         }
-        // Nothing to read, and nothing new to say about it: that could make it lag again.
+        // Nothing to read and nothing to announce: another line could make the client lag again.
         attachment.cursor = Cursor::Live;
         let waiting = std::mem::take(&mut attachment.deferred);
         cx.send_all(waiting.into_iter().map(|(_, effect)| effect));

@@ -21,7 +21,7 @@ impl Decisions {
         Decisions { known }
     }
 
-    /// Returns the answer to a permission question if a person has given it before, in one way or another.
+    /// Returns the answer to a permission question if a remembered decision has it.
     pub(super) fn decide(
         &self,
         policy: &Policy,
@@ -63,8 +63,8 @@ impl Decisions {
         Ok(explain(policy, &self.known, &Situation { agent, cwd, once: None }, &request))
     }
 
-    /// Remembers a decision on what a question is about, in place of one on the same, if that says enough to
-    /// know it again. Returns its number.
+    /// Remembers a decision about the subject of a question if the subject can be recognised later. It
+    /// replaces an earlier decision about the same subject. Returns its number.
     pub(super) fn remember(
         &mut self,
         cx: &mut Cx,
@@ -93,7 +93,7 @@ impl Decisions {
         Some(id)
     }
 
-    /// Takes a decision back.
+    /// Removes a decision.
     ///
     /// # Errors
     /// When there is none.

@@ -106,7 +106,7 @@ fn stream_socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// Ends a connection, also for threads that read from it or write to it just now.
+/// Ends a connection, also for threads that are reading from it or writing to it.
 pub fn hang_up(stream: &Stream) {
     // It may have ended already.
     let _ = stream.shutdown(Shutdown::Both);
@@ -144,7 +144,7 @@ pub fn listener_uid(addr: SocketAddr) -> Option<UserId> {
     lines.find_map(|line| listener(line, addr))
 }
 
-/// The user in a line of these tables, if it is of a socket that listens there.
+/// Returns the user in a line of these tables, if the line is about a socket that listens on the port.
 #[cfg(target_os = "linux")]
 fn listener(line: &str, addr: SocketAddr) -> Option<u32> {
     const LISTEN: &str = "0A";
@@ -182,7 +182,7 @@ pub fn check_place(socket: &Path) -> Result<bool, DirError> {
     }
 }
 
-/// A socket file, told apart from another one at the same path.
+/// Identity of a socket file: another file at the same path has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketFile((u64, u64));
 

@@ -1,4 +1,4 @@
-//! A program on a terminal, and what a person sees there.
+//! A program on a terminal, and its screen.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -123,7 +123,7 @@ impl Screen {
             && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
     }
 
-    /// Waits until it is.
+    /// Waits until the terminal is as a shell needs it.
     pub fn gives_back(&self) {
         until("the modes of a shell", || self.is_as_before().then_some(()));
     }
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Screen {
     }
 }
 
-/// How much of what was written a terminal shows: of a frame that is not over (synchronized output) nothing.
+/// Length of the output that a terminal shows: nothing of an unfinished frame (synchronized output).
 fn whole_frames(bytes: &[u8]) -> usize {
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
     match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {

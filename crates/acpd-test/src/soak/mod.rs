@@ -34,16 +34,16 @@ use crate::rng::Rng;
 
 const AGENTS: u64 = 8;
 const CLIENTS: u64 = 16;
-/// How often the figures are looked at in all.
+/// Number of measurements.
 const LOOKS: u32 = 90;
-/// Number of looks per shown one.
+/// Measurements per printed one.
 const SHOWN: u32 = 6;
 /// Longest wait between two kills.
 const LULL: u64 = 1500;
 /// Number of kills per kill of the daemon, while it gets warm.
 const DAEMONS: u64 = 12;
 
-/// From one `acpctl gc` to the next; a backup follows every third of them.
+/// Pause between two calls of `acpctl gc`; a backup follows every third one.
 const TIDY: Duration = Duration::from_secs(5);
 
 /// Options of the soak.
@@ -60,10 +60,10 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Lets them all loose with the programs in `bins`, and prints what was seen.
+/// Runs the soak with the programs in `bins`, and prints the figures.
 ///
 /// # Errors
-/// With what has grown, or what is left at the end.
+/// If a figure has grown, or a process is left at the end.
 pub fn run(options: &Options, bins: &Path) -> Result {
     let mut home = Home::new(bins)?;
     if options.keep {
@@ -126,7 +126,7 @@ struct Soak {
     warming: AtomicBool,
     over: Over,
     counts: Counts,
-    /// The first thing that must not be.
+    /// The first failure.
     failure: Mutex<Option<String>>,
 }
 
@@ -171,7 +171,7 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Soak {
-    /// Something that must not be, with how everything stands at this moment.
+    /// Describes a failure, with the figures of this moment.
     fn fail(&self, what: String) {
         let mut failure = lock(&self.failure);
         if failure.is_none() {
@@ -183,7 +183,7 @@ impl Soak {
         self.over.set();
     }
 
-    /// Kills agents, shims and, for a time, daemons, until it is over.
+    /// Kills agents, shims and, for a time, daemons, until the end.
     fn kill(&self) {
         let mut rng = Rng::of_round(self.seed, u64::MAX);
         while !self.over.wait(Duration::from_millis(rng.below_u64(LULL))) {
@@ -197,7 +197,7 @@ impl Soak {
                 count(&self.counts.daemons);
                 continue;
             }
-            // Those that are just coming or going are passed over.
+            // Processes that start or end at this moment are skipped.
             let Ok(leader) = self.home.agent(&format!("soak{}", rng.below_u64(AGENTS))) else {
                 continue;
             };
@@ -214,7 +214,7 @@ impl Soak {
         }
     }
 
-    /// Goes by the limits and makes backups, until it is over.
+    /// Applies the limits and makes backups, until the end.
     fn tidy(&self) {
         let backup = self.home.path("backup").display().to_string();
         for round in 1_u32.. {
@@ -240,7 +240,7 @@ impl Soak {
         }
     }
 
-    /// Looks at the figures until the time is over.
+    /// Measures until the end.
     fn watch(&self, time: Duration) -> Result<Series> {
         let start = Instant::now();
         let mut series = Series::default();

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// How long a signature is good.
+/// Lifetime of a signature.
 const LIFE: Duration = Duration::from_hours(12);
-/// A file that is longer is no key.
+/// Largest size of a key file.
 const LONGEST: u64 = 4 << 10;
 
 pub(super) struct Vapid(EcdsaKeyPair);
@@ -28,7 +28,7 @@ impl fmt::Debug for Vapid {
 }
 
 impl Vapid {
-    /// Reads it; the first time, it is made. Browsers that have subscribed for another one hear nothing.
+    /// Reads the key, or makes one the first time. Browsers that subscribed with another key get no pushes.
     pub(super) fn of(store: &Store) -> Result<Vapid, Failure> {
         let path = store.folder().join("push.key");
         if !path.exists() {
@@ -52,12 +52,12 @@ impl Vapid {
             .map_err(|error| failed(&error))
     }
 
-    /// The public half, as browsers take it.
+    /// The public key in the form that browsers take.
     pub(super) fn public(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.public_key())
     }
 
-    /// The header `Authorization` for a push service: that this server, known by an address, sends something to it.
+    /// Returns the header `Authorization` for a push service; `address` is the contact of this server.
     pub(super) fn sign(&self, service: &str, address: &str) -> Result<String, Failure> {
         let until = SystemTime::now() + LIFE;
         let until = until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

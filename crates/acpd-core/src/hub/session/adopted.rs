@@ -16,7 +16,7 @@ use crate::requests::purpose::{Adoption, Directory, NewSession};
 use crate::session::restore::values_of;
 
 impl Hub {
-    /// The agent has loaded a session that is to become ours, and said before what was in it.
+    /// The agent has sent the history of an adopted session, and now its answer.
     pub(crate) fn adopted(
         &mut self,
         process: Process,

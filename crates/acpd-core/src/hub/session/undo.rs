@@ -33,7 +33,7 @@ impl Hub {
         }
         self.cx.out.durable = true;
         self.sessions.insert(session);
-        // The row is marked as changed; what is looked at is what was touched.
+        // Only touched sessions are checked for changed rows.
         self.session_mut(key);
         let kept = self.sessions.aside_of(&wanted).count() as u32;
         let (session, name_taken) = (self.session_info(key), name.map(Into::into));

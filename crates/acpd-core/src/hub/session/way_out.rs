@@ -25,7 +25,7 @@ use crate::session::turn::wait_or_cancel;
 const GIVEN_UP: &str = "a person gave it up";
 
 impl Hub {
-    /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
+    /// `_acpd/session/reseed`: the user gives up the agent's copy of a session. It continues in a new one
     /// with the next prompt, behind a summary, as when the agent has lost it.
     pub(crate) fn session_reseed(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
