@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::envelope::SESSION;
 use crate::legible::decode_lossy;
 use crate::scan::json;
 
@@ -19,28 +20,29 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, at)
 }
 
-/// The byte ranges of the values that the object at `path` has under these names. The object is gone through
-/// once for all of them.
-pub fn locate_each<const N: usize>(
-    json: &[u8],
-    path: &[&str],
-    names: [&str; N],
-) -> [Option<Range<usize>>; N] {
-    let mut at = Some(json::skip_space(json, 0));
-    for key in path {
-        at = at.and_then(|at| json::enter(json, at, key));
-    }
-    let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
-    starts.map(|start| json::value(json, start?))
+/// The session of a notification and the kind of the update in it, decoded. The scan does not go to the end of the
+/// update.
+pub fn session_and_kind(line: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
+    let params = json::enter(line, json::skip_space(line, 0), "params")?;
+    let [session, update] = json::enter_each(line, params, [SESSION, "update"]);
+    let decoded = |at| json::decode(text(&line[json::value(line, at)?])?);
+    let kind = update.and_then(|at| json::enter(line, at, "sessionUpdate"));
+    Some((decoded(session?)?, kind.and_then(decoded)))
 }
 
-/// The strings of [`locate_each`], decoded, each as [`lossy_at`] has it.
+/// The strings that the object at `path` has under these names, each as [`lossy_at`] has it. The object is gone
+/// through once for all of them.
 pub fn strs_lossy_at<'a, const N: usize>(
     json: &'a [u8],
     path: &[&str],
     names: [&str; N],
 ) -> [Option<Cow<'a, str>>; N] {
-    locate_each(json, path, names).map(|at| decode_lossy(text(&json[at?])?))
+    let mut at = Some(json::skip_space(json, 0));
+    for key in path {
+        at = at.and_then(|at| json::enter(json, at, key));
+    }
+    let starts = at.map_or([None; N], |at| json::enter_each(json, at, names));
+    starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
 }
 
 /// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use acp_wire::{UpdateClass, classify_update, locate_each, str_at};
+use acp_wire::{UpdateClass, classify_update, session_and_kind};
 use bytes::Bytes;
 
 #[derive(Debug)]
@@ -18,9 +18,7 @@ pub(crate) struct ReadLine<'l> {
 impl<'l> ReadLine<'l> {
     /// Reads a notification. Returns `None` if it is about no session.
     pub(crate) fn new(method: &'l str, line: &'l Bytes) -> Option<ReadLine<'l>> {
-        let [session, update] = locate_each(line, &["params"], ["sessionId", "update"]);
-        let session = str_at(&line[session?], &[])?;
-        let kind = update.and_then(|at| str_at(&line[at], &["sessionUpdate"]));
+        let (session, kind) = session_and_kind(line)?;
         Some(ReadLine { method, session, kind, line })
     }
 
