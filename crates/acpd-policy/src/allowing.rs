@@ -133,6 +133,7 @@ fn to_be_named(command: &Simple) -> Option<(usize, &str)> {
         let Some(word) = at.checked_sub(first_word) else { return true };
         let is_inside = |first: &usize| {
             word > *first
+                && !shell::is_finder(texts[first_word])
                 && (shell::runs_others(texts[at]) || *first == 0 && texts[at].contains('='))
         };
         launching.contains(&word) || launching.first().is_some_and(is_inside)

@@ -106,9 +106,10 @@ impl Finder {
         let Some(program) = words.first() else { return };
         // `time` is a reserved word in some shells, and its options are left over there.
         let is_option = program.starts_with('-');
-        let first = shell::launching_words(words).first().copied().or(is_option.then_some(0));
-        let Some(first) = first else { return };
-        for at in first..words.len() {
+        let places =
+            if is_option { (1..words.len()).collect() } else { shell::inner_commands(words) };
+        let Some(first) = places.first().copied() else { return };
+        for at in places {
             let inner = &words[at..];
             self.command(inner);
             if shell::adds_arguments(program) {

@@ -46,6 +46,31 @@ fn l11_what_a_rule_allows_is_one_plain_command() {
 }
 
 #[test]
+fn programs_launch_only_behind_their_words() {
+    for (rule, line, is_allowed) in [
+        ("nix-shell *", "nix-shell x.nix", false),
+        ("find *", "find . -executable -name core", true),
+        ("find *", "find . -exec ls +", false),
+        ("git clean *", "git clean -xdf", true),
+        ("git *", "git cherry-pick -x abc", true),
+        ("git *", "git rebase -xls", false),
+        ("uv run pytest*", "uv run pytest run", true),
+    ] {
+        let policy = allow(&format!("command = '{rule}'"));
+        assert_eq!(outcome(&policy, run(line)).is_some(), is_allowed, "{line}");
+    }
+    let policy = reject("command = 'rm *'");
+    for (line, is_found) in [
+        ("find . -executable -name rm", false),
+        ("find . -exec grep -l rm {} +", false),
+        ("find . -exec rm {} +", true),
+        ("nix-shell x.nix --argstr cmd 'rm -rf y'", true),
+    ] {
+        assert_eq!(report(&policy, line).matched, is_found, "{line}");
+    }
+}
+
+#[test]
 fn l11_no_spelling_of_a_push_is_allowed_by_a_rule_for_another_command() {
     let policy = policy(
         "rules = [{ decision = 'allow', command = ['cargo test*', 'sudo *', 'env *', 'find *', 'sh *',

@@ -13,7 +13,8 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    SHELLS, adds_arguments, base, is_open, launching_words, parts, runs_others, without_git_options,
+    SHELLS, adds_arguments, base, inner_commands, is_finder, is_open, launching_words, parts,
+    runs_others, without_git_options,
 };
 pub(crate) use word::{UNKNOWN, Word};
 

@@ -5,44 +5,47 @@ pub(crate) const SHELLS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
 
 /// Programs that run what is in their arguments; others are not looked into.
-const WRAPPERS: [&str; 64] = [
-    ".", "alias", "at", "batch", "builtin", "busybox", "bwrap", "cgexec", "chpst", "chroot",
-    "chrt", "cmd", "command", "crontab", "direnv", "doas", "docker", "entr", "env", "eval", "exec",
-    "fakeroot", "firejail", "flatpak", "flock", "gdb", "ionice", "kubectl", "ltrace", "mosh",
-    "nerdctl", "nice", "noglob", "nohup", "nsenter", "numactl", "parallel", "pkexec", "podman",
-    "prlimit", "proot", "pwsh", "rlwrap", "runuser", "screen", "script", "setarch", "setpriv",
-    "setsid", "source", "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout",
-    "tmux", "toybox", "trap", "unshare", "watch", "xargs",
+#[rustfmt::skip]
+const WRAPPERS: [&str; 69] = [
+    ".", "alias", "at", "batch", "builtin", "busybox", "bwrap", "cgexec", "chpst", "chroot", "chrt",
+    "cmd", "command", "crontab", "dbus-run-session", "direnv", "distrobox", "doas", "docker",
+    "entr", "env", "eval", "exec", "fakeroot", "firejail", "flatpak", "flock", "gdb", "ionice",
+    "kubectl", "ltrace", "mosh", "nerdctl", "nice", "nix-shell", "noglob", "nohup", "nsenter",
+    "numactl", "parallel", "pkexec", "podman", "powershell", "prlimit", "proot", "pwsh", "rlwrap",
+    "runuser", "screen", "script", "setarch", "setpriv", "setsid", "source", "ssh", "stdbuf",
+    "strace", "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tmux", "toybox", "trap",
+    "unshare", "watch", "xargs",
 ];
 
-/// Programs that run what is behind one of these words of theirs. What follows an option may be glued to it.
-const LAUNCHERS: [(&str, &[&str]); 26] = [
-    ("asdf", &["exec"]),
-    ("bundle", &["exec"]),
-    ("conda", &["run"]),
-    ("doppler", &["run"]),
-    ("dotenvx", &["run"]),
-    ("fd", &["-x", "-X", "--exec"]),
-    ("fdfind", &["-x", "-X", "--exec"]),
-    ("find", &["-exec", "-ok"]),
-    ("git", &["run", "foreach", "--exec", "-x"]),
-    ("hatch", &["run"]),
-    ("mise", &["exec", "x"]),
-    ("nix", &["--command", "-c"]),
-    ("nix-shell", &["--command", "--run"]),
-    ("npm", &["exec", "x"]),
-    ("npx", &["--call", "-c"]),
-    ("op", &["run"]),
-    ("pipenv", &["run"]),
-    ("pixi", &["run"]),
-    ("pnpm", &["exec"]),
-    ("poetry", &["run"]),
-    ("pyenv", &["exec"]),
-    ("rbenv", &["exec"]),
-    ("rustup", &["run"]),
-    ("uv", &["run"]),
-    ("volta", &["run"]),
-    ("yarn", &["exec"]),
+/// Programs that run what is behind one of these words of theirs, behind a command of theirs if there is one.
+const LAUNCHERS: [(&str, &str, &[&str]); 27] = [
+    ("asdf", "", &["exec"]),
+    ("bundle", "", &["exec"]),
+    ("conda", "", &["run"]),
+    ("doppler", "", &["run"]),
+    ("dotenvx", "", &["run"]),
+    ("fd", "", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("fdfind", "", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("find", "", &["-exec", "-execdir", "-ok", "-okdir"]),
+    ("git", "bisect", &["run"]),
+    ("git", "rebase", &["--exec", "-x"]),
+    ("git", "submodule", &["foreach"]),
+    ("hatch", "", &["run"]),
+    ("mise", "", &["exec", "x"]),
+    ("nix", "", &["--command", "-c"]),
+    ("npm", "", &["exec", "x"]),
+    ("npx", "", &["--call", "-c"]),
+    ("op", "", &["run"]),
+    ("pipenv", "", &["run"]),
+    ("pixi", "", &["run"]),
+    ("pnpm", "", &["exec"]),
+    ("poetry", "", &["run"]),
+    ("pyenv", "", &["exec"]),
+    ("rbenv", "", &["exec"]),
+    ("rustup", "", &["run"]),
+    ("uv", "", &["run"]),
+    ("volta", "", &["run"]),
+    ("yarn", "", &["exec"]),
 ];
 
 /// The options of git before its command that take the next word.
@@ -56,36 +59,55 @@ pub(crate) fn base(program: &str) -> String {
 }
 
 fn is_wrapper(name: &str) -> bool {
-    SHELLS.contains(&name)
-        || WRAPPERS.contains(&name)
-        || matches!(name, "dbus-run-session" | "distrobox" | "powershell" | "systemd-run")
+    SHELLS.contains(&name) || WRAPPERS.contains(&name)
 }
 
 /// Returns whether the program can run others.
 pub(crate) fn runs_others(program: &str) -> bool {
     let name = base(program);
-    is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, _)| *launcher == name)
+    is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, ..)| *launcher == name)
+}
+
+/// Returns whether the program runs a command with each thing that it finds.
+pub(crate) fn is_finder(program: &str) -> bool {
+    matches!(&*base(program), "find" | "fd" | "fdfind")
 }
 
 /// Returns whether things that the program reads or finds follow the command, or are put into it.
 pub(crate) fn adds_arguments(program: &str) -> bool {
-    matches!(&*base(program), "xargs" | "parallel" | "find" | "fd" | "fdfind")
+    is_finder(program) || matches!(&*base(program), "xargs" | "parallel")
 }
 
 /// Returns where the words stand behind which the program runs a command: its own name, or certain arguments.
+/// Only a finder has several. What follows an option of another launcher may be glued to it.
 pub(crate) fn launching_words(words: &[&str]) -> Vec<usize> {
-    let Some((program, args)) = words.split_first() else { return Vec::new() };
+    let Some(program) = words.first() else { return Vec::new() };
     let name = base(program);
     if is_wrapper(&name) {
         return vec![0];
     }
-    let launcher = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name);
-    let launches = |word: &str| {
-        let is_it =
-            |wanted: &&str| word == *wanted || wanted.starts_with('-') && word.starts_with(wanted);
-        launcher.is_some_and(|(_, behind)| behind.iter().any(is_it))
+    let is_one = |word: &str, wanted: &&str| {
+        word == *wanted
+            || !is_finder(program) && wanted.starts_with('-') && word.starts_with(wanted)
     };
-    (1..).zip(args).filter(|(_, word)| launches(word)).map(|(at, _)| at).collect()
+    let launches = |at: &usize| {
+        LAUNCHERS.iter().filter(|(launcher, ..)| *launcher == name).any(|(_, command, behind)| {
+            (command.is_empty() || words[1..*at].contains(command))
+                && behind.iter().any(|wanted| is_one(words[*at], wanted))
+        })
+    };
+    let most = if is_finder(program) { usize::MAX } else { 1 };
+    (1..words.len()).filter(launches).take(most).collect()
+}
+
+/// Returns where commands may begin in the arguments of a program that runs others.
+pub(crate) fn inner_commands(words: &[&str]) -> Vec<usize> {
+    let launching = launching_words(words);
+    if words.first().is_some_and(|program| is_finder(program)) {
+        return launching.iter().map(|at| at + 1).filter(|at| *at < words.len()).collect();
+    }
+    // Also the word itself, to which the command may be glued.
+    launching.first().map_or_else(Vec::new, |first| ((*first).max(1)..words.len()).collect())
 }
 
 /// Returns the words of a call of git without the options before its command, or `None` if there are none.
