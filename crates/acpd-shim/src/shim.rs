@@ -411,7 +411,9 @@ impl Shim {
                     Some(_) => self.read_rest(room),
                 }
             }
-            Ready::Stderr(index) => self.read_stderr(index),
+            Ready::Stderr(index) => {
+                self.read_stderr(index);
+            }
         }
     }
 

@@ -9,6 +9,9 @@ use acpd_sys::tree::Tree;
 use super::{HOLD, LOOK, Shim, scratch_buffer};
 use crate::frame::{PIECE, Status, Step};
 
+/// Limit on reads of stderr after the leader's end: others may still write.
+const LAST_READS: usize = 16;
+
 impl Shim {
     /// Writes to the agent what it takes, and closes its stdin when that was asked for.
     pub(super) fn feed(&mut self) {
@@ -74,14 +77,19 @@ impl Shim {
         self.sealed |= self.exit.is_some();
     }
 
-    pub(super) fn read_stderr(&mut self, index: usize) {
-        let Some(stderr) = self.agent.stderr.get_mut(index) else { return };
+    /// Returns whether it has read something.
+    pub(super) fn read_stderr(&mut self, index: usize) -> bool {
+        let Some(stderr) = self.agent.stderr.get_mut(index) else { return false };
         match stderr.read(scratch_buffer(&mut self.scratch)) {
-            Ok(count) if count > 0 => self.errors.push(&self.scratch[..count]),
+            Ok(count) if count > 0 => {
+                self.errors.push(&self.scratch[..count]);
+                return true;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => drop(self.agent.stderr.remove(index)),
         }
+        false
     }
 
     /// After the leader's end: reads what it wrote before, as far as there is room. What others add
@@ -126,7 +134,8 @@ impl Shim {
         }
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
-            self.read_stderr(index);
+            // On Windows a read brings what was read ahead, and the next one the rest.
+            (0..LAST_READS).take_while(|_| self.read_stderr(index)).for_each(drop);
         }
         self.errors.end();
     }
