@@ -375,34 +375,36 @@ fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
 enum Place {
     /// Updates belong to our turn.
     Own,
-    /// Turns of others come first.
-    Behind,
+    /// At most this many turns of others end first: a queued prompt can be withdrawn.
+    Behind(u32),
     /// A turn began, and its first update shows whose it is.
-    Unsure,
+    Unsure(u32),
 }
 
 impl Place {
     fn behind(ahead: u32) -> Place {
-        if ahead == 0 { Place::Own } else { Place::Behind }
+        if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
     }
 
     fn turn_started(&mut self) {
-        if *self == Place::Behind {
-            *self = Place::Unsure;
+        match *self {
+            Place::Behind(0) => *self = Place::Own,
+            Place::Behind(left) => *self = Place::Unsure(left),
+            Place::Own | Place::Unsure(_) => {}
         }
     }
 
     fn turn_ended(&mut self) {
-        if *self == Place::Unsure {
-            *self = Place::Behind;
+        if let Place::Behind(left) | Place::Unsure(left) = *self {
+            *self = Place::Behind(left.saturating_sub(1));
         }
     }
 
     /// Returns whether a `session/update` belongs to our turn. The daemon sends a prompt to all clients but
     /// its sender, before anything else of its turn.
     fn is_ours(&mut self, params: &str) -> bool {
-        if *self == Place::Unsure {
-            *self = if is_prompt(params) { Place::Behind } else { Place::Own };
+        if let Place::Unsure(left) = *self {
+            *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
         }
         *self == Place::Own
     }
@@ -443,6 +445,14 @@ mod tests {
         assert!(!place.is_ours(ANSWER));
         place.turn_started();
         assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn turn_behind_all_others_is_ours_though_its_agent_repeats_the_prompt() {
+        let mut place = Place::behind(1);
+        place.turn_ended();
+        place.turn_started();
+        assert!(place.is_ours(PROMPT) && place.is_ours(ANSWER));
     }
 
     #[test]
