@@ -40,9 +40,8 @@ pub(super) fn open<'u>(
         return Err(CommandError::usage(text!("session {} exists", session.handle()))
             .hint("`--worktree` starts a new session; choose another name"));
     }
-    if found.is_none() && args.agent.is_none() && ui.can_ask() {
-        let daemon = default_agent::daemon_for(&cwd, &mut connection)?;
-        args.agent = default_agent::ask_if_found(&daemon, &mut connection, ui)?;
+    if found.is_none() && !has_to_begin {
+        choose_agent(args, &cwd, &mut connection, ui)?;
     }
     let mut turn = Turn::new(Live::new(connection)?, ui, &args.turn);
     let agent = found.as_ref().map(|session| session.agent.raw().to_owned());
@@ -68,14 +67,25 @@ pub(super) fn open<'u>(
     Ok((turn, target))
 }
 
+/// Asks which agent a new session in this directory gets, if the command line names none.
+fn choose_agent(args: &mut Run, cwd: &str, connection: &mut Connection, ui: &mut Ui) -> Result {
+    if args.agent.is_none() && ui.can_ask() {
+        let daemon = default_agent::daemon_for(cwd, connection)?;
+        args.agent = default_agent::ask_if_found(&daemon, connection, ui)?;
+    }
+    Ok(())
+}
+
 /// Begins a session in its own worktree, which goes again if that fails.
 pub(super) fn open_in_worktree<'u>(
     args: &mut Run,
     name: Option<String>,
     dir: &Path,
-    connection: Connection,
+    mut connection: Connection,
     ui: &'u mut Ui,
 ) -> Result<(Turn<'u>, Target)> {
+    // Before anything is made: Ctrl-C at the question leaves nothing behind.
+    choose_agent(args, &utf8(dir)?, &mut connection, ui)?;
     let worktree = Worktree::make(dir, name.as_deref().or(args.session.as_deref()))?;
     args.session = args.session.take().or(name);
     let inside = worktree.inside(dir).map_err(CommandError::from);
