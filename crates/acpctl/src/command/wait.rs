@@ -1,6 +1,6 @@
 //! `acpctl wait`: until nothing runs or waits in sessions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acp_wire::parse;
 use acpd_api::{ExitCode, Role, Untrusted};
@@ -67,6 +67,7 @@ struct Over<'a> {
 
 /// Waits for all sessions, or for one of them.
 pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    let start = Instant::now();
     let mut connection = door.connect_lasting()?;
     let mut waited: Vec<Waited> = Vec::new();
     for session in &args.sessions {
@@ -78,7 +79,7 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     }
     let mut live = Live::new(connection)?;
     if let Some(timeout) = args.timeout {
-        live.end_after(timeout)?;
+        live.end_after(timeout.saturating_sub(start.elapsed()))?;
     }
     check(&mut waited, args.json, ui)?;
     if !is_over(&waited, args.any) {
