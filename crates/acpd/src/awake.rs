@@ -72,7 +72,7 @@ async fn hold(helper: Helper, told: Arc<AtomicBool>) {
     let why = match helper.run(prepare, keep_open, FOR_EVER).await {
         Ok(End::Exit(exit)) => format!("`{program}` ended with {exit}"),
         Ok(End::Late | End::Stopped | End::Unknown) => return,
-        Err(error) => error.to_string(),
+        Err(error) => format!("cannot start `{program}`: {error}"),
     };
     if !told.swap(true, Ordering::Relaxed) {
         tracing::warn!("the machine is not kept awake: {why}");
