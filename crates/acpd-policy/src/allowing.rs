@@ -124,7 +124,7 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
 
 /// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
 /// characters, and the word that demands it. The part ends with the word behind the last assignment or
-/// program that runs others.
+/// program that runs others, or behind the words of that program before a command: `sudo find . -exec`.
 fn to_be_named(command: &Simple) -> Option<(usize, &str)> {
     let texts = command.texts();
     let first_word = command.assignments.len();
@@ -139,6 +139,7 @@ fn to_be_named(command: &Simple) -> Option<(usize, &str)> {
         launching.contains(&word) || launching.first().is_some_and(is_inside)
     };
     let last = (0..texts.len()).rev().find(|at| decides(*at))?;
+    let last = last + shell::launching_words(&texts[last..]).last().copied().unwrap_or(0);
     let next = command.assignments.iter().chain(&command.words).nth(last + 1);
     Some((next.map_or(usize::MAX, |next| next.end), texts[last]))
 }

@@ -68,7 +68,6 @@ pub(crate) fn runs_others(program: &str) -> bool {
     is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, ..)| *launcher == name)
 }
 
-/// Returns whether the program runs a command with each thing that it finds.
 pub(crate) fn is_finder(program: &str) -> bool {
     matches!(&*base(program), "find" | "fd" | "fdfind")
 }
