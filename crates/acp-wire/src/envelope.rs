@@ -12,9 +12,6 @@ use crate::build::code;
 use crate::id::Id;
 use crate::scan::json;
 
-/// The member of `params` that says where a message belongs.
-pub(crate) const SESSION: &str = "sessionId";
-
 /// A message. The raw values are slices of the parsed line.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {

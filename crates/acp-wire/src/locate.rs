@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::envelope::SESSION;
 use crate::legible::decode_lossy;
 use crate::scan::json;
+
+/// The member of `params` that says where a message belongs.
+pub(crate) const SESSION: &str = "sessionId";
 
 /// The byte range of the value at `path`, a path of object members; the empty path is the whole
 /// value.

@@ -16,7 +16,8 @@ use bytes::Bytes;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-use crate::envelope::{Malformed, Message, SESSION, parse};
+use crate::envelope::{Malformed, Message, parse};
+use crate::locate::SESSION;
 use crate::scan::json;
 use crate::splice::splice;
 
