@@ -85,17 +85,17 @@ pub(crate) fn launching_words(words: &[&str]) -> Vec<usize> {
     if is_wrapper(&name) {
         return vec![0];
     }
+    let finds = is_finder(program);
     let is_one = |word: &str, wanted: &&str| {
-        word == *wanted
-            || !is_finder(program) && wanted.starts_with('-') && word.starts_with(wanted)
+        word == *wanted || !finds && wanted.starts_with('-') && word.starts_with(wanted)
     };
     let launches = |at: &usize| {
         LAUNCHERS.iter().filter(|(launcher, ..)| *launcher == name).any(|(_, command, behind)| {
-            (command.is_empty() || words[1..*at].contains(command))
-                && behind.iter().any(|wanted| is_one(words[*at], wanted))
+            behind.iter().any(|wanted| is_one(words[*at], wanted))
+                && (command.is_empty() || words[1..*at].contains(command))
         })
     };
-    let most = if is_finder(program) { usize::MAX } else { 1 };
+    let most = if finds { usize::MAX } else { 1 };
     (1..words.len()).filter(launches).take(most).collect()
 }
 
