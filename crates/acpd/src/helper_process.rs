@@ -84,7 +84,7 @@ impl Helper {
 
     /// Returns when all commands are to end.
     pub async fn is_stopped(&self) {
-        // It is said once, or the sender is gone.
+        // An error means that the sender is gone, which is a stop, too.
         self.stop.clone().wait_for(|stop| *stop).await.ok();
     }
 

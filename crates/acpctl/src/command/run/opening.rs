@@ -130,11 +130,11 @@ fn existing(
     }
     let Some(name) = &args.session else { return Ok(None) };
     let list = lookup::all(connection)?;
-    let beside = wanted(name).of_others(&list).cloned();
+    let other = wanted(name).of_others(&list).cloned();
     match wanted(name).named(list)? {
         Named::Found(choice) => Ok(Some(choice.told(ui))),
         Named::New(others) => {
-            if let Some(other) = beside {
+            if let Some(other) = other {
                 ui.note(text!(
                     "{} also has a session `{}` here: name the agent from now on (`-a`)",
                     other.agent,
