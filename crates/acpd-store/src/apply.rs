@@ -21,27 +21,26 @@ use crate::error::StoreError;
 use crate::reader::event;
 use crate::snapshot::number;
 
-/// Records on their way into one transaction, which the caller begins and commits.
 pub(crate) struct Apply<'c> {
     conn: &'c Connection,
-    /// Kept at hand: nearly all records are events.
+    /// Outside of the statement cache: nearly all records are events.
     insert_event: CachedStatement<'c>,
-    /// Sessions that got events; `None` for those that do not exist.
+    /// Sessions with new events; `None` if the session does not exist.
     tails: HashMap<SessionKey, Option<Tail>>,
     removed: Removed,
-    /// Bytes of lines that were written to journals.
+    /// Bytes of lines added to journals.
     written: u64,
     /// Bytes of lines that this transaction may still remove.
     room: u64,
 }
 
-/// Work of a transaction on deleted sessions.
+/// Deleted sessions in this transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
     pub(crate) any: bool,
-    /// Bytes of their lines that are gone.
+    /// Bytes of removed lines.
     pub(crate) bytes: u64,
-    /// Those of which lines are left.
+    /// Sessions with lines left.
     pub(crate) unfinished: Vec<SessionKey>,
 }
 
@@ -169,8 +168,8 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Moves the heads and last states of the sessions that got events. Returns what is left to do, and how many bytes of
-    /// lines were written.
+    /// Moves the heads and last states of the sessions with new events. Returns the deletions and
+    /// the number of bytes added to journals.
     pub(crate) fn finish(self) -> Result<(Removed, u64), StoreError> {
         for (session, tail) in &self.tails {
             let Some(tail) = tail else { continue };
@@ -216,7 +215,7 @@ impl<'c> Apply<'c> {
     }
 
     fn host(&self, row: &HostRow) -> Result<(), StoreError> {
-        // Named columns, not OR REPLACE: what was read and written of a known host stays.
+        // Named columns instead of OR REPLACE keep the `offset` and `written` of a known host.
         self.run(
             "INSERT INTO hosts (host, agent, pid, start, session, ready, stopping, offset, written) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0) \
@@ -261,7 +260,7 @@ impl<'c> Apply<'c> {
         if let Some(None) = self.tails.get(&row.key) {
             self.tails.remove(&row.key);
         }
-        // Named columns, not OR REPLACE: `head` and `last_ticket` stay.
+        // Named columns instead of OR REPLACE keep `head` and `last_ticket`.
         self.run(
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
@@ -335,8 +334,8 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Copies the newest lines of another journal, `fork.most` bytes of them; one line stands for the older
-    /// ones. The copy reads and writes at the same time, in two ranges of one table.
+    /// Copies the newest `fork.most` bytes of another journal; one line stands for the older ones.
+    /// The copy reads and writes at the same time, in two ranges of one table.
     fn forked(&mut self, fork: &Forked) -> Result<(), StoreError> {
         let begins = self.head(fork.session)? == Some(0);
         if !begins || self.head(fork.from)?.is_none() {
@@ -372,7 +371,7 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Last position of a session's journal, with the records so far; `None` if there is no session.
+    /// Last position of a session's journal with the records so far; `None` if there is no session.
     fn head(&self, session: SessionKey) -> Result<Option<Seq>, StoreError> {
         match self.tails.get(&session) {
             Some(None) => Ok(None),
@@ -507,7 +506,7 @@ impl<'c> Apply<'c> {
     }
 }
 
-/// A state key's place in [`Tail::states`], the order of [`STATE_KEYS`].
+/// Index in [`Tail::states`], in the order of [`STATE_KEYS`].
 fn place(key: StateKey) -> usize {
     state_key_code(key) as usize
 }

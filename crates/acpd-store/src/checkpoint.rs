@@ -1,9 +1,9 @@
-//! Emptying the write-ahead log, away from the commits.
+//! Emptying the write-ahead log outside of commits.
 //!
-//! A checkpoint inside a commit stalls it for many milliseconds, so SQLite's own is off. While there
-//! are commits, a passive checkpoint runs every [`PERIOD`]; when it gets quiet, a log file that has
-//! grown is cut. Without commits nothing runs, no timer either. Under a flood a passive checkpoint
-//! never catches up: the writer itself empties a log that is too long, see [`crate::writer`].
+//! A checkpoint inside a commit stalls it for many milliseconds, so SQLite's own is off. During
+//! commits a passive checkpoint runs every [`PERIOD`]. After the last one, a log that has grown is
+//! cut. Under a flood a passive checkpoint never catches up, so the writer empties a log that is
+//! too long, see [`crate::writer`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,15 +13,14 @@ use rusqlite::Connection;
 
 use crate::shared::{Shared, Wake};
 
-/// Time for which commits are gathered.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The store counts as quiet after this long without a commit.
+/// Time without a commit after which a grown log is cut.
 const QUIET: Duration = Duration::from_secs(2);
-/// A log file of more bytes is cut when it is quiet.
+/// Bytes of a log above which it is cut.
 const GROWN: u64 = 1 << 20;
 
-/// Runs until `shared` is closed. Failures pass: the next commit leads to the next attempt, and until
-/// then nothing is lost but room.
+/// Runs until `shared` is closed. A failed checkpoint is tried again after the next commit, and
+/// costs only room.
 pub(crate) fn run(conn: Connection, log: PathBuf, shared: Arc<Shared>) {
     let mut patience = None;
     loop {
@@ -38,7 +37,7 @@ pub(crate) fn run(conn: Connection, log: PathBuf, shared: Arc<Shared>) {
             Wake::Quiet => {
                 if std::fs::metadata(&log).is_ok_and(|file| file.len() > GROWN) {
                     let _turn = shared.copying();
-                    // If a reader is in the way, the next quiet time will do.
+                    // A reader may be in the way: the next quiet time will do.
                     checkpoint(&conn, "TRUNCATE").ok();
                 }
                 patience = None;
@@ -47,7 +46,7 @@ pub(crate) fn run(conn: Connection, log: PathBuf, shared: Arc<Shared>) {
     }
 }
 
-/// Runs a checkpoint and tells whether it did all that it should.
+/// Runs a checkpoint. Returns whether it was complete.
 pub(crate) fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<bool> {
     conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
         row.get(0).map(|blocked: bool| !blocked)

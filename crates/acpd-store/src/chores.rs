@@ -1,5 +1,5 @@
-//! Work of the writer while no batch is queued: it removes the lines of deleted sessions, and gives their room
-//! back to the disk.
+//! Work of the writer while no batch is queued: removes the lines of deleted sessions and returns
+//! their room to the disk.
 //!
 //! ```text
 //!  a session is deleted ─▶ its row goes, and PIECE bytes of lines ── all? ─▶ shrink
@@ -11,14 +11,15 @@
 //!                                                                 shrunk ─▶ cut the log, which has what was deleted
 //! ```
 //!
-//! Nothing here is remembered on disk: what is left when the daemon dies is found by the next one, because a journal
-//! without a session is a deleted one.
+//! Nothing of this is on disk: a journal without a session is a deleted one, so the next daemon
+//! finds it.
 //!
-//! While batches come all the time, a step is done between two of them now and then, and one more for what they write: twice
-//! as much goes, so that a flood cannot make the file grow.
+//! While batches come all the time, a step is done between two of them now and then. It also
+//! removes twice as many bytes as were written since, so that a flood cannot make the file grow.
 //!
-//! Architecture invariant: each step is a transaction of its own that moves some hundred KiB, or a few MiB if as much was just
-//! written (one longer line at most), and a batch never waits for more than one step.
+//! Architecture invariant: each step is a transaction of its own that moves some hundred KiB, or a
+//! few MiB if as much was just written (one longer line at most), and a batch never waits for more
+//! than one step.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -31,77 +32,73 @@ use crate::code::{MAX_SEQ, event_key, int, session_of};
 use crate::connection::LOCK_WAIT;
 use crate::error::StoreError;
 
-/// Lines that one transaction removes, in bytes.
+/// Bytes of lines that one transaction removes.
 pub(crate) const PIECE: u64 = 256 << 10;
-/// Bytes that it removes after a flood, which writes many pieces at once.
+/// Bytes of lines that one transaction removes after a flood.
 const MOST: u64 = 8 * PIECE;
-/// Bytes that a line counts as at least: short ones cost time, too.
+/// Least bytes that a line counts as: short lines cost time, too.
 const SHORTEST: u64 = 128;
-/// Journals that one step looks at.
+/// Journals per step of the search.
 const SEEKS: u32 = 16;
-/// Pages that one step gives back.
+/// Free pages returned per step.
 const PAGES: u32 = 64;
-/// Free pages that are worth giving back: 4 MiB.
+/// Free pages above which they are returned: 4 MiB.
 const WORTH: u32 = (4 << 20) / 4096;
-/// Free pages that stay, for the next writes.
+/// Free pages that stay for the next writes.
 const SPARE: u32 = (1 << 20) / 4096;
 /// Time that the writer waits for a batch before the next step.
 const PAUSE: Duration = Duration::from_millis(10);
-/// With batches that come all the time, a step is done between two of them after this time.
+/// Time between two steps while batches come all the time.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// After a step that failed.
+/// Wait after a failed step.
 const LATER: Duration = Duration::from_mins(1);
-/// `auto_vacuum` of a database that can give pages back.
+/// `auto_vacuum` of a database that can return pages.
 const INCREMENTAL: u32 = 2;
 
-/// Work of one transaction on deleted sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tidied {
-    /// Bytes of lines that are gone.
+    /// Bytes of removed lines.
     pub removed: u64,
     /// Bytes by which the database is shorter.
     pub given_back: u64,
 }
 
-/// Work that is still to be done.
 #[derive(Debug)]
 pub(crate) struct Chores {
-    /// Deleted sessions of which lines are left.
+    /// Deleted sessions with lines left.
     journals: BTreeSet<SessionKey>,
-    /// Journals behind this key have not been looked at.
+    /// Key behind which journals were not looked at yet.
     seek: Option<i64>,
-    /// Bytes that have to go because others were written.
+    /// Bytes to remove because others were written.
     owed: u64,
-    /// Number of free pages over which room is given back.
+    /// Free pages above which room is returned.
     shrink: Option<u32>,
-    /// The write-ahead log may have what was deleted.
+    /// The write-ahead log may hold deleted lines.
     log: bool,
-    /// The last step, or when the next one may be tried after a failure.
+    /// Time of the last step, or of the next try after a failure.
     at: Instant,
 }
 
 impl Chores {
-    /// Those of a database that was just opened.
     pub(crate) fn new() -> Chores {
         let (journals, at) = (BTreeSet::new(), Instant::now());
         Chores { journals, seek: Some(0), owed: 0, shrink: Some(WORTH), log: true, at }
     }
 
-    /// Sessions were deleted; of these lines are left.
+    /// Notes that sessions were deleted, and those with lines left.
     pub(crate) fn removed(&mut self, unfinished: Vec<SessionKey>) {
         self.journals.extend(unfinished);
         self.shrink.get_or_insert(WORTH);
         self.log = true;
     }
 
-    /// Counts the bytes of lines that were written.
     pub(crate) fn wrote(&mut self, bytes: u64) {
         if !self.journals.is_empty() {
             self.owed += 2 * bytes;
         }
     }
 
-    /// Returns how long to wait for a batch before the next step; `None` if there is nothing to do.
+    /// Returns how long to wait for a batch before the next step; `None` if there is no work.
     pub(crate) fn wait(&self) -> Option<Duration> {
         (!self.are_done()).then(|| self.at.saturating_duration_since(Instant::now()).max(PAUSE))
     }
@@ -110,12 +107,11 @@ impl Chores {
         self.shrink.is_none() && self.seek.is_none() && self.journals.is_empty() && !self.log
     }
 
-    /// Returns whether a step may be done now.
     pub(crate) fn is_due(&self) -> bool {
         !self.are_done() && self.at <= Instant::now()
     }
 
-    /// Returns whether a step has to be done although batches come all the time.
+    /// Returns whether a step must be done between batches.
     pub(crate) fn is_overdue(&self) -> bool {
         self.is_due() && (self.at.elapsed() > PATIENCE || self.owed >= PIECE)
     }
@@ -138,10 +134,10 @@ impl Chores {
             self.seek = self.look(conn, behind)?;
         } else if let Some(over) = self.shrink {
             tidied.given_back = shrink(conn, over)?;
-            // A shrink that is begun continues to the end.
+            // A shrink continues to its end.
             self.shrink = (tidied.given_back > 0).then_some(SPARE);
         } else if self.log {
-            // No batch waits for a reader that is in the way, such as a backup.
+            // A batch must not wait for a reader in the way, such as a backup.
             conn.busy_timeout(Duration::ZERO)?;
             let emptied = checkpoint(conn, "TRUNCATE");
             conn.busy_timeout(LOCK_WAIT)?;
@@ -155,12 +151,13 @@ impl Chores {
         Ok(tidied)
     }
 
-    /// A step failed. Nothing but room is missing until it is tried again.
+    /// Puts off a step that failed; it costs only room.
     pub(crate) fn put_off(&mut self) {
         self.at = Instant::now() + LATER;
     }
 
-    /// Looks at some journals, and notes those without a session. Returns where to go on.
+    /// Looks at some journals, and notes those without a session. Returns the key to continue
+    /// behind.
     fn look(&mut self, conn: &mut Connection, mut behind: i64) -> Result<Option<i64>, StoreError> {
         let tx = conn.transaction()?;
         let mut next = tx.prepare_cached("SELECT min(key) FROM events WHERE key > ?1")?;
@@ -179,8 +176,8 @@ impl Chores {
     }
 }
 
-/// Removes lines from the beginning of a journal, up to a number of bytes. Returns how many, and whether no line
-/// is left.
+/// Removes up to `most` bytes of lines from the beginning of a journal. Returns the bytes removed,
+/// and whether the journal is empty.
 pub(crate) fn remove_lines(
     conn: &Connection,
     session: SessionKey,
@@ -207,7 +204,8 @@ pub(crate) fn remove_lines(
     Ok((bytes, bytes < most && count < lines_at_most))
 }
 
-/// Makes a new database one that can give pages back. Before the first table, and before `journal_mode`.
+/// Makes a new database able to return pages. SQLite takes this only before the first table and
+/// before `journal_mode`.
 pub(crate) fn prepare_to_shrink(conn: &Connection) -> rusqlite::Result<()> {
     if number(conn, "page_count")? == 0 {
         conn.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
@@ -215,7 +213,6 @@ pub(crate) fn prepare_to_shrink(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Gives back all that is worth it, piece by piece.
 pub(crate) fn shrink_all(conn: &Connection) -> rusqlite::Result<()> {
     let mut over = WORTH;
     while shrink(conn, over)? > 0 {
@@ -224,8 +221,7 @@ pub(crate) fn shrink_all(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Gives some free pages back, if there are more than `over` and the database was made for that. Returns how many
-/// bytes.
+/// Returns some free pages to the disk if there are more than `over`. Returns the bytes.
 fn shrink(conn: &Connection, over: u32) -> rusqlite::Result<u64> {
     let free = number(conn, "freelist_count")?;
     if free <= over || number(conn, "auto_vacuum")? != INCREMENTAL {

@@ -1,4 +1,4 @@
-//! Codes of the core's enums and numbers in columns. Codes are part of the schema: never reuse one.
+//! Codes of enums and numbers in columns. Codes are part of the schema: never reuse one.
 
 use acp_wire::StateKey;
 use acpd_api::RestoreLevel;
@@ -9,15 +9,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
 
-/// Bits of an event key that hold the position; the session is above them.
+/// Bits of an event key for the position; the session is above them.
 pub(crate) const SEQ_BITS: u32 = 36;
-/// Bits that are left for the session in a positive 64-bit integer.
+/// Bits left for the session in a positive 64-bit integer.
 const SESSION_BITS: u32 = 63 - SEQ_BITS;
-/// Highest position that a key can hold.
 pub(crate) const MAX_SEQ: Seq = (1 << SEQ_BITS) - 1;
 
-/// The key of a journal line: `session << 36 | seq`, so that a journal is one range of the table's
-/// own tree and needs no index.
+/// Returns `session << 36 | seq`: a journal is one range of the table's tree and needs no index.
 pub(crate) fn event_key(session: SessionKey, seq: Seq) -> Result<i64, StoreError> {
     if session.0 >> SESSION_BITS != 0 || seq > MAX_SEQ {
         return Err(StoreError::Range { session: session.0, seq });
@@ -25,12 +23,10 @@ pub(crate) fn event_key(session: SessionKey, seq: Seq) -> Result<i64, StoreError
     Ok(i64::from(session.0) << SEQ_BITS | int(seq))
 }
 
-/// The position within an event key.
 pub(crate) fn seq_of(key: i64) -> Seq {
     key as u64 & MAX_SEQ
 }
 
-/// The session within an event key.
 pub(crate) fn session_of(key: i64) -> SessionKey {
     SessionKey((key >> SEQ_BITS) as u32)
 }
@@ -43,11 +39,10 @@ pub(crate) fn int(value: u64) -> i64 {
 /// State keys in the order in which their last values are sent.
 pub(crate) const STATE_KEYS: [StateKey; 6] = StateKey::ALL;
 
-/// Kinds from this code on are state, the key's code above it.
+/// Kinds from this code on are state; the key's code is added.
 pub(crate) const STATE: i64 = 16;
 pub(crate) const LIVE: i64 = 1;
 
-/// The code of a state key, in the column `slot`.
 pub(crate) fn state_key_code(key: StateKey) -> i64 {
     match key {
         StateKey::Plan => 0,
@@ -88,7 +83,7 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     })
 }
 
-/// Declares the words of an enum in a column: a function that gives the word, and one that reads it.
+/// Declares the words of an enum in a column, and both conversions.
 macro_rules! words {
     ($code:ident, $of:ident: $type:ident as $what:literal { $($value:ident = $word:literal,)* }) => {
         pub(crate) fn $code(value: $type) -> &'static str {
@@ -138,17 +133,16 @@ pub(crate) fn value_of(code: &str) -> Result<ValueKey, StoreError> {
         .ok_or_else(|| unknown("value", code))
 }
 
-/// A value in a column of JSON text.
 pub(crate) fn json_code(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Other(error.to_string()))
 }
 
-/// Reads a column of JSON text. The error does not show the text: it may hold secrets.
+/// Reads a column of JSON text. The error does not show the text, which may hold secrets.
 pub(crate) fn json_of<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|_| StoreError::Damaged(format!("unknown form of {what}")))
 }
 
-/// A code that no acpd with this schema writes.
+/// The error of a code that no acpd with this schema writes.
 pub(crate) fn unknown(what: &str, code: &str) -> StoreError {
     StoreError::Damaged(format!("unknown {what} {code:?}"))
 }

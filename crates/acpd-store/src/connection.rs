@@ -1,5 +1,3 @@
-//! Connections to the database.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,10 +5,10 @@ use rusqlite::{Connection, OpenFlags};
 
 /// Statements kept prepared per connection; more than there are.
 const STATEMENTS: usize = 64;
-/// Time that the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
+/// Wait of the writer and the reader for a lock. It is short, since a failed commit is retried.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 
-/// A connection with all that is the same for each. `cache` is in KiB.
+/// Opens a connection with the common settings. `cache` is in KiB.
 pub(crate) fn connect(
     path: &Path,
     lock_wait: Duration,

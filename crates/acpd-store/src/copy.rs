@@ -1,4 +1,4 @@
-//! Copies of a journal: made while a daemon writes it, and put in its place again.
+//! Copies of a journal: made while a daemon writes it, and restored.
 //!
 //! ```text
 //!  back up:  acpd.db ─ one read transaction ─▶ FILE.partial ─▶ whole? ─▶ synced ─▶ renamed to FILE
@@ -7,12 +7,12 @@
 //!            acpd.db ─▶ its log emptied ─▶ linked as acpd-before-restore-N.db ────────┴▶ renamed to acpd.db
 //! ```
 //!
-//! Architecture invariant: a process that is killed at any instruction of this leaves what was there before, whole,
-//! or what is to be there, whole.
+//! Architecture invariant: a process that is killed at any instruction of this leaves the old file
+//! or the new file, whole.
 //!
-//! Architecture invariant: nothing is issued twice after going back in time. A restored journal gets a name of its own
-//! (`generation`), which cursors and tokens of clients and the marks of processes belong to, and goes on counting
-//! boots and sessions where the later of both journals was.
+//! Architecture invariant: no id is issued twice after a restore. A restored journal gets a new
+//! `generation`, which cursors and tokens of clients and the marks of processes belong to. It
+//! continues to count boots and sessions from the later of both journals.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,41 +32,38 @@ use crate::files::{remove_files, with_end};
 use crate::snapshot::number;
 use crate::{checkpoint, schema};
 
-/// Pages that are copied at once.
 const PAGES: i32 = 256;
-/// Time that a copy waits for a lock before it tries again.
+/// Wait for a lock between two tries of a copy.
 const WAIT: Duration = Duration::from_millis(20);
-/// Boots that a journal goes further which takes the place of one whose number cannot be read.
+/// Boots that a restored journal skips if those of the current journal cannot be read.
 const UNKNOWN_BOOTS: u64 = 1000;
 
-/// Stages of a copy. Each is reported once it is reached, the first one again and again.
+/// Stages of a copy. `Copying` is reported many times, the others once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Pages that are copied, and the number of all pages.
+    /// Pages copied so far, and of all.
     Copying { done: u32, of: u32 },
     /// The copy is whole, and has no name yet by which it could be found.
     Checked,
-    /// The journal that was there has its second name.
+    /// The current journal has its second name.
     Kept,
 }
 
-/// Contents of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Length of the file in bytes.
     pub bytes: u64,
-    /// Conversations in it, deleted ones that can be brought back among them.
+    /// Conversations, with the deleted ones that can still be restored.
     pub sessions: u64,
-    /// When one of them was used last (ms since the epoch).
+    /// The last use of any session (ms since the epoch).
     pub updated: Option<u64>,
-    /// The journal that was there before.
+    /// The path of the journal that was replaced.
     pub kept: Option<PathBuf>,
 }
 
-/// Reasons why there is no copy. Everything is as it was.
+/// Reasons why there is no copy. All files are as before.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The journal, or the copy that is read, cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("there is no file `{path}`")]
@@ -87,7 +84,6 @@ pub enum CopyError {
     Busy { path: PathBuf },
     #[error("`{path}` is damaged: {what}")]
     Damaged { path: PathBuf, what: String },
-    /// The file cannot be made private.
     #[error(transparent)]
     File(#[from] DirError),
     #[error("cannot {what} `{path}`: {source}")]
@@ -95,7 +91,6 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// Returns whether the named file is missing.
     pub fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -103,7 +98,6 @@ impl CopyError {
         )
     }
 
-    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             CopyError::Open(error) => match error {
@@ -132,7 +126,7 @@ impl CopyError {
     }
 }
 
-/// Writes the journal into a file of its own, as it is at this moment, even while a daemon writes it.
+/// Copies the journal as of this moment into a file, even while a daemon writes it.
 pub fn back_up(
     journal: &Path,
     to: &Path,
@@ -153,7 +147,7 @@ pub fn back_up(
     }
     let partial = with_end(to, ".partial");
     let file = target(&partial, to)?;
-    // Held until it has its name. One that a killed process has left is free.
+    // Held until the file has its name. The lock of a killed process is free.
     lock::hold(&file).map_err(|_| CopyError::Busy { path: to.into() })?;
     let copied = copy(&from, &partial, &file, &mut tell).and_then(|copied| {
         tell(Stage::Checked);
@@ -166,12 +160,11 @@ pub fn back_up(
     copied
 }
 
-/// Reads the contents of a file that is to be restored.
 pub fn look(from: &Path) -> Result<Copied, CopyError> {
     contents(&read(from)?, from)
 }
 
-/// Puts a copy in the journal's place, and keeps the journal that was there next to it. No process may have the
+/// Replaces the journal by a copy, and keeps the old one next to it. No process may have the
 /// journal open: the caller holds the daemon's lock.
 pub fn restore(
     from: &Path,
@@ -193,7 +186,7 @@ pub fn restore(
         tell(Stage::Checked);
         let kept = keep(journal)?;
         tell(Stage::Kept);
-        // An index of the other journal is made again.
+        // The next daemon makes the index again.
         remove(index)?;
         rename(&new, journal)?;
         Ok(Copied { kept, ..copied })
@@ -204,7 +197,7 @@ pub fn restore(
     restored
 }
 
-/// A connection to a journal that this acpd can read, for reading.
+/// Opens a journal for reading, if this acpd can read it.
 fn read(path: &Path) -> Result<Connection, CopyError> {
     if stamp(path).map_err(failed("read", path))?.is_none() {
         return Err(CopyError::NoFile { path: path.into() });
@@ -212,7 +205,7 @@ fn read(path: &Path) -> Result<Connection, CopyError> {
     if path.is_dir() {
         return Err(CopyError::Directory { path: path.into() });
     }
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(CopyError::NoJournal { path: path.into() });
     }
@@ -234,7 +227,7 @@ fn read(path: &Path) -> Result<Connection, CopyError> {
     }
 }
 
-/// Fills the file `to`, which is open, with all of a journal, and makes sure that it is whole and on the disk.
+/// Copies all of a journal into the open file `to`, checks it and syncs it.
 fn copy(
     from: &Connection,
     to: &Path,
@@ -246,11 +239,11 @@ fn copy(
     remove_other_files(to)?;
     let failed_store = store_failed(to);
     let mut copied = || -> rusqlite::Result<(Connection, String)> {
-        // One transaction: else each commit of a daemon would have the copy begin again.
+        // One transaction: else each commit of a daemon would restart the copy.
         from.execute_batch("BEGIN")?;
         from.query_row("SELECT boot FROM meta", [], |_| Ok(()))?;
         let mut conn = Connection::open(to)?;
-        // Half a copy is not continued, and no process finds it before it is synced as a whole.
+        // Half a copy is not continued, and no process finds the file before all of it is synced.
         conn.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
         conn.pragma_update(None, "synchronous", "OFF")?;
         let backup = Backup::new(from, &mut conn)?;
@@ -267,7 +260,7 @@ fn copy(
         }
         drop(backup);
         from.execute_batch("COMMIT")?;
-        // One file, with any settings of later connections.
+        // One file, for any settings of later connections.
         conn.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
         let whole = conn.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         Ok((conn, whole))
@@ -298,14 +291,14 @@ fn contents(conn: &Connection, path: &Path) -> Result<Copied, CopyError> {
     read().map_err(store_failed(path))
 }
 
-/// Boots and sessions that the journal has counted; none if it cannot be read.
+/// Numbers of boots and sessions of a journal; `None` if it cannot be read.
 fn numbers(journal: &Path) -> Option<(u64, u32)> {
     let conn = read(journal).ok()?;
     let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
     conn.query_row("SELECT boot, last_session FROM meta", [], row).ok()
 }
 
-/// Brings the schema up to date, and makes a journal of its own of it that goes on after the one that was there.
+/// Migrates the new journal, and lets its numbers continue behind those of the old one.
 fn continue_from(
     new: &Path,
     old: Option<(u64, u32)>,
@@ -322,7 +315,7 @@ fn continue_from(
              boot = max(boot + ?1, ?2), last_session = max(last_session, ?3)",
             params![unknown as i64, boots as i64, sessions],
         )?;
-        // Clients know this journal by its old name. Its processes may still run for the daemon that
+        // Clients know this journal by its old name. Its processes may still serve the daemon that
         // it was copied from.
         tx.execute_batch(
             "DELETE FROM clients; DELETE FROM replies; UPDATE hosts SET pid = 0, start = 0;",
@@ -335,18 +328,19 @@ fn continue_from(
     Ok(copied)
 }
 
-/// Gives the journal that is there a second name, under which it stays. Where that is.
+/// Links the current journal under a second name. Returns that path.
 fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
     if !journal.exists() {
         return Ok(None);
     }
     let (dir, name) = (journal.parent().unwrap_or(Path::new(".")), Paths::KEPT_ASIDE);
     let kept = |number: u32, end: &str| dir.join(format!("{name}{number}.db{end}"));
-    // One that a killed process has left is the journal itself.
+    // The link of a killed process is the journal itself.
     let free = (1..=u32::MAX)
         .find(|n| !kept(*n, "").exists() || is_same(&kept(*n, ""), journal))
         .unwrap_or(1);
-    // Without its log the file is all of it. The log of one that is damaged is kept next to it.
+    // After emptying its log, the file is complete. The log of a damaged journal is kept next to
+    // it.
     if emptied(journal).is_err() {
         for end in ["-wal", "-shm"] {
             let from = with_end(journal, end);
@@ -361,7 +355,7 @@ fn keep(journal: &Path) -> Result<Option<PathBuf>, CopyError> {
     Ok(Some(to))
 }
 
-/// Writes what is in the log of a journal into the journal, and removes the log.
+/// Writes the log of a journal into the journal, and removes the log.
 fn emptied(journal: &Path) -> rusqlite::Result<()> {
     let conn = Connection::open_with_flags(
         journal,
@@ -373,7 +367,7 @@ fn emptied(journal: &Path) -> rusqlite::Result<()> {
     conn.close().map_err(|(_, error)| error)
 }
 
-/// The file in which a copy is made before it has its name, which is the one that a person knows.
+/// Creates the file for the copy. The error names `to`, the path that the user knows.
 fn target(partial: &Path, to: &Path) -> Result<File, CopyError> {
     private_target(partial).map_err(|error| match (error, to.parent()) {
         (DirError::Open { source, .. }, Some(dir)) if source.kind() == io::ErrorKind::NotFound => {
@@ -384,18 +378,17 @@ fn target(partial: &Path, to: &Path) -> Result<File, CopyError> {
     })
 }
 
-/// Gives a file that is whole its name.
 fn rename(from: &Path, to: &Path) -> Result<(), CopyError> {
     put_in_place(from, to).map_err(failed("rename", from))
 }
 
-/// Removes a database and SQLite's other files of it.
+/// Removes a database and SQLite's files next to it.
 fn remove(path: &Path) -> Result<(), CopyError> {
     remove_ends(path, &[""])?;
     remove_other_files(path)
 }
 
-/// Removes SQLite's other files of a database.
+/// Removes SQLite's files next to a database.
 fn remove_other_files(path: &Path) -> Result<(), CopyError> {
     remove_ends(path, &["-wal", "-shm", "-journal"])
 }

@@ -1,5 +1,3 @@
-//! Errors, worded for the person who reads them.
-
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
@@ -10,15 +8,15 @@ pub enum StoreError {
     DiskFull(String),
     #[error("database file cannot be read or written: {0}")]
     Io(String),
-    /// The database cannot be locked for longer than is waited for: by another program, or not at all.
+    /// The lock was not free in time, or the file system has no locks.
     #[error("database cannot be locked: {0}")]
     Busy(String),
-    /// The files are no longer where they were: what is written would be lost.
+    /// The files were moved or replaced: new writes would be lost.
     #[error("{0}")]
     Gone(String),
     #[error("database is damaged: {0}")]
     Damaged(String),
-    /// A session or position beyond what a journal key can hold.
+    /// A session or position beyond the range of a journal key.
     #[error("journal has no room for position {seq} of session {session}")]
     Range { session: u32, seq: u64 },
     /// SQLite refused for a reason that should not occur.
@@ -27,7 +25,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             StoreError::DiskFull(_) => {
@@ -59,7 +56,7 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
             Some(_) => StoreError::Other(text),
-            // A column that does not hold what the schema says.
+            // A column does not hold what the schema says.
             None => StoreError::Damaged(text),
         }
     }
@@ -67,7 +64,6 @@ impl From<rusqlite::Error> for StoreError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file could not be made private to this user.
     #[error(transparent)]
     File(#[from] acpd_sys::files::DirError),
     #[error("`{path}` is empty, but it held a journal before")]
@@ -80,7 +76,7 @@ pub enum OpenError {
     /// The file system has no shared memory for the write-ahead log (network file systems).
     #[error("`{path}` does not support a write-ahead log (journal mode is {mode})")]
     NoLog { path: PathBuf, mode: String },
-    /// A migration of the schema failed; nothing was changed.
+    /// A migration failed; nothing was changed.
     #[error("schema of `{path}` could not be brought up to date: {source}")]
     Migrate { path: PathBuf, source: rusqlite_migration::Error },
     #[error("`{path}` could not be opened: {source}")]
@@ -90,7 +86,6 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             OpenError::File(error) => error.hint(),

@@ -1,7 +1,7 @@
 //! Notices when the files of an open database are removed, replaced or cut.
 //!
-//! SQLite keeps writing into such files, and the next daemon finds nothing of it. What is looked at is the length: a cut that
-//! a checkpoint has filled up again before the next commit is not noticed.
+//! SQLite keeps writing into such files, and the next daemon finds nothing of it. A cut is seen by
+//! the length, so one that a checkpoint has filled up again before the next commit is not noticed.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use acpd_sys::files::{Stamp, stamp};
 
 use crate::error::StoreError;
 
-/// The database, its write-ahead log, and the index of that.
+/// The database, its write-ahead log, and the index of that log.
 #[derive(Debug)]
 pub(crate) struct Files {
     database: Watched,
-    /// The database file never gets shorter than this.
+    /// Least length of the database file.
     shortest: u64,
-    /// The database has become shorter than its file, which is cut to `shortest` or more when the log is emptied.
+    /// The database has become shorter than its file: emptying the log will cut the file.
     is_cut_expected: bool,
     others: [Watched; 2],
 }
@@ -25,23 +25,23 @@ pub(crate) struct Files {
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    /// As it was when it was last looked at; none before it is there.
+    /// State at the last check; `None` before the file exists.
     seen: Option<Stamp>,
 }
 
 impl Files {
-    /// Of the database at this path, which is open and has been read. With its log it has this length.
+    /// Takes the files of the open database. `length` counts its log.
     pub(crate) fn of(path: &Path, length: u64) -> Files {
         let others = ["-wal", "-shm"].map(|end| Watched::of(with_end(path, end)));
         let database = Watched::of(path.to_owned());
-        // A daemon may have died between what it gave back and the cut.
+        // A daemon may have died after it returned pages, before the file was cut.
         let on_disk = database.length();
         let (shortest, is_cut_expected) = (on_disk.min(length), on_disk > length);
         Files { database, shortest, is_cut_expected, others }
     }
 
-    /// Makes sure that what is written now is there afterwards. Costs three looks at the file system. The error
-    /// names the file that is another one by now.
+    /// Checks that new writes will be found. The error names the file that was replaced. Costs
+    /// three `stat` calls.
     pub(crate) fn check(&mut self) -> Result<(), StoreError> {
         self.database.check(self.shortest)?;
         if !self.is_cut_expected {
@@ -50,18 +50,18 @@ impl Files {
         self.others.iter_mut().try_for_each(|file| file.check(0))
     }
 
-    /// The database has become shorter, and has this length now. Its file follows at any time.
+    /// Notes that the database now has this length; its file is cut at any time from now on.
     pub(crate) fn gets_shorter(&mut self, length: u64) {
         self.shortest = self.shortest.min(length);
         self.is_cut_expected = true;
     }
 
-    /// Returns whether the file may still be cut.
     pub(crate) fn is_cut_expected(&self) -> bool {
         self.is_cut_expected
     }
 
-    /// Takes the length of the database while its log is not emptied: a file that is not longer is no longer cut.
+    /// Takes the length of the database while its log is not emptied: a file that is not longer is
+    /// no longer expected to be cut.
     pub(crate) fn has_length(&mut self, length: u64) -> Result<(), StoreError> {
         self.database.check(self.shortest)?;
         self.is_cut_expected = self.database.length() > length;
@@ -71,7 +71,7 @@ impl Files {
 
 impl Watched {
     fn of(path: PathBuf) -> Watched {
-        // One that cannot be looked at now is looked at later.
+        // A file that cannot be read now is read by the next check.
         let seen = stamp(&path).ok().flatten();
         Watched { path, seen }
     }
@@ -96,15 +96,13 @@ impl Watched {
     }
 }
 
-/// Returns the name of a file next to another one.
 pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     name.into()
 }
 
-/// Removes the files that have the name of this one with each of these ends, if they are there. The error comes with the
-/// file.
+/// Removes the files whose names are this one plus each of these ends. The error has the path.
 pub(crate) fn remove_files(path: &Path, ends: &[&str]) -> Result<(), (PathBuf, io::Error)> {
     for end in ends {
         let file = with_end(path, end);

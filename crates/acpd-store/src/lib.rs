@@ -1,23 +1,22 @@
 //! The journal on disk: everything that acpd must still know after it was killed.
 //!
-//! The only SQL of the project. One SQLite file, three connections, each on a thread of its own, and
-//! next to it an index that can always be rebuilt:
+//! The only SQL of the project. One SQLite file has three connections, each on a thread of its own:
 //!
-//! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each batch when
-//!   it is committed.
-//! - The checkpoint thread copies what is committed from the write-ahead log into the database, so
-//!   that no commit has to wait for it.
+//! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each committed
+//!   batch.
+//! - The checkpoint thread copies commits from the write-ahead log into the database, so that no
+//!   commit has to wait for it.
 //! - [`Reader`] reads journals in short transactions.
-//! - [`Index`] keeps what was said in a second file, to be searched; it reads the journal in the same way.
 //!
-//! A journal is copied and put in its place again by `copy`, without a daemon.
+//! [`Index`] is a second file for searches, which can be rebuilt from the journal. `copy` makes and
+//! restores backups without a daemon.
 //!
-//! [`acpd_core::record::Snapshot::apply`] defines what a record means; a property test holds the
-//! SQL to it.
+//! [`acpd_core::record::Snapshot::apply`] defines what a record means; a property test compares the
+//! SQL with it.
 //!
-//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, in `outbox` for as long
-//! as a line with them is not written to its agent, in `asked` for as long as a request with them is not
-//! answered, and nowhere else.
+//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, in `outbox` until
+//! the line with them is written to its agent, in `asked` until the request with them is answered,
+//! and nowhere else.
 
 mod apply;
 mod checkpoint;

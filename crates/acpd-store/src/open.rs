@@ -1,5 +1,3 @@
-//! Opening a database: private, with a write-ahead log, up to date.
-
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,19 +18,18 @@ use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
 use crate::{checkpoint, schema, snapshot};
 
-/// The beginning of each database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Opens the database, makes it if there is none, and starts the threads of writer and checkpoints.
+/// Opens or creates the database, and starts the threads of writer and checkpoints.
 ///
-/// `report` is called on the writer's thread for every batch; it must not block for long. The
-/// snapshot is what all committed batches add up to. The directory must exist. The caller sees to it
-/// that one daemon at a time opens a database (see the lock in `acpd-sys`).
+/// The writer's thread calls `report` for every batch; it must not block for long. The snapshot is
+/// the sum of all committed batches. The directory must exist. The caller lets only one daemon at a
+/// time open a database (see the lock in `acpd-sys`).
 pub fn open(
     path: &Path,
     report: impl Fn(Report) + Send + 'static,
 ) -> Result<(Writer, Reader, Snapshot), OpenError> {
-    // The log and its index are made by SQLite with the mode of this file.
+    // SQLite makes the log and its index with the mode of this file.
     drop(acpd_sys::files::private_file(path)?);
 
     let failed = |source| store_failed(path, source);
@@ -53,7 +50,7 @@ pub fn open(
     let length = chores::length(&conn).map_err(sql_failed)?;
     let files = Files::of(path, length);
 
-    // A second connection: a checkpoint on the writer's own would be in the way of its commits.
+    // A checkpoint on the writer's connection would block its commits.
     let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
     let reader = Reader::open(path).map_err(failed)?;
 
@@ -74,14 +71,13 @@ pub fn open(
     let (log, for_checkpoints) = (with_end(path, "-wal"), Arc::clone(&shared));
     let checkpoints = spawn("checkpoint", move || checkpoint::run(aside, log, for_checkpoints))
         .map_err(thread_failed)?;
-    // A killed daemon leaves a log; look at it once.
+    // A killed daemon leaves a log.
     shared.committed();
     Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
-/// Checks what SQLite does not. An empty file is no new database if an index at `index` was made of
-/// the journal in it. Another file is no database, even if the log next to it has all pages of the one
-/// that was there before.
+/// Checks what SQLite does not: an empty file is no new database if the index shows that it had a
+/// journal. Another file is no database, even if the log next to it has all pages of the old one.
 pub fn check_file(path: &Path, index: &Path) -> Result<(), OpenError> {
     // SQLite reports a file that cannot be opened.
     let Ok(file) = files::open(path) else { return Ok(()) };
@@ -102,8 +98,8 @@ fn store_failed(path: &Path, source: StoreError) -> OpenError {
     OpenError::Store { path: path.into(), source }
 }
 
-/// Makes sure that [`open`] could open the database that is there, if there is one. Changes nothing, also
-/// while a daemon has it open.
+/// Checks that [`open`] could open an existing database. Changes nothing, also while a daemon has
+/// it open.
 pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     check_file(path, index)?;
     if !path.try_exists().unwrap_or(true) {
@@ -117,7 +113,7 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     schema::check(&conn, path)
 }
 
-/// Returns the bytes that a database takes on the disk, with its write-ahead log, if it is there.
+/// Bytes of the database and its write-ahead log on disk; `None` if there is no database.
 pub fn size_on_disk(path: &Path) -> Option<u64> {
     let size = |path: &Path| path.metadata().map(|file| file.len()).ok();
     Some(size(path)? + size(&with_end(path, "-wal")).unwrap_or_default())

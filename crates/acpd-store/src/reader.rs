@@ -1,7 +1,7 @@
 //! Journals, read in pages.
 //!
-//! Each call is one short read transaction that is over when the call returns: a reader that held
-//! one while it waits for a socket would keep the write-ahead log from ever being emptied.
+//! Each call is one short read transaction: a transaction that stays open while its reader waits
+//! for a socket would keep the write-ahead log from being emptied.
 
 use std::path::Path;
 
@@ -17,14 +17,13 @@ use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
 use crate::snapshot::{bytes, number};
 
-/// A connection that only reads. Blocks for the time of a disk access: keep it off an async thread.
+/// A connection that only reads. Blocks for a disk access: keep it off an async thread.
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) conn: Connection,
 }
 
 impl Reader {
-    /// One more connection to a database that is open.
     pub(crate) fn open(path: &Path) -> Result<Reader, StoreError> {
         let conn = connect(path, LOCK_WAIT, 512)?;
         conn.pragma_update(None, "query_only", "ON")?;
@@ -35,14 +34,12 @@ impl Reader {
         Ok(self.conn.query_row("SELECT generation FROM meta", [], |row| row.get(0))?)
     }
 
-    /// The last position in a session's journal; `None` if there is no such session.
     pub(crate) fn head(&self, session: SessionKey) -> Result<Option<Seq>, StoreError> {
         let mut statement =
             self.conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
         Ok(statement.query_row([session.0], |row| number(row, 0)).optional()?)
     }
 
-    /// When a line was journalled; `None` if there is none at this position.
     pub(crate) fn time_of(
         &self,
         session: SessionKey,
@@ -55,9 +52,8 @@ impl Reader {
 
     /// The lines after `after` up to and including `upto`, in order.
     ///
-    /// Stops with the line that makes it `max_bytes` or more, so there is at least one line unless
-    /// there is none left: an empty page is the end. Of a deleted session there is none, also while the
-    /// writer still removes them.
+    /// Stops with the line that reaches `max_bytes`, so only the end has an empty page. A deleted
+    /// session has no lines, also while the writer still removes them.
     pub fn events(
         &mut self,
         session: SessionKey,
@@ -71,11 +67,11 @@ impl Reader {
         self.page(sql, session, after, upto, max_bytes)
     }
 
-    /// Like [`Reader::events`], without those that say nothing once the session has moved on: every
-    /// state event and every live one.
+    /// Like [`Reader::events`], without state events and live ones, which mean nothing once the
+    /// session has moved on.
     ///
     /// A full replay up to a position is all pages of this, then [`Reader::states`] of the same
-    /// position. So each state value is sent once, and the current one is what the client keeps.
+    /// position. So each state value is sent once, and the current one comes last.
     pub fn replay(
         &mut self,
         session: SessionKey,
@@ -100,7 +96,7 @@ impl Reader {
                 .query_row(params![session.0, state_key_code(state_key)], |row| row.get(0))
                 .optional()?;
             let Some(last) = last else { continue };
-            // `session_state` knows the present only. If it is already past `upto`, look back.
+            // `session_state` has the present only. If that is past `upto`, search the journal.
             let from = if last as u64 <= upto { last as u64 } else { 0 };
             let bounds = params![
                 event_key(session, from)?,
@@ -120,7 +116,6 @@ impl Reader {
         Ok(rows)
     }
 
-    /// Reads the values kept with the journal, as JSON text.
     pub fn values(&mut self, session: SessionKey) -> Result<Vec<(ValueKey, Bytes)>, StoreError> {
         let mut statement = self.conn.prepare_cached(
             "SELECT key, json FROM session_values WHERE session = ?1 ORDER BY key",

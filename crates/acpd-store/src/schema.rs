@@ -1,8 +1,7 @@
-//! The tables, and the migrations that make them.
+//! The tables and their migrations.
 //!
-//! `PRAGMA user_version` counts the migrations that were applied. A released migration is never
-//! edited: a change is a new one at the end, with a fixture of the schema before it in `tests/`.
-//! `PRAGMA application_id` says that the tables are those of a released acpd.
+//! `PRAGMA user_version` counts the applied migrations. Never edit a released migration: add a new
+//! one at the end, with a fixture of the schema before it in `tests/`.
 
 use std::path::Path;
 
@@ -16,33 +15,33 @@ const APPLICATION: u32 = 0x6163_7064;
 
 /// Schema 1.
 ///
-/// - `meta`: one row. `generation` names this journal: a random id of its own for each new file.
-/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools`, `children` and
-///   `usage`.
+/// - `meta`: one row. `generation` names this journal: a random id for each new file.
+/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools`,
+///   `children` and `usage`.
 /// - `auth`: whether agents are logged in; `what` is JSON.
 /// - `hosts.inside`: `offset` lies inside a line that is being dropped.
-/// - `parked`: lines for sessions that are not known yet, in the order of `place`: SQLite gives a new
-///   row one more than the highest there is.
+/// - `parked`: lines for sessions that are not known yet, in the order of `place`, which SQLite
+///   counts up.
 /// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
-///   gone with the answer.
+///   deleted with the answer.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
-/// - `sessions.removed`: when a person deleted a session that can still be brought back.
+/// - `sessions.removed`: when the user deleted a session that can still be restored.
 /// - `session_state`: for each state key (`slot` is its code) the `seq` of its last event.
-/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON: an
-///   object, or since schema 2 an array of them.
-/// - `secrets`: `mcpServers` of clients, for as long as there is the session.
+/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is
+///   JSON: an object, or since schema 2 an array of them.
+/// - `secrets`: `mcpServers` of clients, until the session is deleted.
 /// - `interactions`: open questions; `session` is 0 for one about a request, `frozen` is JSON.
-/// - `decisions`: what a person decided for good; `what` is JSON.
-/// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
-///   JSON text of the client's id.
-/// - `usage`: a row for each turn that has ended, and for each cost that was told at another time. It
-///   stays when its session goes. `day` is when the day began; `parts` are billionths of a unit. What is
-///   NULL was not told.
+/// - `decisions`: remembered decisions; `what` is JSON.
+/// - `clients`, `replies`: clients that may reconnect, and the answers kept for them. `replies.id`
+///   is the raw JSON text of the client's id.
+/// - `usage`: a row for each ended turn, and for each cost reported at another time. It outlives
+///   its session. `day` is when the day began; `parts` are billionths of a unit. NULL means not
+///   reported.
 ///
 /// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
-/// tables are small, so an index would cost each request more than it ever gives back.
+/// tables are small, so an index would cost more than it saves.
 ///
 /// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
 const V1: &str = "
@@ -226,9 +225,9 @@ CREATE INDEX usage_day ON usage (day);
 
 /// Schema 2.
 ///
-/// - `prompt_keys`: how prompts with an idempotency key have ended, for as long as there is the session.
-///   The key of one that has not ended is in `turns.line`. `outcome` is a JSON object with the `result` or
-///   the `error` of the answer.
+/// - `prompt_keys`: outcomes of prompts with an idempotency key, until the session is deleted. The
+///   key of a prompt that has not ended is in `turns.line`. `outcome` is a JSON object with the
+///   `result` or the `error` of the answer.
 /// - `sessions.replayable` (JSON): the prompts that a replay has to show.
 /// - `sessions.info` (JSON): members of `session_info_update` that are in force, without the title.
 const V2: &str = r#"
@@ -247,20 +246,20 @@ ALTER TABLE sessions ADD COLUMN info TEXT;
 
 const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
-/// Brings the schema up to date; refuses one that a newer acpd wrote.
+/// Brings the schema up to date; refuses one of a newer acpd.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     check(conn, path)?;
     apply(MIGRATIONS, conn, path)
 }
 
-/// Applies what the database does not have yet, all or nothing.
+/// Applies the missing migrations, all or none.
 fn apply(all: &[M<'_>], conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     Migrations::from_slice(all)
         .to_latest(conn)
         .map_err(|source| OpenError::Migrate { path: path.into(), source })
 }
 
-/// Refuses a schema that a newer acpd wrote, or that was never released.
+/// Refuses a schema of a newer acpd, or one that was never released.
 pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
     let number = |pragma| {
         conn.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0))

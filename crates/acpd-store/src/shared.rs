@@ -1,27 +1,24 @@
-//! Signals between the writer's handle, the writer's thread and the checkpoint thread.
-
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Words between the threads.
+/// Signals between the writer's handle, the writer's thread and the checkpoint thread.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     signs: Mutex<Signs>,
-    /// The checkpoint thread waits for commits or the end.
+    /// Wakes the checkpoint thread: a commit, or the end.
     committed: Condvar,
-    /// The writer waits out a failure.
+    /// Wakes a writer that waits out a failure.
     retry: Condvar,
-    /// Held by a thread that copies from the log: SQLite refuses a second one, it does not wait.
+    /// Held by a thread that copies from the log: SQLite refuses a second one instead of waiting.
     copying: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Signs {
-    /// Commits that no checkpoint has looked at.
+    /// Commits after the last checkpoint.
     fresh: bool,
-    /// The checkpoint thread sleeps until there is a commit, and wants to be woken by it.
+    /// The checkpoint thread sleeps until the next commit wakes it.
     idle: bool,
-    /// The store is closed.
     closed: bool,
     /// For tests: most pages that the database may have.
     page_limit: Option<u32>,
@@ -29,11 +26,11 @@ struct Signs {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Signs> {
-        // No code runs under the lock that could leave it half changed.
+        // No code under the lock can leave the signs half changed.
         self.signs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// There is something to checkpoint.
+    /// Reports a commit to the checkpoint thread.
     pub(crate) fn committed(&self) {
         let mut signs = self.lock();
         signs.fresh = true;
@@ -42,7 +39,6 @@ impl Shared {
         }
     }
 
-    /// Waits for a commit, at most this long. Returns what ended the wait.
     pub(crate) fn await_commit(&self, at_most: Option<Duration>) -> Wake {
         let mut signs = self.lock();
         signs.idle = true;
@@ -62,13 +58,14 @@ impl Shared {
         }
     }
 
-    /// Lets commits gather for this long. Returns false when the store is closed.
+    /// Lets commits gather for this long. Returns `false` when the store is closed.
     pub(crate) fn gather(&self, time: Duration) -> bool {
         let waited = self.committed.wait_timeout_while(self.lock(), time, |signs| !signs.closed);
         !waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
-    /// Waits until the next attempt, or until something changes. Returns false when the store is closed.
+    /// Waits until the next try, or until something changes. Returns `false` when the store is
+    /// closed.
     pub(crate) fn await_retry(&self, time: Duration, limit: Option<u32>) -> bool {
         let waited = self.retry.wait_timeout_while(self.lock(), time, |signs| {
             !signs.closed && signs.page_limit == limit
@@ -76,12 +73,11 @@ impl Shared {
         !waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
-    /// Most pages that the database may have.
     pub(crate) fn page_limit(&self) -> Option<u32> {
         self.lock().page_limit
     }
 
-    /// Waits for one's turn to copy from the log.
+    /// Waits for the right to copy from the log.
     pub(crate) fn copying(&self) -> MutexGuard<'_, ()> {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,27 +91,22 @@ impl Shared {
         }
     }
 
-    /// The store is closed.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.committed.notify_all();
         self.retry.notify_all();
     }
 
-    /// Sets the most pages that the database may have.
     pub(crate) fn limit_pages(&self, limit: Option<u32>) {
         self.lock().page_limit = limit;
         self.retry.notify_all();
     }
 }
 
-/// Ends of a wait for commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// There was a commit.
     Commit,
-    /// There was none in all that time.
+    /// No commit in all that time.
     Quiet,
-    /// The store is closed.
     Closed,
 }

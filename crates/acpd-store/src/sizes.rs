@@ -10,11 +10,11 @@ use crate::code::{MAX_SEQ, event_key, seq_of};
 use crate::error::{OpenError, StoreError};
 use crate::reader::Reader;
 
-/// Lines that are looked at in one transaction.
+/// Lines per transaction.
 const LINES: u32 = 4096;
 
-/// Measures journals. A journal only grows, so each line is measured once. Blocks while it works: keep it off an async
-/// thread.
+/// Measures journals. A journal only grows, so each line is measured once. Blocks while it works:
+/// keep it off an async thread.
 #[derive(Debug)]
 pub struct Sizes {
     journal: Reader,
@@ -28,7 +28,6 @@ struct Measured {
 }
 
 impl Sizes {
-    /// Of a journal that has been opened.
     pub fn open(journal: &Path) -> Result<Sizes, OpenError> {
         let failed = |source| OpenError::Store { path: journal.into(), source };
         let journal = Reader::open(journal).map_err(failed)?;
@@ -51,7 +50,7 @@ impl Sizes {
     }
 
     fn go_on(&self, session: SessionKey, mut sum: Measured) -> Result<Measured, StoreError> {
-        // The length is a column: lines are not read for it.
+        // The inner query reads lengths only, not lines.
         let mut piece = self.journal.conn.prepare_cached(
             "SELECT count(*), max(key), sum(bytes) FROM \
              (SELECT key, length(line) AS bytes FROM events WHERE key > ?1 AND key <= ?2 \

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row};
 use crate::code::{canceller_of, desired_of, json_of, rest_of, restore_of, unknown};
 use crate::error::StoreError;
 
-/// Reads all but the journals, in one read transaction.
+/// Reads everything but the journals, in one read transaction.
 pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
     let tx = conn.transaction()?;
     let (generation, boot, last_session) =
@@ -53,7 +53,6 @@ fn optional_session(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Ses
     Ok(row.get::<_, Option<u32>>(column)?.map(SessionKey))
 }
 
-/// A blob, copied once.
 pub(crate) fn bytes(row: &Row<'_>, column: usize) -> Result<Bytes, StoreError> {
     optional_bytes(row, column)?.ok_or_else(|| unknown("value in a line's place", "NULL"))
 }
@@ -64,7 +63,6 @@ fn optional_bytes(row: &Row<'_>, column: usize) -> Result<Option<Bytes>, StoreEr
     Ok(blob.map(Bytes::copy_from_slice))
 }
 
-/// Runs a query without parameters and turns each row into an entry.
 fn entries<K: Ord, V>(
     conn: &Connection,
     sql: &str,
@@ -213,7 +211,7 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
     })
 }
 
-/// Reads the clients that wait for a turn. Schema 1 knew one for each.
+/// Reads the clients that wait for a turn. Schema 1 had one client per turn.
 fn senders_of(json: &str) -> Result<Vec<Sender>, StoreError> {
     let what = "sender of a turn";
     if json.starts_with('[') { json_of(what, json) } else { Ok(vec![json_of(what, json)?]) }
@@ -232,7 +230,7 @@ fn prompt_keys(
 fn spent(conn: &Connection) -> Result<Spent, StoreError> {
     let day =
         conn.query_row("SELECT coalesce(max(day), 0) FROM usage", [], |row| number(row, 0))?;
-    // `total` and not `sum`: no figure of an agent is too big for it.
+    // `total` instead of `sum`: no figure of an agent overflows it.
     let sql = "SELECT currency, total(parts) FROM usage \
                WHERE day = (SELECT max(day) FROM usage) AND parts IS NOT NULL \
                GROUP BY currency";

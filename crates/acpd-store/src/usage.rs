@@ -10,7 +10,7 @@ use crate::reader::Reader;
 use crate::snapshot::number;
 
 impl Reader {
-    /// The totals since a time, in the order of what they are of.
+    /// The totals since a time, ordered by key.
     pub fn usage(&mut self, asked: UsageParams) -> Result<Vec<UsageTotal>, StoreError> {
         let key = match asked.by {
             UsageBy::Agent => "agent, NULL, NULL, NULL",
@@ -18,7 +18,7 @@ impl Reader {
             UsageBy::Workspace => "NULL, NULL, cwd, NULL",
             UsageBy::Day => "NULL, NULL, NULL, day",
         };
-        // `total` and not `sum`: no figure of an agent is too big for it.
+        // `total` instead of `sum`: no figure of an agent overflows it.
         let sql = format!(
             "SELECT {key}, count(turn), count(turn) FILTER (WHERE parts IS NULL AND \
              coalesce(total, input, output, thought, cached_read, cached_write) IS NULL), \
@@ -50,7 +50,7 @@ impl Reader {
     }
 }
 
-/// Adds what was used in one currency, or in none.
+/// Adds the usage in one currency, or in none.
 fn add(total: &mut UsageTotal, row: &Row<'_>) -> Result<(), StoreError> {
     total.turns += number(row, 4)?;
     total.untold += number(row, 5)?;

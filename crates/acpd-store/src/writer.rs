@@ -1,14 +1,14 @@
 //! The one thread that writes.
 //!
-//! The writer takes all queued batches, applies them in one transaction, reports each, and waits again.
-//! A transaction that fails changes nothing; it is tried again batch by batch, so that the batch that
-//! fails is known, reported and kept. Nothing that comes after it is applied before it.
+//! The writer applies all queued batches in one transaction, reports each, and waits again. A
+//! failed transaction changes nothing. It is retried batch by batch, so that the failing batch is
+//! known, reported and kept. No later batch is applied before it.
 //!
-//! While nothing is to be written it does what [`crate::chores`] has to do, and looks every [`LOOK`] whether its files are still there, and says so
-//! when they are not.
+//! While no batch is queued, the writer runs [`crate::chores`], and checks every [`LOOK`] that its
+//! files are still there.
 //!
-//! A log that has grown past [`LONG`] is emptied between two transactions. That is the back-pressure
-//! of a flood, and it keeps the next start short: a killed daemon's log is read from its beginning.
+//! A log longer than [`LONG`] is emptied between two transactions. That is the back-pressure of a
+//! flood, and keeps the next start short: a start reads a killed daemon's log from its beginning.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,23 +30,21 @@ use crate::shared::Shared;
 pub(crate) const QUEUE: usize = 256;
 /// Wait after a first failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// Longest wait between attempts.
 const LAST_DELAY: Duration = Duration::from_secs(2);
 /// Time between two checks of the files by an idle writer.
 const LOOK: Duration = Duration::from_secs(2);
-/// A log of more pages is emptied before the next transaction: 64 MiB.
+/// Pages of a log above which it is emptied before the next transaction: 64 MiB.
 pub(crate) const LONG: u32 = (64 << 20) / 4096;
-/// Number that SQLite takes for "no limit".
+/// SQLite's number for "no limit".
 const ALL_PAGES: u32 = 0xffff_fffe;
 
 /// Records that become visible together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitBatch {
-    /// In the order in which they are applied.
     pub records: Vec<Record>,
     /// Must survive a loss of power, not only the end of the process.
     pub durable: bool,
-    /// The caller's name for it, given back in reports.
+    /// The caller's number for the batch, returned in reports.
     pub tag: u64,
 }
 
@@ -56,22 +54,21 @@ pub enum Report {
     Committed {
         tag: u64,
     },
-    /// Could not be written, and is tried again until it is. Reported once per reason.
+    /// The batch is retried until it is written. Reported once per reason.
     Failing {
-        /// The batch; `None` if a check of the files failed while none was queued.
+        /// `None` if a check of the files failed while no batch was queued.
         tag: Option<u64>,
         reason: StoreError,
     },
-    /// After a failure with nothing to write: something could be written again.
+    /// After a failure with nothing to write: writes succeed again.
     Works,
-    /// Lines of deleted sessions were removed, or room was given back to the disk.
     Tidied(Tidied),
 }
 
 /// The handle of the writer's thread.
 ///
-/// When it is dropped, the thread still writes what waits, but nothing reports when that is done; see
-/// [`Writer::close`].
+/// After a drop the thread still writes the queued batches, but nothing reports the end of that;
+/// see [`Writer::close`].
 #[derive(Debug)]
 pub struct Writer {
     pub(crate) batches: SyncSender<CommitBatch>,
@@ -80,7 +77,6 @@ pub struct Writer {
     pub(crate) checkpoints: JoinHandle<()>,
 }
 
-/// Result of a writer's thread.
 #[derive(Debug)]
 pub(crate) struct End {
     conn: Connection,
@@ -90,7 +86,7 @@ pub(crate) struct End {
 impl Writer {
     /// Hands a batch to the writer's thread. Never waits.
     ///
-    /// `Full` gives the batch back while too many wait (the store is failing or far behind): hand it
+    /// `Full` returns the batch while too many wait (the store fails or is far behind): hand it
     /// over again after the next report. `Disconnected` means that the thread has died.
     pub fn commit(&self, batch: CommitBatch) -> Result<(), TrySendError<CommitBatch>> {
         self.batches.try_send(batch)
@@ -98,8 +94,8 @@ impl Writer {
 
     /// Waits until all batches are committed, empties the log and ends the threads.
     ///
-    /// A store that is failing tries once more and gives up: the error says why, and the batches from
-    /// the one that was reported as failing are not written.
+    /// A failing store tries once more and gives up. The error has the reason; the batch reported
+    /// as failing and all later ones are not written.
     pub fn close(self) -> Result<(), StoreError> {
         let Writer { batches, shared, thread, checkpoints } = self;
         drop(batches);
@@ -114,11 +110,11 @@ impl Writer {
         Ok(())
     }
 
-    /// For tests of a full disk: lets the database have at most `pages` pages (4 KiB each); `None`
-    /// takes the limit away and has a failing batch tried again at once.
+    /// For tests of a full disk: lets the database have at most `pages` pages (4 KiB each). `None`
+    /// removes the limit and retries a failing batch at once.
     ///
-    /// Heeded from the next transaction on. A limit below what the database has is taken as what it
-    /// has.
+    /// Holds from the next transaction on. A limit below the current size counts as the current
+    /// size.
     #[doc(hidden)]
     pub fn limit_pages(&self, limit: Option<u32>) {
         self.shared.limit_pages(limit);
@@ -131,19 +127,17 @@ pub(crate) struct Work<F> {
     pub(crate) files: Files,
     pub(crate) chores: Chores,
     pub(crate) report: F,
-    /// A log of more pages is emptied.
+    /// Pages of the log above which it is emptied.
     pub(crate) log_limit: u32,
     /// `synchronous` is FULL at the moment.
     pub(crate) full: bool,
-    /// The page limit in force.
     pub(crate) page_limit: Option<u32>,
 }
 
 /// Attempts that failed in a row.
 struct Trouble {
-    /// Time to wait before the next try.
     delay: Duration,
-    /// The reason that was told last.
+    /// The last reported reason.
     reported: Option<StoreError>,
 }
 
@@ -154,10 +148,10 @@ impl Default for Trouble {
 }
 
 impl<F: Fn(Report)> Work<F> {
-    /// Runs until the handle is gone and everything is written, or until it has to give up.
+    /// Runs until the handle is dropped and everything is written, or until it has to give up.
     pub(crate) fn run(mut self, batches: Receiver<CommitBatch>) -> End {
         let outcome = self.serve(&batches);
-        // Also when the handle was dropped without `close`.
+        // The handle may have been dropped without `close`.
         self.shared.close();
         End { conn: self.conn, outcome }
     }
@@ -186,7 +180,8 @@ impl<F: Fn(Report)> Work<F> {
         }
     }
 
-    /// Commits what waits: all at once, or if that fails, the first alone and then the rest.
+    /// Commits the queued batches: all at once, or if that fails, the first alone and then the
+    /// others.
     fn commit_all(&mut self, waiting: &mut VecDeque<CommitBatch>) -> Result<(), StoreError> {
         let mut size = waiting.len();
         let mut trouble = Trouble::default();
@@ -208,7 +203,7 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// Makes sure that what comes next can be written; waits until it can.
+    /// Checks the files; waits until later batches can be written.
     fn look(&mut self) -> Result<(), StoreError> {
         let mut trouble = Trouble::default();
         while let Err(reason) = self.files.check() {
@@ -220,8 +215,7 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// One step of what is to be done while nothing is to be written. One that fails is tried again later: of a disk
-    /// that is full, the next batch tells.
+    /// Does one step of the chores. A failed step is put off: the next batch reports a full disk.
     fn do_chore(&mut self) {
         let done = self.prepare().and_then(|()| {
             self.sync(false)?;
@@ -242,7 +236,7 @@ impl<F: Fn(Report)> Work<F> {
         }
     }
 
-    /// Tells of a failure and waits until it is time to try again. Gives the reason back when all is over.
+    /// Reports a failure and waits for the next try. Returns the reason if the store is closed.
     fn wait_out(
         &self,
         trouble: &mut Trouble,
@@ -293,7 +287,7 @@ impl<F: Fn(Report)> Work<F> {
         Ok(())
     }
 
-    /// Finds out whether the file has followed a database that has become shorter.
+    /// Checks whether the file was cut after its database became shorter.
     fn expect_no_cut(&mut self) -> Result<(), StoreError> {
         // A thread that copies from the log may be about to cut the file.
         let Some(_turn) = self.shared.try_copying() else { return Ok(()) };

@@ -1,15 +1,15 @@
-//! An index of what was said, to be searched by words.
+//! An index of conversations by words.
 //!
 //! ```text
 //!  acpd.db ── turn by turn, behind a cursor per session ──▶ search.db
 //! ```
 //!
-//! The index is a file of its own, written by a connection of its own, so no commit of the journal waits for
-//! it. There is nothing in it that is not in the journal: a file that is damaged, of another journal or
-//! of another version is thrown away and made again.
+//! The index is a file with a connection of its own, so no commit of the journal waits for it. It
+//! has nothing that the journal lacks: a file that is damaged, of another journal or of another
+//! version is deleted and made again.
 //!
-//! Whole turns are indexed, each by itself. So it makes no difference whether a turn was
-//! indexed when it ended, after a restart, or with the whole journal.
+//! Each turn is indexed as a whole and by itself, so the result is the same whether it was indexed
+//! at its end, after a restart, or with the whole journal.
 
 mod turn;
 
@@ -30,11 +30,11 @@ use crate::reader::Reader;
 use crate::snapshot::number;
 use turn::{Document, Turn};
 
-/// Version of the file; one with another is made again.
+/// Version of the file; an index of another version is made again.
 const VERSION: u32 = 2;
 /// - `journal`: one row, the generation of the journal.
-/// - `cursors`: up to where a session is indexed: the line that ended its last turn, and its time. If
-///   the journal has another line there, it is another journal (a backup, say).
+/// - `cursors`: the line that ended a session's last indexed turn, and its time. If the journal has
+///   another line there, it is another journal (a backup, say).
 /// - `documents`: `rowid` is the key of the first line in the journal. `who` is the code of a
 ///   [`Speaker`].
 const SCHEMA: &str = "
@@ -52,23 +52,19 @@ CREATE VIRTUAL TABLE documents USING fts5(
 );
 INSERT INTO documents (documents, rank) VALUES ('secure-delete', 1);
 ";
-/// Lines that are read at once, in bytes.
+/// Bytes of lines read at once.
 const PIECE: usize = 256 << 10;
-/// Words around a hit.
 const AROUND: u32 = 24;
-/// Signs around a hit in a text; both are taken out of every text before.
+/// Marks around a hit in a text; both are removed from every text before.
 const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 
-/// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub session: SessionKey,
     /// First line in the journal.
     pub seq: Seq,
     pub at: Time,
-    /// The speaker, or the actor.
     pub by: Speaker,
-    /// The text around the hits.
     pub snippet: Vec<Part>,
 }
 
@@ -81,8 +77,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index of a journal that has been opened; makes it if there is none that fits. It may
-    /// be behind: see [`Index::catch_up`].
+    /// Opens the index of an open journal; makes a new one if none fits. The index may be behind:
+    /// see [`Index::catch_up`].
     pub fn open(journal: &Path, index: &Path) -> Result<Index, OpenError> {
         let failed = |source| OpenError::Store { path: journal.into(), source };
         let journal = Reader::open(journal).map_err(failed)?;
@@ -97,20 +93,19 @@ impl Index {
         Ok(Index { journal, conn, path: index.into() })
     }
 
-    /// Throws it away, because it is damaged.
     pub fn discard(self) -> Result<(), OpenError> {
         drop(self.conn);
         discard(&self.path)
     }
 
-    /// Indexes what has been said since, in all sessions, and forgets those that were deleted.
+    /// Indexes new turns of all sessions, and forgets deleted sessions.
     pub fn catch_up(&mut self) -> Result<(), StoreError> {
         let mut sessions: BTreeSet<SessionKey> = keys(&self.journal.conn, "sessions")?;
         sessions.append(&mut keys(&self.conn, "cursors")?);
         sessions.into_iter().try_for_each(|session| self.update(session))
     }
 
-    /// Indexes the turns of a session that have ended since, or forgets it if it was deleted.
+    /// Indexes the new turns of a session that have ended, or forgets a deleted session.
     pub fn update(&mut self, session: SessionKey) -> Result<(), StoreError> {
         let mut indexed = self.cursor(session)?;
         let Some(head) = self.journal.head(session)? else {
@@ -137,8 +132,8 @@ impl Index {
         }
     }
 
-    /// The best hits of all these words in these sessions, the newest first where several are as good.
-    /// A word may be several words that follow each other, and `*` at its end stands for any end.
+    /// The best hits of all these words in these sessions; of equal hits the newest first. A word
+    /// may be a phrase, and `*` at its end stands for any ending.
     pub fn find(
         &mut self,
         words: &[String],
@@ -146,7 +141,7 @@ impl Index {
         limit: u32,
     ) -> Result<Vec<Found>, StoreError> {
         const { assert!(SEQ_BITS == 36, "the query has this in its text") };
-        // FTS5 takes nothing for a mistake.
+        // FTS5 refuses an empty expression.
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -160,7 +155,7 @@ impl Index {
              AND rowid >> 36 IN (SELECT value FROM json_each(?2)) \
              ORDER BY rank, at DESC LIMIT ?3",
         )?;
-        // For those alone: to cut it out of every document that has the words would take long.
+        // Only for the hits: snippets of all matching documents would take long.
         let mut snippet = tx.prepare_cached(
             "SELECT snippet(documents, 2, ?3, ?4, '…', ?5) FROM documents \
              WHERE documents MATCH ?1 AND rowid = ?2",
@@ -224,18 +219,18 @@ impl Index {
     }
 }
 
-/// A connection to the index of this journal, which is made if there is none.
+/// Opens the index if it fits this journal; otherwise makes a new one.
 fn fitting(path: &Path, generation: &str) -> Result<Connection, OpenError> {
     drop(acpd_sys::files::private_file(path)?);
     begin(path, generation).map_err(|source| OpenError::Store { path: path.into(), source })
 }
 
-/// An index that does not fit is as good as damaged.
+/// Opens or creates an index. One that does not fit counts as damaged.
 fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
     let mut conn = connect(path, LOCK_WAIT, 512)?;
     chores::prepare_to_shrink(&conn)?;
     conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    // Nothing that a loss of power takes is missed: it is indexed again.
+    // Turns lost with the power are indexed again.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update_and_check(None, "wal_autocheckpoint", 256, |_| Ok(()))?;
     conn.pragma_update(None, "secure_delete", "ON")?;
@@ -259,7 +254,7 @@ fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
     }
 }
 
-/// Removes an index and SQLite's other files of it.
+/// Removes an index and SQLite's files next to it.
 fn discard(path: &Path) -> Result<(), OpenError> {
     remove_files(path, &["", "-wal", "-shm"]).map_err(|(_, error)| {
         let source = StoreError::Io(error.to_string());
@@ -273,7 +268,7 @@ fn keys(conn: &Connection, table: &str) -> Result<BTreeSet<SessionKey>, StoreErr
     Ok(keys.collect::<Result<_, _>>()?)
 }
 
-/// Words as FTS5 has them: each a string, in which nothing has a meaning.
+/// Quotes each word as a string of FTS5, so that no operator is read.
 fn expression(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let (word, star) = match word.strip_suffix('*') {
@@ -285,7 +280,7 @@ fn expression(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A text with marks, cut at them.
+/// Cuts a text at its marks.
 fn parts(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut hit = false;

@@ -8,37 +8,34 @@ use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::{EventKind, EventRow};
 
-/// The prefix of acpd's own notices.
 const NOTICES: &str = "_acpd/";
 
 const UPDATE: &[&str] = &["params", "update"];
 
-/// The searchable part of one message, in bytes: its beginning …
+/// Searchable bytes of a message, from its beginning.
 const MESSAGE: usize = 64 << 10;
-/// … and of all messages of one turn.
+/// Searchable bytes of all messages of a turn.
 const TURN: usize = 4 << 20;
 
-/// Something that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document {
     /// The first line in the journal.
     pub(super) seq: Seq,
     pub(super) at: Time,
-    /// The author of the text.
     pub(super) by: Speaker,
     /// A message, or the title of a call.
     pub(super) text: String,
 }
 
-/// The documents of a turn, as its lines come.
+/// The documents of a turn, built line by line.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     documents: Vec<Document>,
-    /// Bytes of their texts.
+    /// Bytes of all texts.
     bytes: usize,
-    /// The message that is being said.
+    /// The message that later chunks continue.
     open: Option<Open>,
-    /// Places of tool calls.
+    /// Tool call ids to indexes of documents.
     calls: HashMap<String, usize>,
 }
 
@@ -50,15 +47,16 @@ struct Open {
 }
 
 impl Turn {
-    /// Takes a line; tells whether the turn is over with it.
+    /// Takes a line. Returns whether it ends the turn.
     pub(super) fn line(&mut self, row: &EventRow) -> bool {
         if matches!(row.kind, EventKind::Child | EventKind::Banner) {
-            // Said in the middle of a message of the session, which stays whole, or by acpd.
+            // A subagent's line or acpd's own may come in the middle of a message, which stays
+            // whole.
             return false;
         }
         let Some(method) = str_at(&row.line, &["method"]) else { return false };
         if method == "session/update" {
-            // A notification that is no update of ACP has no words that we know of.
+            // A notification that is no update of ACP has no words that acpd knows.
             self.update(row);
         } else if method.starts_with(NOTICES) {
             self.open = None;
@@ -66,7 +64,7 @@ impl Turn {
         method == method::TURN_ENDED
     }
 
-    /// All that can be found, in the order in which it began.
+    /// All documents, in the order in which they began.
     pub(super) fn into_documents(self) -> Vec<Document> {
         self.documents
     }
@@ -96,7 +94,7 @@ impl Turn {
         let content = ["params", "update", "content"];
         let [kind, text] = strs_lossy_at(&row.line, &content, ["type", "text"]);
         let text = text.filter(|_| kind.is_none_or(|kind| kind == "text"));
-        // Some agents write the text itself in the place of the block.
+        // Some agents send the text itself instead of the block.
         if let Some(text) = text.or_else(|| lossy_at(&row.line, &content)) {
             self.say(place, &text);
         }
@@ -120,7 +118,7 @@ impl Turn {
         }
     }
 
-    /// Adds to a text as much as there is room for; the rest of a very long message is not searchable.
+    /// Adds to a text up to its limit; the end of a very long message is not searchable.
     fn say(&mut self, place: usize, more: &str) {
         let text = &mut self.documents[place].text;
         let room = (MESSAGE - text.len()).min(TURN - self.bytes);
