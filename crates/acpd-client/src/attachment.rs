@@ -1,4 +1,4 @@
-//! Files that go with a prompt, and what is piped into it.
+//! Files of a prompt, and piped text.
 
 mod lines;
 #[cfg(test)]
@@ -18,13 +18,12 @@ use thiserror::Error;
 
 use lines::Lines;
 
-/// No agent takes more at once; it can read the part that it needs by itself.
+/// Most bytes of a file. No agent takes more at once; it can read the part that it needs.
 pub const LIMIT: u64 = 10 * 1024 * 1024;
 
-/// Bytes that decide what kind of file it is.
+/// Bytes that decide the kind of a file.
 const HEAD: u64 = 8 * 1024;
 
-/// Why a file cannot go with a prompt.
 #[derive(Debug, Error)]
 #[error("{message}")]
 pub struct AttachmentError {
@@ -52,7 +51,6 @@ impl AttachmentError {
         self
     }
 
-    /// The exit code of a command that fails with it.
     pub fn code(&self) -> ExitCode {
         self.code
     }
@@ -64,7 +62,6 @@ impl AttachmentError {
 
 type Result<T> = std::result::Result<T, AttachmentError>;
 
-/// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Attachment {
     Text {
@@ -72,45 +69,40 @@ pub enum Attachment {
         uri: String,
         mime: String,
         text: String,
-        /// The file that it is from, if it is from one.
+        /// `None` for piped text.
         file: Option<Source>,
     },
-    /// A file that is no text.
     Blob {
         uri: String,
         mime: String,
-        /// The bytes in Base64.
         data: String,
     },
     Audio {
         mime: String,
-        /// The bytes in Base64.
         data: String,
     },
     Image {
         uri: String,
         mime: String,
-        /// The bytes in Base64.
         data: String,
     },
 }
 
-/// The file of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     name: String,
-    /// In bytes, all of it.
+    /// Bytes of the whole file.
     size: u64,
 }
 
 impl Attachment {
-    /// Reads a file, or the lines of it that are asked for: `PATH`, `PATH:10` or `PATH:10-20`.
+    /// Reads a file or its given lines: `PATH`, `PATH:10` or `PATH:10-20`.
     pub fn file(argument: &Path) -> Result<Attachment> {
         let (path, lines) = split(argument)?;
         let bytes = read(&path)?;
         let size = bytes.len() as u64;
         let what = format!("`{}`", path.display());
-        // By its name alone TypeScript is a video.
+        // TypeScript's name alone means a video.
         let guess = mime_guess::from_path(&path);
         let is_blob = guess.first().is_none_or(|mime| mime.type_() != mime_guess::mime::TEXT);
         let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
@@ -140,14 +132,13 @@ impl Attachment {
         Ok(Attachment::Text { uri, mime, text, file })
     }
 
-    /// Piped text; none if it is empty.
+    /// Piped text; `None` if it is empty.
     pub fn piped(text: String) -> Option<Attachment> {
         let is_empty = text.trim().is_empty();
         let uri = "untitled:stdin".to_owned();
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
-    /// Length of the text, or of the Base64 data, in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Attachment::Text { text, .. } => text.len() as u64,
@@ -170,13 +161,12 @@ impl Attachment {
         Ok(Attachment::Audio { mime, data: STANDARD.encode(bytes) })
     }
 
-    /// Transcript of another session.
     pub fn markdown(name: &str, text: String) -> Attachment {
         let (uri, mime) = (format!("untitled:{name}.md"), "text/markdown".to_owned());
         Attachment::Text { uri, mime, text, file: None }
     }
 
-    /// Reads an image. The type is read from its first bytes, not from the name of its file.
+    /// Reads an image. Its first bytes decide its type, not its name.
     pub fn image(path: &Path) -> Result<Attachment> {
         let bytes = read(path)?;
         let Some(mime) = image_type(&bytes) else {
@@ -186,8 +176,8 @@ impl Attachment {
         Ok(Attachment::Image { uri, mime: mime.to_owned(), data: STANDARD.encode(bytes) })
     }
 
-    /// The content blocks (protocol brief, section 3.3): a text is embedded where the agent takes
-    /// that; elsewhere its file is linked and the text is said.
+    /// The content blocks. A text is embedded if the agent takes that; otherwise its file is linked
+    /// and the text is a block of its own.
     pub fn blocks(&self, can_embed: bool) -> Vec<Value> {
         match self {
             Attachment::Text { uri, mime, text, file } if !can_embed => {
@@ -207,7 +197,7 @@ impl Attachment {
         }
     }
 
-    /// The content block for an agent that takes it.
+    /// The content block for an agent that takes this kind.
     fn block(&self) -> Value {
         match self {
             Attachment::Text { uri, mime, text, .. } => json!({
@@ -228,7 +218,6 @@ impl Attachment {
     }
 }
 
-/// Kinds of files, by what agents take of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     /// A text, or a file of an unknown type: the agent reads what it needs.
@@ -239,7 +228,7 @@ enum FileKind {
 }
 
 impl FileKind {
-    /// Classifies a file by its first bytes; its name decides what these leave open.
+    /// Classifies a file by its first bytes, and by its name if these are ambiguous.
     fn of(head: &[u8], guess: &MimeGuess) -> FileKind {
         if image_type(head).is_some() {
             return FileKind::Image;
@@ -263,8 +252,8 @@ impl FileKind {
     }
 }
 
-/// Returns the block of a file that a prompt mentions as `@NAME`: an image, a sound or another binary
-/// file goes whole to an agent that takes these, and every other file is linked.
+/// Returns the block of a file that a prompt mentions as `@NAME`. An image, a sound or another
+/// binary file is embedded if the agent takes it; every other file is linked.
 pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Value> {
     let failed = |error| AttachmentError::unreadable(path, &error);
     let mut head = Vec::new();
@@ -283,7 +272,6 @@ pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Valu
     Ok(attachment.block())
 }
 
-/// Why a file cannot go with a prompt as an image.
 fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {
     if bytes.is_empty() {
         return empty(path);
@@ -299,8 +287,8 @@ fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {
     .with_hint(hint)
 }
 
-/// Reads all of stdin. Returns also whether it was not all UTF-8: a diff may have files of any encoding in it, and what
-/// cannot be read in them is replaced.
+/// Reads all of stdin. Returns whether bytes were replaced, because a diff may have files of any
+/// encoding in it.
 pub fn stdin() -> Result<(String, bool)> {
     let failed = |error| AttachmentError {
         code: ExitCode::Error,
@@ -319,7 +307,7 @@ pub fn stdin() -> Result<(String, bool)> {
     }
 }
 
-/// How to make UTF-8 of a text that is none.
+/// A hint how to convert a text to UTF-8.
 fn recode(bytes: &[u8]) -> &'static str {
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "convert it: `iconv -f UTF-16 -t UTF-8`",
@@ -335,7 +323,8 @@ pub fn prompt_file(path: &Path) -> Result<String> {
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
 
-/// The path and the lines of an argument. A file whose name looks as if it had lines is meant whole.
+/// Splits an argument into path and lines. An existing file whose name ends like lines is meant
+/// whole.
 fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     let whole = || Ok((argument.to_owned(), None));
     if argument.exists() {
@@ -370,7 +359,6 @@ fn no_text(what: &str) -> AttachmentError {
     AttachmentError::unfit(format!("{what} is not text in UTF-8"))
 }
 
-/// A text as a code block of Markdown.
 fn fenced(text: &str) -> String {
     let fence = "`".repeat(fence(text));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -385,7 +373,7 @@ fn audio_type(guess: &MimeGuess) -> Option<String> {
     guess.iter().find(|mime| mime.type_() == "audio").map(|mime| mime.to_string())
 }
 
-/// An absolute path, as JSON can carry it; its links stay.
+/// An absolute path as JSON can carry it, with unresolved links.
 fn absolute(path: &Path) -> Result<String> {
     let full = path::absolute(path).map_err(|error| AttachmentError::unreadable(path, &error))?;
     full.into_os_string().into_string().map_err(|full| {
@@ -397,7 +385,7 @@ fn absolute(path: &Path) -> Result<String> {
 
 fn open(path: &Path) -> Result<File> {
     let failed = |error| AttachmentError::unreadable(path, &error);
-    // Looked at before it is opened: opening a pipe may wait for ever.
+    // Checked before, because opening a pipe may block for ever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         let message = format!("`{}` is not a file", path.display());
         return Err(AttachmentError::unfit(message)
@@ -412,7 +400,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| too_big(&format!("`{}`", path.display())))
 }
 
-/// All bytes; `None` if there are too many.
+/// Reads all bytes; `None` if there are more than [`LIMIT`].
 fn read_all(source: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     source.take(LIMIT + 1).read_to_end(&mut bytes)?;

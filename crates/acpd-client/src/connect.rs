@@ -1,5 +1,3 @@
-//! Finding the daemon, and starting it when there is none.
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -17,7 +15,6 @@ use crate::stream::is_timeout;
 
 /// Longest wait for a daemon that accepts no connections.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest wait until a daemon listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between tries to start a daemon while another one starts or ends.
 const TAKEN: Duration = Duration::from_millis(50);
@@ -28,23 +25,20 @@ const GONE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Start the daemon if none runs.
     pub spawn: bool,
-    /// Locations of its files.
     pub paths: Paths,
 }
 
-/// Opens a bare socket, for callers with a runtime of their own; otherwise the same as
+/// Opens a bare socket, for callers with a runtime of their own; otherwise like
 /// [`connect`](crate::connect()).
 pub fn open_socket(options: &Options) -> Result<Stream, ConnectError> {
     Ok(open_or_start(options)?.stream)
 }
 
-/// A socket, and whether the daemon behind it was started for it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) stream: Stream,
-    /// Set if it was started now and ends together with the parent of this program.
+    /// The daemon was started for this socket, and ends together with the parent of this program.
     pub(crate) is_bound: bool,
 }
 
@@ -67,7 +61,7 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
         };
     }
     let lock = hold_starts(paths)?;
-    // The last holder of the lock may have started it.
+    // The last holder of the lock may have started the daemon.
     if let Some(stream) = open(options)? {
         return Ok(running(stream));
     }
@@ -76,7 +70,8 @@ pub(crate) fn open_or_start(options: &Options) -> Result<Opened, ConnectError> {
     opened.ok_or_else(not_running)
 }
 
-/// Waits for the socket of a daemon that holds its lock: the daemon replaces a removed socket at once.
+/// Waits for the socket of a daemon that holds its lock: the daemon replaces a removed socket at
+/// once.
 fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
     let end = Instant::now() + NO_SOCKET;
     while is_locked(&options.paths) && Instant::now() < end {
@@ -88,24 +83,23 @@ fn wait_for_socket(options: &Options) -> Result<Option<Stream>, ConnectError> {
     Ok(None)
 }
 
-/// Returns whether a daemon holds its lock; `false` if that cannot be read.
 fn is_locked(paths: &Paths) -> bool {
     lock::is_held(&paths.lock()).unwrap_or(false)
 }
 
-/// Locks the start of daemons: until the lock is dropped, other clients wait, and then look for a daemon again. For
-/// a client that replaces the running daemon.
+/// Locks the start of daemons, for a client that replaces the running daemon. Other clients wait,
+/// and then look for a daemon again.
 pub fn hold_starts(paths: &Paths) -> Result<InstanceLock, ConnectError> {
     files::private_dir(&paths.runtime)?;
     Ok(InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?)
 }
 
-/// Starts the daemon, unless another one is on its way up or down: that one is waited for.
+/// Starts the daemon, or waits for another one that is starting or ending.
 fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let started = start(&options.paths);
-        // Also after a failure: a daemon that another client started is the usual reason for one.
+        // A failure usually means that another client has started a daemon.
         let stream = open(options)?;
         match started {
             Err(error) if stream.is_none() => {
@@ -122,14 +116,15 @@ fn start_and_open(options: &Options) -> Result<Option<Opened>, ConnectError> {
     }
 }
 
-/// Returns whether a daemon did not start because another one holds the lock. Only its message says that.
+/// Returns whether a daemon did not start because another one holds the lock. Only its message
+/// shows that.
 fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
     let words = format!("`{}` is locked", paths.lock().display());
     matches!(error, ConnectError::StartFailed { reason, .. } if reason.contains(&words))
 }
 
-/// Waits until the daemon with this pid no longer holds the instance lock, for up to `deadline`: after
-/// a stop. A successor may hold it by then.
+/// Waits after a stop until the daemon with this pid no longer holds the instance lock. A successor
+/// may hold it by then.
 pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<(), ConnectError> {
     let end = Instant::now() + deadline;
     while is_there(&paths.state) {
@@ -166,9 +161,9 @@ fn start(paths: &Paths) -> Result<bool, ConnectError> {
     }
 }
 
-/// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of
-/// this user's database says that it does. That is another place if it was started in a login with
-/// another runtime directory.
+/// Opens a connection; `None` if no daemon listens, neither at the usual place nor where the lock
+/// file says. The places differ if the daemon was started in a login with another runtime
+/// directory.
 pub(crate) fn open(options: &Options) -> Result<Option<Stream>, ConnectError> {
     let paths = &options.paths;
     let usual = paths.socket();
@@ -181,8 +176,7 @@ pub(crate) fn open(options: &Options) -> Result<Option<Stream>, ConnectError> {
     }
 }
 
-/// The socket that the daemon wrote into its lock file, in the line after its pid. One that is dead
-/// leaves its name behind, but does not listen.
+/// The socket in the lock file, in the line after the pid. The name of a dead socket stays there.
 fn named_socket(paths: &Paths) -> Option<PathBuf> {
     let path = PathBuf::from(lock::signature(&paths.lock())?.line?);
     path.is_absolute().then_some(path)

@@ -17,39 +17,38 @@ use crate::connect::Options;
 use crate::error::{CallError, ConnectError, LinkError};
 use crate::link::{LinkEvent, LinkReader, LinkWriter, open};
 
-/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set. The connection ends with the
-/// daemon's process.
+/// Connects to the user's daemon, and starts one first if none runs and `spawn` is set. The
+/// connection ends with the daemon's process.
 ///
 /// Nothing is sent before the socket's directory and the user id of the server are checked. Clients
-/// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
-/// error.
+/// that find no daemon at the same time start one daemon. If the daemon cannot start, its own
+/// reason is the error.
 pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     Connection::open(options, options.clone(), Duration::ZERO)
 }
 
 /// Connects in the same way, and outlives the daemon's process.
 ///
-/// When the connection is lost, it is made again, for up to `patience` after the user begins to wait for something,
-/// and for any time before that. Each line comes once. This holds from `initialize` on; before it, unanswered
+/// A lost connection is made again: for up to `patience` while the user waits for something,
+/// otherwise for any time. From `initialize` on, each line comes once; before it, unanswered
 /// requests are sent again.
 pub fn connect_lasting(options: &Options, patience: Duration) -> Result<Connection, ConnectError> {
     Connection::open(options, options.clone(), patience)
 }
 
-/// Connects like [`connect_lasting`] to a daemon that runs. One that has died is replaced; one that was stopped
-/// stays so.
+/// Connects like [`connect_lasting`] to a running daemon. A daemon that died is replaced; one that
+/// was stopped is not.
 pub fn rejoin(options: &Options, patience: Duration) -> Result<Connection, ConnectError> {
     let spawn = options.spawn && is_left(&options.paths.socket());
     Connection::open(&Options { spawn, ..options.clone() }, options.clone(), patience)
 }
 
-/// A connection to the daemon.
 #[derive(Debug)]
 pub struct Connection {
     reader: LinkReader,
     writer: LinkWriter,
-    /// How to make the first request once more; none if the connection is made again by itself, or after that
-    /// request.
+    /// How to repeat the first request. `None` after that request, or if the link reconnects by
+    /// itself.
     again: Option<Options>,
 }
 
@@ -64,18 +63,17 @@ impl Connection {
         Ok(Connection { reader, writer, again })
     }
 
-    /// Returns whether the daemon was started for this connection and ends together with the process that has
-    /// started us, because the system lets no process out of what we are in (a Job of Windows).
+    /// Returns whether the daemon was started for this connection and ends together with the parent
+    /// of this program, because the system lets no process out of it (a Job of Windows).
     pub fn is_bound(&self) -> bool {
         self.reader.is_bound()
     }
 
-    /// Sends a request and waits for its answer, for any time as long as the daemon itself is there. Other lines
-    /// that come meanwhile are dropped: the answer is newer.
+    /// Sends a request and waits for its answer for as long as the daemon itself is there. Drops
+    /// other lines that come meanwhile: the answer is newer.
     ///
-    /// A daemon that was killed at this moment may still have been connected to, and one that has many
-    /// connections may have closed this one: if it never answered, the first request is made once more,
-    /// on another connection.
+    /// The daemon may be killed just after it accepted the connection, or close it because it has
+    /// too many. If it never answered, the first request is repeated on another connection.
     pub fn call<P: Serialize, R: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -116,7 +114,8 @@ impl Connection {
         loop {
             self.reader.expect_line();
             let LinkEvent::Line(line) = self.reader.recv()? else { continue };
-            // One pass over the usual answer: most of the time of `acpctl ps` would go into the other.
+            // One pass over the usual answer: otherwise parsing takes most of the time of `acpctl
+            // ps`.
             if let Ok(Answer { id, result, error: None }) = serde_json::from_slice(&line)
                 && id == asked
             {
@@ -131,7 +130,7 @@ impl Connection {
     }
 
     /// Sends `initialize` (protocol version 1) for a client that gives agents no services of its
-    /// own, and returns the raw result. Needed once before the first ACP method.
+    /// own, and returns the raw result. Required before the first ACP method.
     pub fn initialize(
         &mut self,
         meta: &ClientMeta,
@@ -140,14 +139,15 @@ impl Connection {
         self.call("initialize", &initialize_params(meta, client_name))
     }
 
-    /// Attaches to a session, from now on.
+    /// Attaches to a session, from its last line on.
     pub fn attach(&mut self, session: SessionRef, role: Role) -> Result<SessionInfo, CallError> {
         let params = AttachParams { session, after: None, role };
         let attached: AttachResult = self.call(method::SESSION_ATTACH, &params)?;
         Ok(attached.session)
     }
 
-    /// Reads the journal of a session page by page, from behind this line, until `take` returns an error.
+    /// Reads the journal of a session page by page, from behind `after`, until `take` returns an
+    /// error.
     pub fn read_log<E: From<CallError>>(
         &mut self,
         session: SessionRef,
@@ -166,18 +166,16 @@ impl Connection {
         }
     }
 
-    /// Waits for the next event.
     pub fn next_event(&mut self) -> Result<LinkEvent, LinkError> {
         self.reader.recv()
     }
 
-    /// Waits for the next event, for up to this time.
     pub fn next_within(&mut self, time: Duration) -> Result<Option<LinkEvent>, LinkError> {
         self.reader.recv_within(time)
     }
 
-    /// Waits for the end of this connection, for up to this time; what the daemon says until then is dropped.
-    /// Returns whether it has ended.
+    /// Waits for the end of this connection, for up to this time, and drops all lines. Returns
+    /// whether it has ended.
     pub fn ends_within(&mut self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
@@ -189,12 +187,10 @@ impl Connection {
         }
     }
 
-    /// The half that sends, for another thread, too.
     pub fn writer(&self) -> &LinkWriter {
         &self.writer
     }
 
-    /// The two halves, for two threads.
     pub fn split(self) -> Result<(LinkReader, LinkWriter), ConnectError> {
         // A connection may live for hours; a long line must not cost its memory for as long.
         acpd_sys::limits::return_buffers(acpd_sys::limits::LARGE_BUFFER);
@@ -203,7 +199,6 @@ impl Connection {
     }
 }
 
-/// An answer whose result is read together with it.
 #[derive(Deserialize)]
 struct Answer<R> {
     id: Id,
@@ -227,8 +222,6 @@ pub fn read_result<R: DeserializeOwned>(method: &str, result: &RawValue) -> Resu
         .map_err(|source| CallError::Unreadable { method: method.to_owned(), source })
 }
 
-/// The parameters of `initialize` (protocol version 1) of a client that gives agents no services of
-/// its own.
 pub fn initialize_params(meta: &ClientMeta, client_name: &str) -> Value {
     json!({
         "protocolVersion": 1,

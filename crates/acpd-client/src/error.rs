@@ -1,5 +1,3 @@
-//! Errors between a client and the daemon.
-
 use std::io;
 use std::path::PathBuf;
 
@@ -16,38 +14,34 @@ use thiserror::Error;
 
 use crate::program::obstacle;
 
-/// Why there is no connection.
+/// Reasons why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// No daemon runs, and the options forbid to start one.
     #[error("acpd is not running")]
     NotRunning { socket: PathBuf },
-    /// A daemon runs, and its socket is gone: it starts, ends, or the runtime directory was removed.
+    /// A daemon runs without its socket: it starts, ends, or the runtime directory was removed.
     #[error("acpd runs{}, and its socket `{}` is not there", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .socket.display())]
     NoSocket { socket: PathBuf, pid: Option<u32> },
-    /// The socket's directory cannot be trusted or made.
     #[error(transparent)]
     Dir(#[from] DirError),
     #[error("cannot connect to `{}`", .socket.display())]
     Socket { socket: PathBuf, source: io::Error },
-    /// A process listens there and takes up no connections, or sends nothing.
+    /// A process listens there, but accepts no connections or sends nothing.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
     #[error("`{}` is served by user {uid}, not by you", .socket.display())]
     ForeignServer { socket: PathBuf, uid: UserId },
-    /// Another client starts the daemon and does not come to an end.
+    /// Another client starts the daemon and does not finish.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The daemon was told to stop and still holds its lock.
     #[error("acpd has not ended in {seconds} s{}", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     StillRunning { seconds: u64, pid: Option<u32>, log: PathBuf },
-    /// The system gave no thread or no random bits.
+    /// The system refused a thread or random bits.
     #[error("cannot prepare the connection")]
     System(#[source] io::Error),
-    /// The daemon answers, but not with what the connection was.
+    /// The daemon answers, but does not resume the connection.
     #[error("it does not accept the returning connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NotTakenBack { reason: Option<String> },
-    /// The daemon's program could not be run.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     #[error("acpd cannot start: {reason}")]
@@ -93,7 +87,8 @@ impl ConnectError {
     }
 }
 
-/// A daemon runs but does not answer; or none runs, and a service manager that listens for it cannot start one.
+/// A daemon runs but does not answer; or none runs, and a service manager that listens for it
+/// cannot start one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "acpd does not answer{}{}",
@@ -101,7 +96,7 @@ impl ConnectError {
     .obstacle.as_ref().map(|why| format!(": it cannot start: {why}")).unwrap_or_default()
 )]
 pub struct NotAnswering {
-    /// The daemon's process, as far as the lock file has it, and its state.
+    /// The daemon's pid and state, if the lock file has them.
     process: Option<(u32, Condition)>,
     /// Why no daemon can start, if none runs.
     obstacle: Option<String>,
@@ -109,14 +104,14 @@ pub struct NotAnswering {
 }
 
 impl NotAnswering {
-    /// Looks at the daemon at this moment. That may take some seconds if none runs.
+    /// Checks the daemon. That may take some seconds if none runs.
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
         let is_there = lock::is_held(&paths.lock()).unwrap_or(true);
         let obstacle = if is_there { None } else { obstacle(paths) };
         NotAnswering { obstacle, ..NotAnswering::seen(paths) }
     }
 
-    /// Reads the daemon's process from the lock file, and its state from the system, at this moment.
+    /// Reads the daemon's pid from the lock file, and its state from the system.
     pub(crate) fn seen(paths: &Paths) -> NotAnswering {
         // Without the lock, the pid may belong to any process by now.
         let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
@@ -131,7 +126,6 @@ impl NotAnswering {
         matches!(self.process, Some((_, Condition::Stopped)))
     }
 
-    /// The way out, as a sentence without its period.
     pub fn hint(&self) -> String {
         let log = self.log.display();
         match self.process {
@@ -153,25 +147,23 @@ impl NotAnswering {
     }
 }
 
-/// Why a connection has ended. Final.
+/// Reasons for the end of a connection. All are final.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// The daemon closed the connection, or we did.
     #[error("acpd closed the connection")]
     Closed,
     #[error("{}", .0.message)]
     Dismissed(ErrorObject),
     #[error("acpd was stopped")]
     Stopped,
-    /// The daemon is there and does not answer.
     #[error(transparent)]
     NotAnswering(#[from] NotAnswering),
-    /// The daemon closed the connection before it answered, and there is no other one.
+    /// The daemon closed the connection before its first answer, and another try failed.
     #[error(transparent)]
     NotStarted(ConnectError),
     #[error("acpd has not come back in {seconds} s")]
     GaveUp { seconds: u64, source: ConnectError },
-    /// The daemon came back, but what we had with it is gone.
+    /// The daemon came back, but no longer has the state of the connection.
     #[error(transparent)]
     Unresumable(#[from] Unresumable),
     #[error("the connection to acpd broke")]
@@ -179,10 +171,9 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// The way out, as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         match self {
-            // The user may start it even if we may not.
+            // The user may start a daemon even if the options forbid it here.
             LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. }
             | LinkError::Stopped => Some("start it with `acpctl daemon start`".to_owned()),
             LinkError::GaveUp { source, .. } | LinkError::NotStarted(source) => source.hint(),
@@ -194,27 +185,22 @@ impl LinkError {
     }
 }
 
-/// Why a connection cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unresumable {
-    /// The journal is not the one that we have seen.
     #[error(
         "acpd came back with another journal: somebody restored a backup or removed the database"
     )]
     OtherJournal,
-    /// acpd no longer knows the lines that it had of us.
     #[error("acpd came back and no longer knows this connection")]
     Forgotten,
 }
 
 impl Unresumable {
-    /// The way out, as a sentence without its period.
     pub fn hint(self) -> &'static str {
         "start again; `acpctl ps` shows what is there"
     }
 }
 
-/// Why a request has no result.
 #[derive(Debug, Error)]
 pub enum CallError {
     #[error("{}", .0.message)]
@@ -222,13 +208,12 @@ pub enum CallError {
     /// The result is not what this version expects.
     #[error("acpd's answer to `{method}` cannot be read")]
     Unreadable { method: String, source: serde_json::Error },
-    /// The connection has ended before the answer.
     #[error(transparent)]
     Ended(#[from] LinkError),
 }
 
 impl CallError {
-    /// acpd's own part of the error, if the daemon gave one.
+    /// acpd's own part of the error, if it has one.
     pub fn data(&self) -> Option<ErrorData> {
         match self {
             CallError::Rpc(error) | CallError::Ended(LinkError::Dismissed(error)) => {
@@ -250,7 +235,6 @@ pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
     serde_json::from_str::<Data>(data.get()).ok().map(|data| data.acpd)
 }
 
-/// An error with its causes.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

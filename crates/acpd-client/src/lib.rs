@@ -1,7 +1,8 @@
 //! Connections to acpd for the command line and for plugins: blocking, without a runtime.
 //!
-//! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the daemon if there is
-//! none. A [`Connection`] speaks ACP and `_acpd/…` methods; the latter need no `initialize`.
+//! [`connect`] finds the daemon's socket, checks that it is the user's own, and starts the daemon
+//! if none runs. A [`Connection`] speaks ACP and `_acpd/…` methods; the latter need no
+//! `initialize`.
 //!
 //! ```text
 //!  connect ─▶ connected ── lost ─▶ reconnecting, or stopped ─▶ resumed ─▶ connected
@@ -14,22 +15,23 @@
 //! | state | requests and lines of the user | event |
 //! | --- | --- | --- |
 //! | connected | are sent at once | [`LinkEvent::Line`] |
-//! | reconnecting | are kept, and sent when it is resumed; a daemon that died is started | [`LinkEvent::Reconnecting`] |
+//! | reconnecting | are kept until resumed; a daemon that died is started | [`LinkEvent::Reconnecting`] |
 //! | stopped by the user | those that the daemon knew are over; no daemon is started | [`LinkEvent::Stopped`] |
 //! | connected, and silent | are sent | [`LinkEvent::Silent`], after [`LinkReader::report_silence`] |
-//! | resumed | what the daemon has not committed is sent again, each line once | [`LinkEvent::Resumed`] |
+//! | resumed | uncommitted lines are sent again, each once | [`LinkEvent::Resumed`] |
 //! | ended | are refused with the reason, a [`LinkError`] | an error |
 //!
-//! A connection of [`connect`] is never resumed: it ends with the daemon's process. One of [`connect_lasting`] or
-//! [`rejoin`] is resumed as [`resume`] says, with each line once in both directions from `initialize` on.
+//! A connection of [`connect`] is never resumed: it ends with the daemon's process. A connection of
+//! [`connect_lasting`] or [`rejoin`] is resumed as [`resume`] says: from `initialize` on, each line
+//! comes once in both directions.
 //!
-//! | from | use |
+//! | threads | use |
 //! | --- | --- |
-//! | one thread | [`Connection::call`] for requests one after another, then [`Connection::next_event`] |
-//! | several threads | [`Connection::split`]: a [`LinkReader`] for events, [`LinkWriter`]s for requests, whose answers are events |
+//! | one | [`Connection::call`] for requests one after another, then [`Connection::next_event`] |
+//! | several | [`Connection::split`]: a [`LinkReader`] for events, [`LinkWriter`]s for requests, whose answers are events |
 //!
-//! Errors: [`ConnectError`] if there is no connection, [`LinkError`] if it has ended, [`CallError`] if a request has no
-//! result. All are final, and have a hint with the way out.
+//! Errors: [`ConnectError`] if there is no connection, [`LinkError`] if it has ended, [`CallError`]
+//! if a request has no result. All are final, and have a hint with the way out.
 
 pub mod attachment;
 mod connect;

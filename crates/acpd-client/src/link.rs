@@ -1,8 +1,8 @@
 //! The two halves of a connection.
 //!
-//! After [`Connection::split`](crate::Connection::split) a thread of its own writes, so that a daemon that reads
-//! slowly never blocks reading; before it, each write is done by its caller. The caller of [`LinkReader::recv`]
-//! reads, and connects again when the connection is lost.
+//! After [`Connection::split`](crate::Connection::split) a thread writes, so that a daemon that
+//! reads slowly never blocks reading; before it, each caller writes. The caller of
+//! [`LinkReader::recv`] reads, and reconnects when the connection is lost.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,45 +21,41 @@ use crate::resume::{Resumption, Verdict, unnumbered};
 use crate::silence::{Doubt, QUIET, Silence};
 use crate::stream::{is_timeout, read_block, write_line};
 
-/// The usual patience of a link: how long a daemon may stay away while the user waits for it. While the
-/// user waits for nothing, it may stay away for any time.
+/// The usual patience of a link: how long a daemon may stay away while the user waits for it.
+/// Otherwise it may stay away for any time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that may wait to be written before [`LinkWriter::send`] blocks.
+/// Queued bytes above which [`LinkWriter::send`] blocks.
 const LIMIT: usize = 8 << 20;
-/// Bytes asked for in one read.
+/// Bytes per read.
 const BLOCK: usize = 64 * 1024;
-/// The second and the longest pause between two attempts to connect, and the longest time without a
-/// look at the clock while a daemon does not answer.
+/// The second and the longest pause between two attempts to connect. [`LAST_PAUSE`] is also the
+/// longest time between two looks at the clock while a daemon does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the link checks whether the user waits for the daemon's first line.
+/// Time between two checks whether the user waits for the daemon's first line.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// After a connection that held this long, the next attempt begins at once.
 const GOOD: Duration = Duration::from_secs(5);
-/// How long a daemon may take to be replaced by another one before the link starts one.
+/// Time for another process to replace the daemon before the link starts one.
 const SPAWN_AFTER: Duration = Duration::from_millis(100);
-/// The link does not start daemons more often than this.
+/// Shortest time between two starts of a daemon.
 const SPAWN_PAUSE: Duration = Duration::from_millis(500);
 
-/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// A line of the daemon, without its newline.
     Line(Bytes),
-    /// The connection was lost and is made again.
+    /// The connection was lost; the link reconnects.
     Reconnecting,
-    /// The user has stopped the daemon, and the connection has nothing to take up again. It starts no daemon, and
-    /// is resumed when there is one.
+    /// The user has stopped the daemon, and the link has nothing to resume. It starts no daemon,
+    /// and resumes when one runs.
     Stopped,
-    /// The connection is there again; nothing was lost.
     Resumed,
     /// The daemon does not answer; it may recover. Only after [`LinkReader::report_silence`].
     Silent(NotAnswering),
 }
 
-/// Connects with these options; `options` are those with which a lost connection is made again, for up to
-/// `patience`.
+/// Connects with `first`. A lost connection is made again with `options`, for up to `patience`.
 pub(crate) fn open(
     first: &Options,
     options: Options,
@@ -113,9 +109,7 @@ fn token() -> Result<String, ConnectError> {
 struct Shared {
     inner: Mutex<Inner>,
     changed: Condvar,
-    /// Held while lines are written.
     writing: Mutex<()>,
-    /// How to connect again.
     options: Options,
 }
 
@@ -123,21 +117,18 @@ struct Shared {
 struct Inner {
     memory: Resumption,
     stream: Option<Arc<Stream>>,
-    /// To be written to `stream`.
     out: VecDeque<Bytes>,
-    /// Bytes of `out` and of what is just being written.
+    /// Bytes of `out` and of the lines that are being written.
     waiting: usize,
-    /// Id of the last request of [`LinkWriter::request`].
     last_id: u64,
-    /// A thread writes.
     has_thread: bool,
-    /// As soon as everything is written, it ends.
+    /// The link ends as soon as everything is written.
     is_ending: bool,
     ended: bool,
 }
 
 impl Inner {
-    /// Passes a line to the memory and counts what it adds to the queue.
+    /// Runs a step of the memory, and counts what it adds to the queue.
     fn with<T>(&mut self, step: impl FnOnce(&mut Resumption, &mut VecDeque<Bytes>) -> T) -> T {
         let old = self.out.len();
         let result = step(&mut self.memory, &mut self.out);
@@ -159,13 +150,13 @@ impl Shared {
         self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes on a thread of its own, until the connection has ended.
+    /// Runs on the writing thread until the connection has ended.
     fn write(&self) {
         let mut inner = self.lock();
         while !inner.ended {
             if inner.stream.is_some() && !inner.out.is_empty() {
                 drop(inner);
-                // The reader finds out why.
+                // The reader finds the reason.
                 drop(self.write_queued());
                 inner = self.lock();
             } else if inner.is_ending {
@@ -176,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Lets what was queued be written: by the thread, else now.
+    /// Has the queue written: by the thread, or now.
     fn pass_on(&self, inner: MutexGuard<'_, Inner>) -> io::Result<()> {
         if inner.has_thread {
             self.changed.notify_all();
@@ -199,7 +190,7 @@ impl Shared {
         drop(inner);
         let written = lines.iter().try_for_each(|line| write_line(&stream, line));
         inner = self.lock();
-        // The memory knows the lines that were written in vain to an earlier connection.
+        // The memory keeps the lines that were lost with an earlier connection.
         if inner.is_writing_to(&stream) {
             if written.is_ok() {
                 inner.waiting -= lines.iter().map(Bytes::len).sum::<usize>();
@@ -225,11 +216,11 @@ pub struct LinkWriter {
 }
 
 impl LinkWriter {
-    /// Sends a line without its newline, or keeps it for as long as there is no connection. Blocks
-    /// while more than 8 MiB wait already.
+    /// Sends a line without its newline, or keeps it while there is no connection. Blocks while
+    /// more than 8 MiB are queued.
     ///
     /// # Errors
-    /// The connection has ended for good, or the daemon reads nothing.
+    /// The connection has ended for good, or the daemon does not read.
     pub fn send(&self, line: Bytes) -> Result<(), LinkError> {
         let mut inner = self.shared.lock();
         while inner.waiting + inner.memory.held_bytes() > LIMIT && !inner.ended && inner.has_thread
@@ -244,7 +235,7 @@ impl LinkWriter {
             Err(error) if is_timeout(&error) => {
                 Err(NotAnswering::now(&self.shared.options.paths).into())
             }
-            // The reader finds out why.
+            // The reader finds the reason.
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -263,38 +254,36 @@ impl LinkWriter {
         self.send(build::notification(method, params))
     }
 
-    /// Cancels a request of this connection and no other: the turn of a prompt ends, or the prompt is taken back
-    /// if it still waits.
+    /// Cancels a request of this connection: ends the turn of a prompt, or takes back a queued
+    /// prompt.
     pub fn cancel(&self, request: &Id) -> Result<(), LinkError> {
         self.send(build::cancel_request(request))
     }
 
-    /// Answers a request of the daemon.
     pub fn answer<R: Serialize>(&self, id: &Id, result: &R) -> Result<(), LinkError> {
         self.send(build::response(id, result))
     }
 
-    /// Answers a request of the daemon for a service that this client does not have.
+    /// Refuses a request for a service that this client does not have.
     pub fn refuse(&self, id: &Id, text: impl Into<String>) -> Result<(), LinkError> {
         self.send(build::error(id, &ErrorObject::new(code::METHOD_NOT_FOUND, text)))
     }
 
-    /// Ends the connection on purpose: tells the daemon that the client will not come back, so that it forgets the
-    /// client at once. It is the last line that is sent; nothing is received after it.
+    /// Ends the connection on purpose: the daemon forgets the client at once. No line is sent or
+    /// received after this.
     pub fn leave(&self) {
         let mut inner = self.shared.lock();
         inner.with(Resumption::leave);
-        // A daemon that is gone needs no last word.
+        // A daemon that is gone needs no goodbye.
         drop(self.shared.pass_on(inner));
     }
 
-    /// Like [`leave`](LinkWriter::leave), for a program that continues: the connection ends, too, when
+    /// Like [`leave`](LinkWriter::leave), for a program that continues: the connection ends when
     /// everything is written, and [`LinkReader::recv`] returns that it is closed.
     pub fn end(&self) {
         let mut inner = self.shared.lock();
         inner.with(Resumption::leave);
         inner.is_ending = true;
-        // As above.
         drop(self.shared.pass_on(inner));
     }
 
@@ -305,7 +294,6 @@ impl LinkWriter {
         drop(self.shared.changed.wait_timeout_while(self.shared.lock(), deadline, is_full));
     }
 
-    /// Writes on a thread of its own from now on.
     pub(crate) fn start_thread(&self) -> Result<(), ConnectError> {
         let mut inner = self.shared.lock();
         inner.has_thread = true;
@@ -323,26 +311,26 @@ impl LinkWriter {
 pub struct LinkReader {
     shared: Arc<Shared>,
     patience: Duration,
-    /// None while there is no connection.
+    /// `None` while there is no connection.
     stream: Option<Arc<Stream>>,
     framer: Framer,
     block: Box<[u8]>,
     ready: VecDeque<Bytes>,
-    /// Set while a line of the daemon is due: its first one, or the answer to a call.
+    /// Set while the daemon owes a line: its first one, or the answer to a call.
     doubt: Option<Doubt>,
-    /// A silence that is reported.
+    /// Set if the caller wants [`LinkEvent::Silent`].
     silence: Option<Silence>,
-    /// When the connection was lost, until acpd knows us again.
+    /// When the connection was lost; `None` once it is resumed.
     away: Option<Instant>,
     /// Since when the user waits for that line or for the daemon's return.
     waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
-    /// When we last started a daemon.
+    /// The last start of a daemon by this link.
     spawned: Option<Instant>,
-    /// How long one read may block, so that a silent daemon does not block the connection for ever.
+    /// Longest wait of one read, so that a silent daemon does not block the connection for ever.
     limit: Option<Duration>,
-    /// How long one read of this stream blocks at most.
+    /// The timeout set on `stream`.
     set_limit: Option<Duration>,
     is_bound: bool,
 }
@@ -357,10 +345,6 @@ impl LinkReader {
         self.silence = Some(Silence::begin());
     }
 
-    /// Waits for the next event.
-    ///
-    /// # Errors
-    /// The connection has ended.
     pub fn recv(&mut self) -> Result<LinkEvent, LinkError> {
         loop {
             if let Some(event) = self.recv_until(None)? {
@@ -369,10 +353,6 @@ impl LinkReader {
         }
     }
 
-    /// Waits for the next event, for up to this time.
-    ///
-    /// # Errors
-    /// As of [`recv`](LinkReader::recv).
     pub fn recv_within(&mut self, time: Duration) -> Result<Option<LinkEvent>, LinkError> {
         self.recv_until(Some(Instant::now() + time))
     }
@@ -428,9 +408,9 @@ impl LinkReader {
         }
     }
 
-    /// Reads some bytes, for as long as this state of the connection and the deadline let it wait.
+    /// Reads some bytes, for up to the limits of this state and the deadline.
     fn read(&mut self, stream: &Stream, deadline: Option<Instant>) -> io::Result<usize> {
-        // There is no limit of zero.
+        // A timeout of zero is an error.
         let left = deadline.map(|deadline| left_until(deadline).max(Duration::from_millis(1)));
         let look = self.silence.as_ref().and_then(Silence::limit);
         let limit = self.limit.into_iter().chain(left).chain(look).min();
@@ -442,7 +422,7 @@ impl LinkReader {
         read_block(stream, &mut self.block)
     }
 
-    /// From now on the daemon has to send a line, or to answer a ping.
+    /// Notes that the daemon owes a line, or the answer to a ping.
     pub(crate) fn expect_line(&mut self) {
         if self.away.is_none() && self.ready.is_empty() {
             self.doubt = Some(Doubt::new(QUIET));
@@ -451,12 +431,12 @@ impl LinkReader {
         }
     }
 
-    /// Returns whether the next [`recv`](LinkReader::recv) has a line at once.
+    /// Returns whether the next [`recv`](LinkReader::recv) returns a line at once.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Everything that has come. `false`: acpd does not take us back just now.
+    /// Takes all complete lines. `false`: acpd does not resume the connection now.
     fn take_lines(&mut self) -> Result<bool, LinkError> {
         let mut guard = self.shared.lock();
         let inner = &mut *guard;
@@ -471,13 +451,13 @@ impl LinkReader {
             }
         }
         if guard.waiting != before {
-            // A connection that broke is noticed by the next read.
+            // The next read notices a broken connection.
             drop(self.shared.pass_on(guard));
         }
         Ok(true)
     }
 
-    /// The daemon has said something: from now on it may be silent for as long as it has nothing to say.
+    /// Notes that the daemon sent something: it may be silent again.
     fn has_spoken(&mut self) {
         if let Some(silence) = &mut self.silence {
             *silence = Silence::begin();
@@ -502,7 +482,7 @@ impl LinkReader {
         }
     }
 
-    /// Returns [`LinkEvent::Resumed`] if acpd has just taken us back.
+    /// Returns [`LinkEvent::Resumed`] if acpd has just resumed the connection.
     fn settled(&mut self) -> Option<LinkEvent> {
         if self.away.is_none() || !self.shared.lock().memory.is_up() {
             return None;
@@ -514,7 +494,7 @@ impl LinkReader {
         Some(LinkEvent::Resumed)
     }
 
-    /// The connection is gone. Returns what to tell the user, unless the user knows.
+    /// Handles a lost connection. Returns the event, unless the user has had it.
     fn lost(&mut self) -> Result<Option<LinkEvent>, LinkError> {
         let mut inner = self.shared.lock();
         inner.stream = None;
@@ -538,7 +518,7 @@ impl LinkReader {
         self.stream = None;
         // From here on the link waits for the daemon's return, not for its first line.
         self.doubt = None;
-        // A line that was cut off will come again.
+        // A line that was cut off comes again.
         self.framer = Framer::new(usize::MAX);
         if self.away.is_some() {
             return Ok(None);
@@ -550,13 +530,13 @@ impl LinkReader {
         Ok(Some(if is_stopped { LinkEvent::Stopped } else { LinkEvent::Reconnecting }))
     }
 
-    /// Connects, and says the first words. Returns also at the deadline, after one more attempt.
+    /// Reconnects, and sends the first lines. Returns also at the deadline, after one more attempt.
     fn come_back(&mut self, deadline: Option<Instant>) -> Result<(), LinkError> {
         let reason = self.shared.lock().memory.refusal().map(|refusal| refusal.message.clone());
         let mut last = ConnectError::NotTakenBack { reason };
         let mut has_spawned = false;
         while !self.has_waited_enough() {
-            self.rest(deadline);
+            self.pause_between_attempts(deadline);
             if self.shared.lock().ended {
                 return Ok(());
             }
@@ -569,7 +549,7 @@ impl LinkReader {
                     self.install(Arc::new(opened.stream));
                     return Ok(());
                 }
-                // Why the one that we started did not come up says more.
+                // The reason why this link's daemon did not start says more.
                 Err(ConnectError::NotRunning { .. }) if has_spawned => {}
                 Err(error) => last = error,
             }
@@ -585,8 +565,8 @@ impl LinkReader {
         LinkError::GaveUp { seconds: self.patience.as_secs(), source }
     }
 
-    /// Returns whether the client has waited for as long as we have patience. The clock begins with the first
-    /// call, so that at least one attempt is made.
+    /// Returns whether the user has waited for `patience`. The clock begins with the first call, so
+    /// that at least one attempt is made.
     fn has_waited_enough(&mut self) -> bool {
         if !self.shared.lock().memory.waits() {
             return false;
@@ -600,8 +580,8 @@ impl LinkReader {
         }
     }
 
-    /// Pauses before an attempt; the pause ends when the user begins to wait.
-    fn rest(&mut self, deadline: Option<Instant>) {
+    /// Waits before an attempt, or until the user begins to wait.
+    fn pause_between_attempts(&mut self, deadline: Option<Instant>) {
         let pause = deadline.map_or(Duration::MAX, left_until).min(jittered(self.pause));
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
         let inner = self.shared.lock();
@@ -614,9 +594,10 @@ impl LinkReader {
         }
     }
 
-    /// Returns whether this link may start a daemon. One that a person stopped is not started again. One that
-    /// ended for another reason removed its socket: it is started again only if the user waits for something that
-    /// can be taken up again. One that died left its socket, so any link replaces it for a while.
+    /// Returns whether this link may start a daemon. A daemon that the user stopped is not started
+    /// again. One that ended for another reason removed its socket: it is started again only if the
+    /// user waits for something that can be resumed. One that died left its socket, so any link
+    /// replaces it for a while.
     fn may_spawn(&mut self) -> bool {
         let since = *self.away.get_or_insert_with(Instant::now);
         let is_due = since.elapsed() >= SPAWN_AFTER
@@ -638,7 +619,7 @@ impl LinkReader {
         if !inner.has_thread {
             limit_writes(&stream, Some(WRITE_PATIENCE));
         }
-        // As above.
+        // The next read notices a broken connection.
         drop(self.shared.pass_on(inner));
         self.stream = Some(stream);
         self.limit = Some(self.patience.min(LAST_PAUSE));

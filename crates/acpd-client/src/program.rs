@@ -1,7 +1,7 @@
 //! The daemon's program, and the reason why a service manager cannot start it.
 //!
-//! A service manager takes up connections for a daemon that it cannot start, and clients wait for nothing. What is wrong
-//! the daemon's program says itself: `acpd check`.
+//! A service manager accepts connections for a daemon that it cannot start, so clients would wait
+//! for nothing. `acpd check` reports the reason.
 
 use std::env;
 use std::io::Read as _;
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use acpd_sys::paths::{Paths, beside};
 
-/// How long the program may take to say it.
+/// Longest wait for the report.
 const LIMIT: Duration = Duration::from_secs(3);
-/// The most that is read of it, in bytes.
+/// Most bytes of the report.
 const MOST: u64 = 64 << 10;
 
 /// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
@@ -24,8 +24,8 @@ pub fn daemon_exe() -> PathBuf {
     given.unwrap_or_else(|| beside("acpd"))
 }
 
-/// Returns what keeps a daemon from starting with these directories; `None` if nothing does, or the program does not
-/// say so in time.
+/// Returns what keeps a daemon from starting with these directories; `None` if nothing does, or the
+/// program does not report in time.
 pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
     let mut command = Command::new(daemon_exe());
     command
@@ -39,7 +39,7 @@ pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
     let mut child = command.spawn().ok()?;
     let stderr = child.stderr.take()?;
     let (tell, said) = mpsc::channel();
-    // Ends with the program.
+    // The thread ends with the program.
     thread::spawn(move || {
         let mut text = String::new();
         stderr.take(MOST).read_to_string(&mut text).ok();
@@ -51,12 +51,11 @@ pub(crate) fn obstacle(paths: &Paths) -> Option<String> {
     program_error(&said.ok()?).map(|(reason, _)| reason.to_owned())
 }
 
-/// The reason and the hint in what a program of acpd wrote to stderr, unless that is no error of acpd.
+/// Reason and hint of an error that a program of acpd wrote to stderr.
 pub fn program_error(said: &str) -> Option<(&str, Option<&str>)> {
     said.trim().strip_prefix("error: ").map(with_hint)
 }
 
-/// Splits the message of a failed program of acpd into the reason and the way out.
 pub(crate) fn with_hint(words: &str) -> (&str, Option<&str>) {
     match words.split_once("\n\nhint: ") {
         Some((reason, hint)) => (reason, Some(hint.trim_end())),

@@ -7,15 +7,14 @@ use acpd_api::{AttachParams, AttachResult, LoadMeta, NAMESPACE, method};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The place in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cursor {
-    /// Everything up to this number has been seen.
+    /// The client has seen everything up to this number.
     At(u64),
-    /// A `session/load` replays it.
+    /// A `session/load` replays the journal.
     Loading {
         id: Id,
-        /// The place before, and of what was still under way when the load was sent.
+        /// The position before. It also counts lines that were under way when the load was sent.
         before: u64,
         /// The last number of the replay.
         seen: Option<u64>,
@@ -23,7 +22,7 @@ pub(crate) enum Cursor {
 }
 
 impl Cursor {
-    /// The position to resume from; none while a load is open, because its request continues it.
+    /// The position to resume from; `None` while a load is open, because its request continues it.
     pub(crate) fn known(&self) -> Option<u64> {
         match self {
             Cursor::At(seq) => Some(*seq),
@@ -31,7 +30,7 @@ impl Cursor {
         }
     }
 
-    /// The connection is lost: no earlier line is on its way any more.
+    /// Notes that the connection is lost: no earlier line is on its way.
     pub(crate) fn cut_off(&mut self) {
         if let Cursor::Loading { before, seen: None, .. } = self {
             *before = 0;
@@ -50,8 +49,8 @@ impl Cursor {
                 *last = seq.max(*last);
                 is_new
             }
-            // A client that was attached already may still get what is new. The replay begins
-            // where the numbers fall back.
+            // A client that was attached already may still get new lines. The replay begins where
+            // the numbers fall back.
             Some(Cursor::Loading { before, seen: seen @ None, .. }) => {
                 if *before == 0 || seq <= *before {
                     *seen = Some(seq);
@@ -67,7 +66,7 @@ impl Cursor {
         }
     }
 
-    /// Everything up to this number has been sent, or was not for us.
+    /// Notes that everything up to this number was sent, or was for other clients.
     pub(crate) fn caught_up(cursors: &mut HashMap<String, Cursor>, session: &str, seq: u64) {
         match cursors.get_mut(session) {
             None => {
@@ -82,22 +81,22 @@ impl Cursor {
     }
 }
 
-/// Requests that change where we are.
+/// Requests that change positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Load {
         session: String,
     },
-    /// `session/new` of a session that there was not before, or `session/fork`.
+    /// `session/new` of a session that did not exist before, or `session/fork`.
     New,
     Attach {
         after: Option<u64>,
     },
-    /// The end of following a session.
+    /// The client no longer follows a session.
     Leave {
         session: String,
     },
-    /// `session/prompt`: until it is answered, its session is followed.
+    /// `session/prompt`: the client follows the session until the answer.
     Prompt {
         session: String,
     },
@@ -132,22 +131,20 @@ impl Kind {
         }
     }
 
-    /// Returns whether acpd never keeps it over a lost connection, so that it is always sent again.
+    /// Returns whether acpd never keeps the request over a lost connection, so that it is always
+    /// sent again.
     pub(crate) fn is_never_kept(&self) -> bool {
         matches!(self, Kind::Load { .. } | Kind::Initialize)
     }
 
-    /// Returns whether it ends following this session.
     pub(crate) fn leaves(&self, followed: &str) -> bool {
         matches!(self, Kind::Leave { session } if session == followed)
     }
 
-    /// Returns whether it is a prompt of this session.
     pub(crate) fn prompts(&self, followed: &str) -> bool {
         matches!(self, Kind::Prompt { session } if session == followed)
     }
 
-    /// The request is sent.
     pub(crate) fn begin(&self, id: &Id, cursors: &mut HashMap<String, Cursor>) {
         if let Kind::Load { session } = self {
             let before = match cursors.get(session) {
@@ -158,7 +155,6 @@ impl Kind {
         }
     }
 
-    /// The request is answered, with a result or an error.
     pub(crate) fn end(
         &self,
         id: &Id,
@@ -198,7 +194,7 @@ impl Kind {
         }
     }
 
-    /// How far an open load has come.
+    /// The last number of an open load.
     pub(crate) fn seen(&self, id: &Id, cursors: &HashMap<String, Cursor>) -> Option<u64> {
         let Kind::Load { session } = self else { return None };
         match cursors.get(session)? {

@@ -1,17 +1,18 @@
-//! Resuming a connection: a client's memory, with which a lost connection loses and repeats no line. No I/O.
+//! Resuming a connection: a client's memory, so that a lost connection loses and repeats no line.
+//! No I/O.
 //!
-//! Three things are kept: the lines of ours that acpd has not committed (`uncommitted`), the requests
-//! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
-//! number (`cursors`). The next `initialize` reports them, and its answer says which requests to send
-//! again. See `docs/protocol.md`, "Resuming a connection".
+//! The memory has the client's lines that acpd has not committed (`uncommitted`), the requests
+//! without an answer in either direction (`open`, `asked`), and per session the last sequence
+//! number (`cursors`). The next `initialize` reports them, and its answer says which requests to
+//! send again. See `docs/protocol.md`, "Resuming a connection".
 //!
 //! ```text
 //! Bare ── initialize ──> Greeting ── answer ──> Resumable ── leave ──> Left
 //!   ^────── error ──────────┘ └─── answer ────> Plain (an older daemon)
 //! ```
 //!
-//! Lines that follow an unanswered `initialize` wait for its answer, because before it the client cannot know
-//! whether the connection can be resumed.
+//! Lines that follow an unanswered `initialize` wait for its answer, because before it the client
+//! cannot know whether the connection can be resumed.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -31,23 +32,23 @@ pub use crate::error::Unresumable;
 use crate::error::error_data;
 use crate::request::{Cursor, Kind, member};
 
-/// The id of the `initialize` that resumes a connection. The user has no such id.
+/// The id of the `initialize` that resumes a connection. No request of the user has it.
 const RETURN_ID: &str = "\"acpd-return\"";
-/// Takes the place of an answered request that is not committed yet, so that it does not run twice.
+/// Replaces an answered request that is not committed yet, so that it does not run twice.
 const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
-/// Lines up to this length are copied when they are kept: a slice would keep its whole block alive.
+/// Kept lines up to this length are copied: a slice would keep its whole block alive.
 const COPIED: usize = 16 * 1024;
 
-/// Meaning of an answer or a line of acpd for the connection.
+/// What to do with a line of acpd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The user gets the line.
     Pass,
-    /// The user gets the line without its number, for which it did not ask.
+    /// The user gets the line without its number.
     Unnumber,
-    /// The line is for us, not for the user.
+    /// The line is for the link only.
     Swallow,
-    /// acpd does not take us back just now: connect once more, later.
+    /// acpd does not resume the connection now: reconnect later.
     Refused,
 }
 
@@ -61,7 +62,7 @@ enum Phase {
     Resumable {
         generation: String,
     },
-    /// The user has ended the connection: nothing passes any more.
+    /// The user has ended the connection: no line passes.
     Left,
 }
 
@@ -69,13 +70,12 @@ enum Phase {
 enum Connection {
     Up,
     Down,
-    /// Our `initialize` is not answered yet.
+    /// The resuming `initialize` is not answered yet.
     Returning,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// The number of its line.
     number: u64,
     line: Bytes,
     kind: Kind,
@@ -85,28 +85,25 @@ struct Open {
 #[derive(Debug)]
 pub struct Resumption {
     token: String,
-    /// The connection is not resumed, so acpd is given no token.
+    /// The connection is never resumed, so acpd gets no token.
     is_single: bool,
     phase: Phase,
     connection: Connection,
-    /// The connection was lost at least once.
-    returned: bool,
-    /// The user's `initialize`; as soon as it is answered, with the agent that it was bound to.
+    was_lost: bool,
+    /// The user's `initialize`; after its answer, with the agent that it was bound to.
     hello: Bytes,
-    /// The user wants notices itself.
-    notices: bool,
-    /// The user wants sequence numbers itself.
-    numbers: bool,
+    wants_notices: bool,
+    wants_numbers: bool,
     /// Requests from before `initialize`, not counted.
     early: Vec<(Id, Bytes)>,
-    /// Lines that wait for a connection or for the answer to the first `initialize`; they have no number yet.
+    /// Lines without a number yet, which wait for a connection or for the answer to the first
+    /// `initialize`.
     held: VecDeque<Bytes>,
     held_bytes: usize,
-    /// A person has stopped the daemon of this connection.
+    /// The user has stopped the daemon of this connection.
     is_stopped: bool,
-    /// acpd's error when it last closed the connection, or did not take us back.
+    /// acpd's error when it last closed the connection or did not resume it.
     refusal: Option<ErrorObject>,
-    /// How many of our lines are committed.
     committed: u64,
     /// The lines after those; the first one has the number `committed + 1`.
     uncommitted: VecDeque<Bytes>,
@@ -119,17 +116,17 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// A client of this name (16 to 64 characters of `[A-Za-z0-9_-]`) with a fresh connection.
+    /// The memory of a new client. The token has 16 to 64 characters of `[A-Za-z0-9_-]`.
     pub fn new(token: String) -> Resumption {
         Resumption {
             token,
             is_single: false,
             phase: Phase::Bare,
             connection: Connection::Up,
-            returned: false,
+            was_lost: false,
             hello: Bytes::new(),
-            notices: false,
-            numbers: false,
+            wants_notices: false,
+            wants_numbers: false,
             early: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
@@ -144,34 +141,33 @@ impl Resumption {
         }
     }
 
-    /// The memory of a client that does not come back.
+    /// The memory of a client that is never resumed.
     pub fn single() -> Resumption {
         Resumption { is_single: true, ..Resumption::new(String::new()) }
     }
 
-    /// Returns whether lines pass, both ways.
     pub fn is_up(&self) -> bool {
         self.connection == Connection::Up
     }
 
-    /// Returns whether the user waits for acpd: for an answer, or for a line that is held back.
+    /// Returns whether the user waits for an answer, or for a line that is held back.
     pub fn waits(&self) -> bool {
         let greets = matches!(self.phase, Phase::Greeting { .. });
         greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
     }
 
-    /// Returns whether a person has stopped the daemon, and no other one has taken its place since.
+    /// Returns whether the user has stopped the daemon, and no other one has come since.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// Returns whether acpd closed the connection with an error while the user waited for something, and has
-    /// nothing of it that could be taken up again: another attempt would end in the same way.
+    /// Returns whether acpd closed the connection with an error while the user waited, and nothing
+    /// can be resumed: another attempt would end in the same way.
     pub fn is_turned_away(&self) -> bool {
         self.refusal.is_some() && !self.is_resumable() && self.waits()
     }
 
-    /// Returns whether the daemon knows this client and takes it back.
+    /// Returns whether the daemon knows this client and resumes it.
     pub fn is_resumable(&self) -> bool {
         matches!(self.phase, Phase::Resumable { .. })
     }
@@ -181,12 +177,11 @@ impl Resumption {
         matches!(self.phase, Phase::Plain | Phase::Left)
     }
 
-    /// Why acpd closed the connection, or has not taken us back yet.
+    /// Why acpd closed the connection, or has not resumed it yet.
     pub fn refusal(&self) -> Option<&ErrorObject> {
         self.refusal.as_ref()
     }
 
-    /// Bytes of the user's lines that wait for the connection.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -197,14 +192,14 @@ impl Resumption {
             Phase::Plain => out.push_back(line),
             Phase::Resumable { .. } => self.send_counted(line, out),
             Phase::Bare if self.connection == Connection::Up => self.send_bare(line, out),
-            // No daemon is there to answer, and none is started for it.
+            // No daemon is there to answer, and none is started for this line.
             Phase::Bare if self.is_stopped => {}
             Phase::Bare | Phase::Greeting { .. } => self.hold(line),
             Phase::Left => {}
         }
     }
 
-    /// The user leaves for good; adds to `out` what to write now.
+    /// Ends the connection for good; adds to `out` what to write now.
     pub fn leave(&mut self, out: &mut VecDeque<Bytes>) {
         if !matches!(self.phase, Phase::Resumable { .. }) {
             return;
@@ -223,12 +218,13 @@ impl Resumption {
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
-        // Another daemon is there: one that ends takes connections for a moment longer, and says nothing.
+        // Another daemon is there: one that ends accepts connections for a moment longer, but sends
+        // nothing.
         self.is_stopped = false;
         if let Some((refusal, reason)) = self.let_go(&message) {
             self.refusal = Some(refusal);
             if reason == Reason::Replaced {
-                // Another connection has all that was ours.
+                // Another connection has all of this client's state.
                 self.phase = Phase::Plain;
             }
             return Ok(Verdict::Swallow);
@@ -262,7 +258,7 @@ impl Resumption {
         }
     }
 
-    /// Why acpd closes the connection, if that is what a message says: an error of its own about no
+    /// Returns acpd's reason to close the connection if a message is that: an error about no
     /// request.
     fn let_go(&self, message: &Message<'_>) -> Option<(ErrorObject, Reason)> {
         let is_ours = self.is_up() && !self.is_over();
@@ -276,10 +272,10 @@ impl Resumption {
         }
     }
 
-    /// The connection is lost. `false`: it cannot be taken up again.
+    /// Notes that the connection is lost. Returns whether it can be resumed.
     pub fn lost(&mut self) -> bool {
         self.connection = Connection::Down;
-        self.returned = true;
+        self.was_lost = true;
         self.cursors.values_mut().for_each(Cursor::cut_off);
         if self.is_stopped {
             self.early.clear();
@@ -287,7 +283,7 @@ impl Resumption {
         !self.is_over()
     }
 
-    /// There is a new connection: returns what to write to it first.
+    /// Takes a new connection. Returns the first lines to write.
     pub fn back(&mut self) -> VecDeque<Bytes> {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.connection = Connection::Up;
@@ -321,7 +317,7 @@ impl Resumption {
                     let at = locate(&line, &["params", "_meta", NAMESPACE, what]);
                     at.is_some_and(|at| &line[at] == b"true")
                 };
-                (self.notices, self.numbers) = (wants("notices"), wants("seq"));
+                (self.wants_notices, self.wants_numbers) = (wants("notices"), wants("seq"));
                 self.hello = line.clone();
                 self.phase = Phase::Greeting { id };
                 out.push_back(self.with_token(&line, None));
@@ -345,7 +341,7 @@ impl Resumption {
         }
     }
 
-    /// The first `initialize` is answered.
+    /// Takes the answer to the first `initialize`.
     fn greeted(&mut self, outcome: Outcome<'_>, out: &mut VecDeque<Bytes>) {
         self.bound(outcome);
         self.phase = match outcome {
@@ -358,8 +354,8 @@ impl Resumption {
         self.release(out);
     }
 
-    /// An `initialize` is answered. The connection is resumed with the agent in this answer, even if another
-    /// one is the default by then.
+    /// Keeps the agent of an answered `initialize`, so that the connection is resumed with it even
+    /// if another one is the default by then.
     fn bound(&mut self, outcome: Outcome<'_>) {
         let Outcome::Result(result) = outcome else { return };
         let text = result.get().as_bytes();
@@ -369,12 +365,12 @@ impl Resumption {
         }
     }
 
-    /// Numbers a line of the user and remembers what it begins or ends.
+    /// Numbers a line of the user and notes what it begins or ends.
     fn send_counted(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         let line = if line.len() <= COPIED { Bytes::copy_from_slice(&line) } else { line };
         let number = self.committed + self.uncommitted.len() as u64 + 1;
         match parse(&line) {
-            // A second `initialize` of the user: acpd never counts it. The connection has its token already.
+            // acpd never counts a second `initialize`. The connection has its token already.
             Ok(Message::Request { id, method, .. }) if method == "initialize" => {
                 if self.connection == Connection::Up {
                     out.push_back(line.clone());
@@ -416,7 +412,7 @@ impl Resumption {
     ) -> Result<Verdict, Unresumable> {
         if self.connection == Connection::Returning {
             match outcome {
-                // Without an id: the connection itself is refused.
+                // An error without an id refuses the connection itself.
                 Outcome::Error(error) if id.raw() == RETURN_ID || id.is_null() => {
                     self.refusal = Some(ErrorObject::from_raw(error));
                     return Ok(Verdict::Refused);
@@ -434,7 +430,7 @@ impl Resumption {
         let Some(request) = self.open.remove(id) else {
             let early = self.early.len();
             self.early.retain(|(early, _)| early != id);
-            let known = !self.returned || id.is_null() || self.early.len() < early;
+            let known = !self.was_lost || id.is_null() || self.early.len() < early;
             return Ok(if known { Verdict::Pass } else { Verdict::Swallow });
         };
         self.neutralize(request.number);
@@ -451,8 +447,8 @@ impl Resumption {
         Ok(Verdict::Pass)
     }
 
-    /// Takes the answer to a request that reused the id of an open one: acpd refuses it at once. Returns
-    /// whether it is such an answer.
+    /// Takes acpd's refusal of a request that reused the id of an open one. Returns whether the
+    /// answer is one.
     fn take_twin_answer(&mut self, id: &Id, outcome: Outcome<'_>) -> bool {
         let Some(at) = self.twins.iter().position(|(twin, _)| twin == id) else { return false };
         let is_refused = matches!(outcome, Outcome::Error(error)
@@ -465,7 +461,8 @@ impl Resumption {
         true
     }
 
-    /// Replaces the line of an answered request with a no-op, so that it does not run twice if it is sent again.
+    /// Replaces the line of an answered request with a no-op, so that it does not run twice if it
+    /// is sent again.
     fn neutralize(&mut self, number: u64) {
         if number > self.committed {
             let at = (number - self.committed - 1) as usize;
@@ -473,7 +470,7 @@ impl Resumption {
         }
     }
 
-    /// acpd has resumed the connection: adds everything that it does not have to `out`.
+    /// acpd has resumed the connection: adds to `out` all lines that it lacks.
     fn taken_back(
         &mut self,
         resumed: Resumed,
@@ -488,7 +485,7 @@ impl Resumption {
             return Err(Unresumable::Forgotten);
         }
         self.drop_committed(resumed.received);
-        // Of the others the answers are lost, if there were any.
+        // Answers to committed twins are lost.
         self.twins.retain(|(_, number)| *number > self.committed);
         self.connection = Connection::Up;
         self.refusal = None;
@@ -498,7 +495,8 @@ impl Resumption {
         Ok(())
     }
 
-    /// Sends again what acpd has not committed, under the same numbers; a load continues where it was cut off.
+    /// Sends again what acpd has not committed, under the same numbers; a load continues where it
+    /// was cut off.
     fn resend_uncommitted(&self, out: &mut VecDeque<Bytes>) {
         let first = self.committed + 1;
         out.extend(self.uncommitted.iter().cloned());
@@ -510,8 +508,8 @@ impl Resumption {
         }
     }
 
-    /// Sends again the other requests that acpd knows no more, under new numbers in their old order; an
-    /// `initialize` has no number.
+    /// Sends again the other requests that acpd no longer knows, under new numbers in their old
+    /// order. An `initialize` has no number.
     fn renumber_unknown(&mut self, unknown: &[RawId], out: &mut VecDeque<Bytes>) {
         let mut again: Vec<(u64, Id)> = self
             .open
@@ -534,7 +532,7 @@ impl Resumption {
         }
     }
 
-    /// The line of a request that is sent again: a load continues where it was cut off.
+    /// The line of a request to send again: a load continues where it was cut off.
     fn again(&self, id: &Id, request: &Open) -> Bytes {
         match request.kind.seen(id, &self.cursors) {
             Some(seen) => {
@@ -545,7 +543,6 @@ impl Resumption {
         }
     }
 
-    /// Drops the lines that are committed now.
     fn drop_committed(&mut self, lines: u64) {
         while self.committed < lines && self.uncommitted.pop_front().is_some() {
             self.committed += 1;
@@ -556,7 +553,7 @@ impl Resumption {
 
     fn ask(&mut self, id: Id) -> Verdict {
         let known = !id.is_null() && self.asked.insert(id, None).is_some();
-        if known && self.returned { Verdict::Swallow } else { Verdict::Pass }
+        if known && self.was_lost { Verdict::Swallow } else { Verdict::Pass }
     }
 
     fn notified(&mut self, name: &str, params: &RawValue) -> Verdict {
@@ -578,7 +575,7 @@ impl Resumption {
                 if let (Some(session), Some(seq)) = (str_at(text, &["sessionId"]), seq) {
                     Cursor::caught_up(&mut self.cursors, &session, seq);
                 }
-                return if self.notices { Verdict::Pass } else { Verdict::Swallow };
+                return if self.wants_notices { Verdict::Pass } else { Verdict::Swallow };
             }
             method::SESSION_REMOVED => {
                 if let Some(session) = str_at(text, &["sessionId"]) {
@@ -596,31 +593,31 @@ impl Resumption {
         Verdict::Pass
     }
 
-    /// A line of a journal: the user gets it once, and its number only if it wants numbers.
+    /// Takes a line of a journal: the user gets it once, with its number only if wanted.
     fn numbered_line(&mut self, text: &[u8]) -> Verdict {
         let seq = locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
-        // A line of a subagent says in whose journal it has its number.
+        // A line of a subagent names the journal in which it has its number.
         let session =
             str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
         if let (Some(seq), Some(session)) = (seq, session) {
             let is_new = Cursor::advance(&mut self.cursors, &session, seq);
-            if !is_new && self.returned {
+            if !is_new && self.was_lost {
                 return Verdict::Swallow;
             }
         }
         // Some clients make arguments of everything in `_meta`.
-        if seq.is_some() && !self.numbers { Verdict::Unnumber } else { Verdict::Pass }
+        if seq.is_some() && !self.wants_numbers { Verdict::Unnumber } else { Verdict::Pass }
     }
 
-    /// Our state, for the next `initialize`.
+    /// The client's state, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
         let (mut sessions, mut leaving) = (BTreeMap::new(), BTreeMap::new());
         for (session, cursor) in &self.cursors {
             let Some(seq) = cursor.known() else { continue };
             let leaves = self.open.iter().filter(|(_, open)| open.kind.leaves(session));
             let requests = sorted(leaves.map(|(id, _)| id));
-            // In which a prompt of ours is open, acpd follows in any case, and from its beginning if we name no
-            // position.
+            // acpd follows a session with an open prompt in any case, and from its beginning if no
+            // position is named.
             if requests.is_empty() || self.open.values().any(|open| open.kind.prompts(session)) {
                 sessions.insert(session.clone(), seq);
             } else {
@@ -638,7 +635,6 @@ impl Resumption {
     }
 }
 
-/// A line without its number, for a user who did not ask for numbers.
 pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
     let own = ["params", "_meta", NAMESPACE];
     let of = |member| [own[0], own[1], own[2], member];

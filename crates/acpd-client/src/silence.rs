@@ -1,8 +1,8 @@
 //! Distinguishes a daemon that does not answer from one that waits for an agent.
 //!
-//! Many answers are late for a good reason. So a client that waits asks the daemon itself, after [`QUIET`]
-//! and on a connection of its own: [`method::PING`] is answered at once, however slow agents and disks are.
-//! A daemon that does not answer that either is stopped or hangs, and the system reports which.
+//! Many answers are late for a good reason. So after [`QUIET`] a waiting client sends
+//! [`method::PING`] on another connection, which a daemon answers at once, however slow agents and
+//! disks are. A daemon that does not answer is stopped or hangs; the system reports which.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use crate::connect::{Options, open};
 use crate::error::{ConnectError, NotAnswering};
 use crate::stream::{is_timeout, read_block, write_line};
 
-/// How long an answer is waited for before the daemon is asked whether it is there.
+/// Wait for an answer before the daemon is pinged.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
-/// How often a silent daemon is looked at while its user looks on.
+/// Time between two checks of a silent daemon while its user watches.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long the answer to a ping may take.
+/// Longest wait for the answer to a ping.
 const ANSWER: Duration = Duration::from_secs(3);
-/// While it is there, it is asked less and less often, but not less often than this.
+/// Longest time between two pings of a daemon that answers.
 const SELDOM: Duration = Duration::from_mins(1);
 
 /// The daemon, if a signal or a debugger has stopped it.
@@ -31,12 +31,12 @@ pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
     found.is_stopped().then_some(found)
 }
 
-/// A silence of the daemon while nothing is due, for a client whose user looks on.
+/// A silence of the daemon while nothing is due, for a client whose user watches.
 #[derive(Debug)]
 pub(crate) struct Silence {
     since: Instant,
     doubt: Doubt,
-    /// The daemon that did not answer a ping. It may have said something meanwhile.
+    /// The daemon that did not answer a ping. It may have sent a line since.
     found: Option<NotAnswering>,
     is_reported: bool,
 }
@@ -47,7 +47,7 @@ impl Silence {
         Silence { since: Instant::now(), doubt, found: None, is_reported: false }
     }
 
-    /// Returns how long a read may wait before the next [`look`](Silence::look).
+    /// Longest wait of a read before the next [`look`](Silence::look).
     pub(crate) fn limit(&self) -> Option<Duration> {
         match self.found {
             Some(_) => Some(Duration::from_millis(1)),
@@ -55,8 +55,8 @@ impl Silence {
         }
     }
 
-    /// Looks for a daemon that is stopped or, when a ping is due, does not answer it. Returns it once, if nothing
-    /// has come since it was found.
+    /// Returns a daemon that is stopped, or that does not answer a due ping. Returns it once, if no
+    /// line has come since.
     pub(crate) fn look(&mut self, options: &Options) -> Option<NotAnswering> {
         if let Some(found) = self.found.take() {
             self.is_reported = true;
@@ -71,12 +71,11 @@ impl Silence {
     }
 }
 
-/// Schedules the pings during one silence of the daemon: less and less often.
+/// The schedule of pings during one silence: less and less often.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doubt(Duration);
 
 impl Doubt {
-    /// The doubt at the beginning of a silence: the first ping is due after `first`.
     pub(crate) fn new(first: Duration) -> Doubt {
         Doubt(first)
     }
@@ -86,7 +85,6 @@ impl Doubt {
         self.0
     }
 
-    /// Pings the daemon because it was silent for that long.
     pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
         self.ping_later();
         check_answers(options)
@@ -97,8 +95,8 @@ impl Doubt {
     }
 }
 
-/// Makes sure that the daemon answers. A daemon that has ended does not count as silent: its clients notice
-/// the end of their connections.
+/// Checks that the daemon answers. A daemon that has ended does not count as silent: its clients
+/// notice the end of their connections.
 pub(crate) fn check_answers(options: &Options) -> Result<(), NotAnswering> {
     let stream = match open(options) {
         Ok(Some(stream)) => stream,
@@ -111,7 +109,7 @@ pub(crate) fn check_answers(options: &Options) -> Result<(), NotAnswering> {
     }
 }
 
-/// Waits for any word.
+/// Waits for any answer.
 fn ping(stream: &Stream) -> io::Result<usize> {
     stream.set_write_timeout(Some(ANSWER))?;
     stream.set_read_timeout(Some(ANSWER))?;

@@ -7,7 +7,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Returns whether this text is meant as line numbers.
     pub(super) fn is_meant(text: &str) -> bool {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
     }
@@ -22,7 +21,7 @@ impl Lines {
         self.first
     }
 
-    /// These lines of a text, and the number of the last one that there is; `None` if there are none.
+    /// Returns these lines and the number of the last line found; `None` if there are none.
     pub(super) fn of(self, text: &str) -> Option<(String, usize)> {
         let lines = text.split_inclusive('\n').skip(self.first - 1);
         let lines: Vec<&str> = lines.take(self.last - self.first + 1).collect();

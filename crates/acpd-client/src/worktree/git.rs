@@ -1,11 +1,12 @@
-//! Runs git: to look, which runs nothing that the repository names, or to change something, as a person would.
+//! Runs git: to look, which runs no program that the repository names, or to change something as
+//! the user would.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use super::error::{Error, Result};
 
-/// Variables that make git work on another repository, as those of a hook do.
+/// Variables that redirect git to another repository, as those of a hook do.
 const ELSEWHERE: [&str; 10] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -34,12 +35,12 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("core.pager", "cat"),
     ("diff.external", ""),
 ];
-/// Keys of a filter, which are emptied for a look.
+/// Keys of a filter that a look empties.
 const FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
-/// Levels of submodules that are looked into.
+/// Levels of submodules to look into.
 const DEEPEST: usize = 8;
 
-/// Runs git for a look. Returns what it prints, without the last newline.
+/// Runs git for a look. Returns its output without the last newline.
 pub(super) fn look(dir: &Path, args: &[&str]) -> Result<String> {
     printed_by(args, looking(dir, args, &[])?)
 }
@@ -49,7 +50,7 @@ pub(super) fn try_look(dir: &Path, args: &[&str]) -> Result<Option<String>> {
     printed_or_no(looking(dir, args, &[])?)
 }
 
-/// Runs git to change something, with the hooks and filters that the user has.
+/// Runs git to change something, with the user's hooks and filters.
 pub(super) fn change(dir: &Path, args: &[&str]) -> Result<String> {
     printed_by(args, changing(dir, args)?)
 }
@@ -59,7 +60,7 @@ pub(super) fn try_change(dir: &Path, args: &[&str]) -> Result<Option<String>> {
     printed_or_no(changing(dir, args)?)
 }
 
-/// Counts the files with changes that are not committed. A submodule with such counts as one.
+/// Counts the files with uncommitted changes. A submodule with changes counts as one.
 pub(super) fn count_changes(dir: &Path, with_untracked: bool) -> Result<usize> {
     count_below(dir, with_untracked, 0)
 }
@@ -87,7 +88,6 @@ fn count_below(dir: &Path, with_untracked: bool, depth: usize) -> Result<usize> 
     Ok(count)
 }
 
-/// Returns the keys of all filters that are configured.
 fn filters(dir: &Path) -> Result<Vec<String>> {
     let args = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*"];
     let Some(keys) = try_look(dir, &args)? else { return Ok(Vec::new()) };
@@ -107,14 +107,14 @@ fn looking(dir: &Path, args: &[&str], emptied: &[String]) -> Result<Output> {
             command.env_remove(name);
         }
     }
-    // By variables, since a key may have any character. Submodules get them, too.
+    // Variables, since a key may have any character. Submodules get them, too.
     let programs = PROGRAMS.iter().copied().chain(emptied.iter().map(|key| (key.as_str(), "")));
     for (number, (key, value)) in programs.clone().enumerate() {
         command.env(format!("GIT_CONFIG_KEY_{number}"), key);
         command.env(format!("GIT_CONFIG_VALUE_{number}"), value);
     }
     command.env("GIT_CONFIG_COUNT", programs.count().to_string());
-    // Nothing is written, fetched or asked.
+    // Git writes, fetches and asks nothing.
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0");
     run(command, dir, args)
@@ -139,7 +139,7 @@ fn printed_by(args: &[&str], output: Output) -> Result<String> {
     }
     let mut said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if said.is_empty() {
-        // Conflicts are told on stdout.
+        // Git reports conflicts on stdout.
         String::from_utf8_lossy(&output.stdout).trim().clone_into(&mut said);
     }
     let verb = args.first().copied().unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
-//! Worktrees of git that sessions work in: beside the repository, in `REPOSITORY.worktrees/NAME`, each on a
-//! branch of its own, `acpd/NAME`. Git itself remembers them; which branch one came from is in git's
-//! configuration, as `branch.acpd/NAME.acpdFrom`.
+//! Git worktrees for sessions: next to the repository in `REPOSITORY.worktrees/NAME`, each on a
+//! branch of its own, `acpd/NAME`. Git's configuration names the branch that it came from, as
+//! `branch.acpd/NAME.acpdFrom`.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -13,7 +13,6 @@ mod git;
 pub use error::{Error, Result};
 use git::{change, count_changes, look, try_change, try_look};
 
-/// Prefix of our branches.
 const PREFIX: &str = "acpd/";
 
 /// A worktree of a session, as `session worktree --json` prints it.
@@ -21,22 +20,18 @@ const PREFIX: &str = "acpd/";
 pub struct Worktree {
     pub path: String,
     pub branch: String,
-    /// The branch that it came from; `None` if it came from none.
     pub from: Option<String>,
-    /// Files with changes that are not committed.
+    /// Files with uncommitted changes.
     pub changed: usize,
     /// Commits that no other branch has.
     pub unmerged: usize,
-    /// Error of git if it made the worktree and a hook of the repository failed.
+    /// Git's error if a hook of the repository failed after the worktree was made.
     #[serde(skip)]
     pub warning: Option<String>,
 }
 
 impl Worktree {
-    /// Makes one for this name, or for the first number that is free.
-    ///
-    /// # Errors
-    /// When the directory is in no repository that has a commit, the name is no good or taken, or git fails.
+    /// Makes a worktree with this name, or with the first free number.
     pub fn make(dir: &Path, name: Option<&str>) -> Result<Worktree> {
         let place = place(dir)?;
         let name = match name {
@@ -53,7 +48,8 @@ impl Worktree {
         let from = current_branch(dir)?;
         let cannot = |source| Error::CannotMake { path: place.join(&name), source };
         fs::create_dir_all(&place).map_err(cannot)?;
-        // Removed below is only ours, also if another command makes one of this name at the same time.
+        // Creating the directory first makes it ours: a failure below must not remove that of
+        // another command.
         fs::create_dir(place.join(&name)).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
             _ => cannot(error),
@@ -65,7 +61,7 @@ impl Worktree {
         let mut made = Worktree { path, branch, from, changed: 0, unmerged: 0, warning: None };
         match made.check_out(dir) {
             Ok(()) => Ok(made),
-            // A `post-checkout` hook that fails makes git fail, when all is there.
+            // Git fails if a `post-checkout` hook fails, although the worktree is complete.
             Err(error @ Error::Failed { .. }) if made.is_whole() => {
                 made.warning = Some(error.to_string());
                 Ok(made)
@@ -85,7 +81,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// Returns whether its branch is checked out there with all files.
+    /// Returns whether the branch is checked out there with all files.
     fn is_whole(&self) -> bool {
         let dir = Path::new(&self.path);
         let is_there = |branch| branch == Some(self.branch.clone());
@@ -96,21 +92,18 @@ impl Worktree {
                 .is_ok_and(|other| other.is_empty())
     }
 
-    /// Removes it as far as it was made.
+    /// Removes a worktree that is made in part.
     fn take_back(&self, dir: &Path) -> Result {
         try_change(dir, &["worktree", "remove", "--force", &self.path])?;
-        // Git has removed it if it was one.
+        // Git has removed a complete worktree.
         fs::remove_dir_all(&self.path).ok();
         try_change(dir, &["worktree", "prune"])?;
-        // With what the configuration says of it.
+        // This also removes the branch's part of the configuration.
         try_change(dir, &["branch", "--quiet", "-D", &self.branch])?;
         Ok(())
     }
 
-    /// The one that this directory is in.
-    ///
-    /// # Errors
-    /// When git fails.
+    /// The worktree that this directory is in.
     pub fn of(dir: &Path) -> Result<Option<Worktree>> {
         let Some(path) = try_look(dir, &["rev-parse", "--show-toplevel"])? else { return Ok(None) };
         let Some(branch) = current_branch(dir)?.filter(|branch| branch.starts_with(PREFIX)) else {
@@ -124,10 +117,7 @@ impl Worktree {
         Ok(Some(Worktree { path, branch, from, changed, unmerged, warning: None }))
     }
 
-    /// Returns the directory of a session that was begun in this directory of the repository.
-    ///
-    /// # Errors
-    /// When git fails.
+    /// The directory in the worktree that corresponds to this one in the repository.
     pub fn inside(&self, dir: &Path) -> Result<PathBuf> {
         let below = look(dir, &["rev-parse", "--show-prefix"])?;
         let path = PathBuf::from(&self.path);
@@ -136,21 +126,19 @@ impl Worktree {
         Ok(if !below.is_empty() && inside.is_dir() { inside } else { path })
     }
 
-    /// Merges its branch into the one that it came from, wherever that is checked out; returns that one.
-    ///
-    /// # Errors
-    /// When there is none, it is checked out nowhere, something there is not committed, or git cannot merge.
+    /// Merges the branch into the one that it came from, wherever that is checked out; returns that
+    /// one.
     pub fn merge(&self) -> Result<&str> {
         let dir = Path::new(&self.path);
         let from = self.from.as_ref().ok_or_else(|| Error::FromNone(self.branch.clone()))?;
         let place = checked_out(dir, from)?.ok_or_else(|| Error::NotCheckedOut(from.clone()))?;
-        // The rest of a failed merge is removed below; no work of the user may go with it.
+        // A failed merge is undone below; no work of the user may go with it.
         let is_merging = try_look(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
         if is_merging.is_some() || has_changes(&place)? {
             return Err(Error::Changes(place));
         }
         if let Err(error) = change(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
-            // Nothing is left half merged; there may be no merge to end.
+            // There may be no merge to abort.
             try_change(&place, &["merge", "--abort"])?;
             let branch = self.branch.clone();
             return Err(Error::NotMerged { place, branch, why: Box::new(error) });
@@ -159,9 +147,6 @@ impl Worktree {
     }
 
     /// Removes the directory and the branch, with all their content.
-    ///
-    /// # Errors
-    /// When git fails.
     pub fn remove(&self) -> Result {
         let common = common_dir(Path::new(&self.path))?;
         change(&common, &["worktree", "remove", "--force", &self.path])?;
@@ -170,10 +155,7 @@ impl Worktree {
     }
 }
 
-/// The worktree that this directory is in, if its path looks like that of one: git is asked only then.
-///
-/// # Errors
-/// When git fails.
+/// The worktree that this directory is in. Git is asked only if the path looks like one.
 pub fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
     let is_beside = |part: std::path::Component<'_>| {
         part.as_os_str().to_str().is_some_and(|name| name.ends_with(".worktrees"))
@@ -181,15 +163,11 @@ pub fn worktree_of(dir: &Path) -> Result<Option<Worktree>> {
     if dir.components().any(is_beside) && dir.is_dir() { Worktree::of(dir) } else { Ok(None) }
 }
 
-/// Returns whether files that git knows have changes that are not committed.
-///
-/// # Errors
-/// When git fails.
+/// Returns whether tracked files have uncommitted changes.
 pub fn has_changes(dir: &Path) -> Result<bool> {
     Ok(count_changes(dir, false)? > 0)
 }
 
-/// Returns the folder of the worktrees of a directory's repository.
 fn place(dir: &Path) -> Result<PathBuf> {
     let common = common_dir(dir)?;
     let top = match common.parent() {
@@ -204,7 +182,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
     Ok(top.with_file_name(format!("{name}.worktrees")))
 }
 
-/// The name, if a directory and a branch can have it.
+/// Checks that a directory and a branch can have the name.
 fn checked(dir: &Path, name: &str) -> Result<String> {
     let branch = format!("{PREFIX}{name}");
     let is_branch = try_look(dir, &["check-ref-format", "--branch", &branch])?.is_some();
@@ -248,7 +226,6 @@ fn common_dir(dir: &Path) -> Result<PathBuf> {
     common.map(PathBuf::from).ok_or_else(|| Error::NoRepository(dir.to_owned()))
 }
 
-/// The directory in which a branch is checked out.
 fn checked_out(dir: &Path, branch: &str) -> Result<Option<PathBuf>> {
     let list = look(dir, &["worktree", "list", "--porcelain"])?;
     let wanted = format!("branch refs/heads/{branch}");
