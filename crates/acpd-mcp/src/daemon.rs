@@ -1,4 +1,4 @@
-//! Requests to the daemon: short ones, each on a connection of its own, and connections that follow a session.
+//! Requests to the daemon, each on a connection of its own, and connections that follow a session.
 
 use acp_wire::{Message, parse};
 use acpd_api::{
@@ -14,17 +14,15 @@ use tokio::task::spawn_blocking;
 use crate::failure::Failure;
 use crate::ticket::Ticket;
 
-/// Entries of the journal that are read first when a turn is looked for from the end.
+/// Entries of the journal that are read first when a turn is searched from the end.
 const WINDOW: u64 = 2_000;
-/// Entries of a page.
+/// Entries per page.
 const PAGE: u32 = 1_000;
-/// Name of this client.
 const NAME: &str = "acpctl mcp";
-/// Notices that change how a turn stands.
+/// Notices that may end a turn.
 const CHANGES: [&str; 4] =
     [method::TURN_STARTED, method::TURN_ENDED, method::SESSION_STATE, method::SESSION_REMOVED];
 
-/// The way to the daemon.
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
     options: Options,
@@ -35,7 +33,8 @@ impl Daemon {
         Daemon { options }
     }
 
-    /// Opens a connection that outlives the daemon's process, bound to an agent, else to that of a directory.
+    /// Opens a connection that outlives the daemon's process, bound to this agent, or to that of
+    /// the directory.
     pub(crate) fn follow(
         &self,
         agent: Option<String>,
@@ -54,17 +53,17 @@ impl Daemon {
         Ok(connection)
     }
 
-    /// Sends a request on another thread, which may wait.
+    /// Sends a request on a blocking thread.
     pub(crate) async fn ask<R: DeserializeOwned + Send + 'static>(
         &self,
         method: &'static str,
         params: impl Serialize + Send + 'static,
     ) -> Result<R, Failure> {
         let daemon = self.clone();
-        off(move || daemon.call(method, &params)).await
+        run_blocking(move || daemon.call(method, &params)).await
     }
 
-    /// Like [`ask`](Daemon::ask), for a thread that may wait.
+    /// Like [`ask`](Daemon::ask), for a blocking thread.
     pub(crate) fn call<R: DeserializeOwned>(
         &self,
         method: &str,
@@ -77,7 +76,6 @@ impl Daemon {
         self.ask(method::SESSION_SHOW, wanted).await
     }
 
-    /// The open questions of a session.
     pub(crate) async fn questions(
         &self,
         session: &SessionInfo,
@@ -90,10 +88,9 @@ impl Daemon {
         Ok(all)
     }
 
-    /// A turn, read from the journal.
     pub(crate) async fn turn(&self, session: SessionInfo, number: u64) -> Result<Turn, Failure> {
         let daemon = self.clone();
-        off(move || daemon.read_turn(&session, number)).await
+        run_blocking(move || daemon.read_turn(&session, number)).await
     }
 
     fn read_turn(&self, session: &SessionInfo, number: u64) -> Result<Turn, Failure> {
@@ -117,7 +114,7 @@ impl Daemon {
         }
     }
 
-    /// A page of what comes behind a line of the journal, and where the next one begins.
+    /// A page of entries behind a line of the journal, and where the next one begins.
     pub(crate) fn page(
         &self,
         session: &SessionInfo,
@@ -132,7 +129,6 @@ impl Daemon {
         Ok((state, page.next.map(|last| last + 1)))
     }
 
-    /// Reads the journal behind a line into a state.
     fn read(&self, session: &SessionInfo, after: u64) -> Result<State, Failure> {
         let mut state = State::new(&session.session_id).within(&session.cwd);
         connect(&self.options)?.read_log(session.exactly(), after, |page| {
@@ -145,7 +141,7 @@ impl Daemon {
     }
 }
 
-/// A connection that ends when this is dropped.
+/// Ends its connection when it is dropped.
 #[derive(Debug)]
 pub(crate) struct EndOnDrop(pub(crate) LinkWriter);
 
@@ -155,7 +151,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Waits until a turn of a session is over to which the connection is attached.
+/// Waits for the end of a turn of the attached session.
 pub(crate) fn wait_until_over(
     connection: &mut Connection,
     session: &SessionInfo,
@@ -163,7 +159,7 @@ pub(crate) fn wait_until_over(
 ) -> Result<(), Failure> {
     loop {
         let now = connection.call(method::SESSION_SHOW, &session.exactly())?;
-        if is_told_over(&now, turn) {
+        if is_known_over(&now, turn) {
             return Ok(());
         }
         loop {
@@ -181,30 +177,28 @@ pub(crate) fn wait_until_over(
     }
 }
 
-/// Runs on a thread that may wait.
-pub(crate) async fn off<R: Send + 'static>(
+pub(crate) async fn run_blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::new(error.to_string())))
 }
 
-/// Returns whether no turn runs and no prompt is queued in the session.
+/// Returns whether the session has neither a running turn nor queued prompts.
 pub(crate) fn is_idle(session: &SessionInfo) -> bool {
     session.turn.state == TurnState::Idle && session.queued == 0
 }
 
-/// Returns whether a turn of a session is over, or nothing runs or is queued that could become it.
-pub(crate) fn is_told_over(session: &SessionInfo, turn: u64) -> bool {
+/// Returns whether the turn is over, or can no longer begin.
+pub(crate) fn is_known_over(session: &SessionInfo, turn: u64) -> bool {
     let rests = session.turn.state == TurnState::Idle;
     session.prompts > turn || rests && (session.prompts == turn || session.queued == 0)
 }
 
-/// The session that works for another one, as that is named.
+/// The session as parent of another one.
 pub(crate) fn parent_of(session: &SessionInfo) -> Parent {
     Parent { agent: session.agent.clone(), session_id: session.session_id.clone() }
 }
 
-/// The last turn of a session.
 pub(crate) fn last_ticket(session: &SessionInfo) -> Ticket {
     Ticket {
         turn: session.prompts,

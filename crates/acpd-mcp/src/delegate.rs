@@ -1,4 +1,5 @@
-//! Tools with which an agent works with other agents.
+//! Tools to work with other agents. Documentation of arguments and tools is their description for
+//! models.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::daemon::{EndOnDrop, is_told_over, last_ticket, off, wait_until_over};
+use crate::daemon::{EndOnDrop, is_known_over, last_ticket, run_blocking, wait_until_over};
 use crate::failure::Failure;
 use crate::paths::{directory, folder, link, runs_under_agent};
 use crate::report::{Report, Status, ToAnswer, age, line, said};
@@ -29,9 +30,9 @@ use crate::teller::Teller;
 use crate::ticket::Ticket;
 use crate::turns::{AT_ONCE, PromptOutcome, PromptRequest, RunningTurn, SentPrompt, locked};
 
-/// Bytes of a prompt.
+/// Most bytes of a prompt.
 const PROMPT: usize = 1 << 20;
-/// Files of a prompt.
+/// Most files of a prompt.
 const FILES: usize = 64;
 const LISTED: usize = 50;
 
@@ -115,7 +116,6 @@ fn yes() -> bool {
     true
 }
 
-/// An agent in a list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AgentRow {
@@ -127,7 +127,6 @@ struct AgentRow {
     login: Option<String>,
 }
 
-/// A session in a list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionRow {
@@ -142,12 +141,12 @@ struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<String>,
     prompts: u64,
-    /// Seconds since it was used.
+    /// Seconds since the last use.
     age: u64,
-    /// Of the last turn.
+    /// The last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<String>,
-    /// You have begun it.
+    /// The caller has begun the session.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     yours: bool,
 }
@@ -347,7 +346,7 @@ impl Server {
 }
 
 impl Server {
-    /// The session whose tool this is.
+    /// The session that this server is lent to.
     pub(crate) async fn own_session(&self) -> Result<Option<SessionInfo>, Failure> {
         let Some(number) = self.own else { return Ok(None) };
         let own = SessionRef { number: Some(number), ..SessionRef::default() };
@@ -367,7 +366,7 @@ impl Server {
             SentPrompt::Before(ticket) => (ticket, None),
         };
         if waits {
-            // A host that cancels this call wants no more of the turn.
+            // A host that cancels the call does not want the turn either.
             let waited = self.until_over(&ticket, context).await;
             waited.inspect_err(|_| {
                 if let Some(running) = &running {
@@ -378,7 +377,6 @@ impl Server {
         self.report(&ticket).await
     }
 
-    /// Resolves the arguments of a prompt.
     async fn request(
         &self,
         args: PromptArgs,
@@ -422,7 +420,6 @@ impl Server {
         Ok(PromptRequest { known, agent, name, cwd, blocks, own, waits: wait, key })
     }
 
-    /// Sends the prompt on a connection of its own.
     async fn begin(&self, request: PromptRequest) -> Result<SentPrompt, Failure> {
         if !self.turns().reserve() {
             let error = format!("{AT_ONCE} turns run at the same time already");
@@ -430,7 +427,7 @@ impl Server {
         }
         let (daemon, turns) = (self.daemon.clone(), Arc::clone(&self.turns));
         // Sent even if the host no longer waits for it.
-        off(move || {
+        run_blocking(move || {
             let sent = RunningTurn::begin(&daemon, request);
             locked(&turns).add(match &sent {
                 Ok(SentPrompt::New(running)) => Some(running),
@@ -441,7 +438,7 @@ impl Server {
         .await
     }
 
-    /// Returns the ticket in a text, or that of the last turn of the session that the text names.
+    /// Reads a ticket, or returns the last turn of the session with this name.
     pub(crate) async fn ticket(&self, text: &str) -> Result<Ticket, Failure> {
         if let Some(ticket) = Ticket::parse(text) {
             return Ok(ticket);
@@ -466,13 +463,13 @@ impl Server {
             session => session?,
         };
         let ticket = last_ticket(&session);
-        // One that was just sent may not have begun.
+        // The turn of a prompt that was just sent may not have begun.
         let next = Ticket { turn: ticket.turn + 1, ..ticket.clone() };
         let is_sent = self.turns().get(&next).is_some();
         Ok(if is_sent { next } else { ticket })
     }
 
-    /// A turn that this process has sent and that runs.
+    /// A running turn whose prompt this process has sent.
     fn own_turn(&self, ticket: &Ticket) -> Result<Arc<RunningTurn>, Failure> {
         let sent = self.turns().get(ticket);
         sent.filter(|turn| !turn.is_over()).ok_or_else(|| {
@@ -482,8 +479,8 @@ impl Server {
         })
     }
 
-    /// Waits until a turn is over or asks what this agent may answer, and tells what happens, unless the host cancels
-    /// the call.
+    /// Waits until a turn is over or has a question that this agent may answer, and reports
+    /// progress. Fails if the host cancels the call.
     async fn until_over(
         &self,
         ticket: &Ticket,
@@ -496,7 +493,7 @@ impl Server {
         };
         let Some(turn) = sent else {
             return tokio::select! {
-                told = self.told_over(ticket) => told,
+                over = self.wait_for_foreign_turn(ticket) => over,
                 cancelled = cancelled => cancelled,
             };
         };
@@ -516,12 +513,11 @@ impl Server {
         }
     }
 
-    /// Waits until a turn asks something that this agent may answer.
     async fn is_asked(&self, turn: &RunningTurn) {
         let mut news = turn.news();
         loop {
             if turn.waits() {
-                // Without the daemon nothing is asked.
+                // Without the daemon no question is open.
                 let open = self.daemon.questions(&turn.session).await.unwrap_or_default();
                 if open.iter().any(|open| ToAnswer::of(open).is_some()) {
                     return;
@@ -534,10 +530,10 @@ impl Server {
         }
     }
 
-    /// Waits until a turn of another or an earlier server is over.
-    async fn told_over(&self, ticket: &Ticket) -> Result<(), Failure> {
+    /// Waits for the end of a turn that another client or an earlier server began.
+    async fn wait_for_foreign_turn(&self, ticket: &Ticket) -> Result<(), Failure> {
         let session = self.session_of(ticket).await?;
-        if is_told_over(&session, ticket.turn) {
+        if is_known_over(&session, ticket.turn) {
             return Ok(());
         }
         let Ok(_place) = self.followed.try_acquire() else {
@@ -546,16 +542,16 @@ impl Server {
             return Err(Failure::new(error).hint("wait for one of them"));
         };
         let (daemon, turn) = (self.daemon.clone(), ticket.turn);
-        let (mut connection, session) = off(move || {
+        let (mut connection, session) = run_blocking(move || {
             let mut connection = daemon.follow(Some(session.agent.raw().to_owned()), None)?;
             let attached = connection.attach(session.exactly(), Role::Observer);
             let session = attached.inspect_err(|_| connection.writer().end())?;
             Ok((connection, session))
         })
         .await?;
-        // When the host no longer waits, so does the thread.
+        // A cancelled call ends the thread, too.
         let _end = EndOnDrop(connection.writer().clone());
-        off(move || wait_until_over(&mut connection, &session, turn)).await
+        run_blocking(move || wait_until_over(&mut connection, &session, turn)).await
     }
 
     pub(crate) async fn session_of(&self, ticket: &Ticket) -> Result<SessionInfo, Failure> {
@@ -568,7 +564,7 @@ impl Server {
         let end = sent.as_ref().and_then(|turn| turn.news().borrow().clone());
         let session = match (self.session_of(ticket).await, &sent) {
             (Ok(session), _) => session,
-            // The daemon is away, and what came before is known.
+            // The daemon is away, but the outcome is known.
             (Err(_), Some(turn)) if end.is_some() => turn.session.clone(),
             (Err(failure), _) => return Err(failure),
         };
@@ -634,7 +630,6 @@ async fn is_over(news: &mut watch::Receiver<Option<PromptOutcome>>) {
     drop(news.wait_for(Option::is_some).await);
 }
 
-/// The result of a tool about a turn.
 fn answered(report: Result<Report, Failure>) -> CallToolResult {
     let report = match report {
         Ok(report) => report,

@@ -1,10 +1,8 @@
-//! The error of a tool instead of a result: the event, the cause and the way out, for models and people.
-
 use acpd_api::{Reason, escape};
 use acpd_client::{CallError, ConnectError, LinkError, chain};
 use rmcp::model::{CallToolResult, ContentBlock};
 
-/// Why a tool has no result.
+/// The error of a tool, for models and people.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) message: String,
@@ -22,7 +20,7 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
-    /// Agents have a hand in it, so nothing of it may look like something else.
+    /// Escaped, because agents have a hand in the text.
     pub(crate) fn text(&self) -> String {
         let message = escape::one_line(&self.message);
         match &self.hint {

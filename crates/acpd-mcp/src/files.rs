@@ -1,4 +1,5 @@
-//! Tools with which an agent searches files, and finds mistakes in them.
+//! Tools to search files and to find mistakes in them. Documentation of tools is their description
+//! for models.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use rmcp::{RoleServer, tool, tool_router};
 use serde_json::Value;
 use tokio::time::{Instant, interval_at};
 
-use crate::daemon::off;
+use crate::daemon::run_blocking;
 use crate::failure::Failure;
 use crate::lent::{self, Lent};
 use crate::report::said;
 use crate::server::Server;
 use crate::workspace::{DiagnosticsArgs, FindArgs, SearchArgs, Stop, Stopped, Workspace};
 
-/// How often the host hears that a command still runs.
+/// Time between two progress reports of a command.
 const STILL_RUNS: Duration = Duration::from_secs(5);
 
 #[tool_router(router = workspace, vis = "pub(crate)")]
@@ -46,7 +47,7 @@ impl Server {
     ) -> CallToolResult {
         said(
             async {
-                // Dropped with this call, however that ends: it stops the running commands.
+                // Dropping it at the end of the call stops the running commands.
                 let (stop, stopped) = Stop::new();
                 let work = self.checked(args, stopped);
                 tokio::pin!(work);
@@ -74,12 +75,13 @@ impl Server {
 async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
     let Some(token) = context.meta.get_progress_token() else { return };
     let progress = ProgressNotificationParam::new(token, count.into()).with_message("still runs");
-    // A host that is gone is noticed elsewhere.
+    // Other calls notice that the host is gone.
     drop(context.peer.notify_progress(progress).await);
 }
 
 impl Server {
-    /// Returns the mistakes that the session's editor reports, else those that the commands find.
+    /// Returns the mistakes that the session's editor reports, otherwise those that the commands
+    /// find.
     async fn checked(&self, args: DiagnosticsArgs, stopped: Stopped) -> Result<Value, Failure> {
         let workspace = Arc::clone(&self.workspace);
         let file = workspace.file(&args)?;
@@ -87,16 +89,16 @@ impl Server {
             Some(own) => lent::ask(&self.daemon, own, workspace.tools(), file.as_deref()).await,
             None => Lent::Absent,
         };
-        off(move || workspace.check(&args, &lent, &stopped)).await
+        run_blocking(move || workspace.check(&args, &lent, &stopped)).await
     }
 
-    /// Looks at the folders, and returns the findings as text.
+    /// Runs a search on a blocking thread.
     async fn looked(
         &self,
         look: impl FnOnce(&Workspace) -> Result<String, Failure> + Send + 'static,
     ) -> CallToolResult {
         let workspace = Arc::clone(&self.workspace);
-        match off(move || look(&workspace)).await {
+        match run_blocking(move || look(&workspace)).await {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Err(failure) => failure.result(),
         }

@@ -1,4 +1,5 @@
-//! Tools with which an agent reads what was said and done before.
+//! Tools to read earlier conversations. Documentation of arguments and tools is their description
+//! for models.
 
 use acpd_api::{SearchParams, SearchResult, SessionInfo, Speaker, Untrusted, method};
 use acpd_view::Kind;
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
-use crate::daemon::off;
+use crate::daemon::run_blocking;
 use crate::failure::Failure;
 use crate::paths::folder;
 use crate::report::{age, block_text, line, said};
@@ -30,7 +31,7 @@ struct SearchArgs {
     everywhere: bool,
 }
 
-/// Reads a list of words, or a text that has them: models send either.
+/// Reads a list of words, or a text of words: models send either.
 fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -53,7 +54,6 @@ struct ReadArgs {
     from_seq: u64,
 }
 
-/// Something that was found.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HitRow {
@@ -61,15 +61,14 @@ struct HitRow {
     session_name: Option<String>,
     session_id: String,
     agent: String,
-    /// Where to read on.
+    /// The `seq` to continue reading from.
     seq: u64,
-    /// Seconds since it was said.
     age: u64,
     by: Speaker,
     text: String,
 }
 
-/// A part of a conversation.
+/// A block of a conversation.
 #[derive(Debug, Serialize)]
 struct PartRow {
     seq: u64,
@@ -124,7 +123,7 @@ impl Server {
         let session = self.session_of(&self.ticket(&args.session).await?).await?;
         let (daemon, of) = (self.daemon.clone(), session.clone());
         let after = args.from_seq.saturating_sub(1);
-        let (parts, next) = off(move || {
+        let (parts, next) = run_blocking(move || {
             let (state, next) = daemon.page(&of, after)?;
             Ok(parts(&state, next))
         })
@@ -143,7 +142,7 @@ fn head(session: &SessionInfo, parts: &[PartRow], next: Option<u64>) -> serde_js
     })
 }
 
-/// The blocks of a page, as many as fit, and where the next page begins.
+/// The blocks of a page, as many as fit, and the `seq` of the next page.
 fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<PartRow>, Option<u64>) {
     let mut rows = Vec::new();
     let mut room = PAGE;

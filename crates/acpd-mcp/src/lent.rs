@@ -1,4 +1,5 @@
-//! Mistakes that an editor knows of: asked of an MCP server that it lends to the session (MCP in the client).
+//! Mistakes that an editor knows, from an MCP server that the editor lends to the session (MCP in
+//! the client).
 //!
 //! ```text
 //!  _acpd/mcp/list ─▶ for each server: tools/list ─▶ a tool of a known name ─▶ tools/call ─▶ Said
@@ -7,7 +8,7 @@
 //!      Absent                   Absent                             Failed
 //! ```
 //!
-//! The daemon passes on what is for the session of this server and nothing else, and waits 20 seconds for an editor.
+//! The daemon relays only to servers of this session, and waits 20 seconds for an editor.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,17 +23,17 @@ use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::report::line;
 
-/// Tools of editors that tell mistakes; the first that is there is asked. [`Tool`] names another one.
+/// Tools of editors that report mistakes, in order of preference. [`Tool`] names another one.
 const KNOWN: [&str; 5] =
     ["getDiagnostics", "get_diagnostics", "diagnostics", "get_file_problems", "problems"];
-/// Servers that are asked for their tools.
+/// Most servers to ask for their tools.
 const SERVERS: usize = 8;
-/// After this time nothing more is asked.
+/// Time for all requests together.
 const TIME: Duration = Duration::from_secs(30);
-/// The version of MCP in which every request stands for itself. Older servers do not look for it.
+/// The version of MCP with stateless requests. Older servers ignore it.
 const VERSION: &str = "2026-07-28";
 
-/// A tool that tells mistakes, as a person has named it.
+/// A configured tool that reports mistakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tool {
     server: Option<String>,
@@ -59,18 +60,16 @@ pub(crate) struct Source {
     pub(crate) tool: Option<String>,
 }
 
-/// The outcome of asking an editor.
 #[derive(Debug)]
 pub(crate) enum Lent {
     /// No editor lends such a tool.
     Absent,
-    /// The answer: the `result` of `tools/call`.
+    /// The `result` of `tools/call`.
     Said(Source, Value),
-    /// The editor did not answer, or refused.
     Failed(Source, String),
 }
 
-/// A tool, as a server lists it.
+/// A tool in a server's list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
@@ -108,14 +107,14 @@ impl Listed {
     }
 }
 
-/// The servers that editors lend to a session.
 #[derive(Debug)]
 struct Servers<'a> {
     daemon: &'a Daemon,
     session: SessionRef,
 }
 
-/// Asks editors that lend a tool for it to this session. `tools` names the tools; none for the known ones.
+/// Asks the editors of this session for mistakes with these `tools`, or with the known ones if
+/// empty.
 pub(crate) async fn ask(
     daemon: &Daemon,
     session: u64,
@@ -131,7 +130,7 @@ pub(crate) async fn ask(
 impl Servers<'_> {
     async fn ask(&self, tools: &[Tool], file: Option<&Path>) -> Lent {
         let until = Instant::now() + TIME;
-        // A daemon that is away lends nothing.
+        // Without a daemon there are no servers.
         let list: McpServerList =
             self.daemon.ask(method::MCP_LIST, self.session.clone()).await.unwrap_or_default();
         let mut failed = None;
@@ -169,7 +168,7 @@ impl Servers<'_> {
         failed.unwrap_or(Lent::Absent)
     }
 
-    /// Asks a server; its result, or why there is none.
+    /// Sends a request to a server. Returns its result, or the reason of a failure.
     async fn call(
         &self,
         server: &str,
@@ -198,7 +197,6 @@ impl Servers<'_> {
     }
 }
 
-/// The text of a tool's result.
 pub(crate) fn text_of(said: &Value) -> String {
     let content = said["content"].as_array().into_iter().flatten();
     content.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")

@@ -1,5 +1,3 @@
-//! Directories and files, as agents name them.
-
 use std::path::{Path, PathBuf};
 
 use acp_wire::acp::{ContentBlock, file_uri};
@@ -9,7 +7,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::ticket::decoded;
 
-/// The directory that counts where none is said.
+/// The directory of a session, or the working directory.
 pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
     match own {
         Some(own) => Ok(own.cwd.raw().to_owned()),
@@ -21,7 +19,6 @@ pub(crate) fn folder(own: Option<&SessionInfo>) -> Result<String, Failure> {
     }
 }
 
-/// Returns whether this process was started by an agent that acpd runs.
 pub(crate) fn runs_under_agent() -> bool {
     std::env::var_os("ACPD_HOST").is_some_and(|host| !host.is_empty() && host != "-")
 }
@@ -42,15 +39,15 @@ pub(crate) fn directory(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The file of a URI, which may be relative.
+/// The path of a URI, or of a relative path.
 pub(crate) fn of_uri(uri: &str) -> Option<PathBuf> {
     let path = decoded(uri.strip_prefix("file://").unwrap_or(uri))?;
-    // Before a drive, there is a slash.
+    // A drive has a slash before it.
     let behind = path.strip_prefix('/').filter(|rest| Path::new(rest).is_absolute());
     Some(behind.unwrap_or(&path).into())
 }
 
-/// A file as a part of a prompt. The other agent reads it, with what it may read.
+/// A link to a file. The other agent reads it, with its own rights.
 pub(crate) fn link(path: &Path) -> Result<Value, Failure> {
     let found = path.canonicalize();
     let found = found.map_err(|error| Failure::new(format!("`{}`: {error}", path.display())))?;

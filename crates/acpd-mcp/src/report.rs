@@ -1,5 +1,6 @@
-//! The part of a turn that the model gets, and its progress reports. Both are bounded, and text of an agent
-//! cannot pass for anything else.
+//! The part of a turn that the model gets, and its progress reports. Both are bounded, and text of
+//! an agent cannot imitate anything else. Documentation of [`Report`] is its description for
+//! models.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,15 +17,15 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::ticket::Ticket;
 
-/// Characters of an answer; the end of a longer one says what came of it.
+/// Characters of an answer. Of a longer answer the end is kept, which has the conclusion.
 const ANSWER: usize = 12_000;
-/// Characters of a line that is told meanwhile.
+/// Characters of a line of progress.
 const LINE: usize = 400;
 /// Bytes of a question that an agent may answer.
 const QUESTION: usize = 32 << 10;
-/// Bytes of all such questions of one answer.
+/// Bytes of all such questions of one report.
 const QUESTIONS: usize = 64 << 10;
-/// Entries of a list, and lines that are told at once.
+/// Entries of a list, and lines of one progress report.
 const MOST: usize = 50;
 
 /// The outcome of a prompt.
@@ -99,7 +100,8 @@ pub(crate) struct ToAnswer {
 }
 
 impl ToAnswer {
-    /// A question that an agent may answer, if it is one: not what is too much to be seen, nor what a person has to open.
+    /// Returns a question that an agent may answer. Not one that is too long to be read as a whole,
+    /// nor one for which a person has to open something.
     pub(crate) fn of(open: &InteractionInfo) -> Option<ToAnswer> {
         let is_one = match &open.question {
             Question::Permission { shown, .. } => shown.as_ref()?.is_whole(),
@@ -121,7 +123,6 @@ pub(crate) struct Step {
 }
 
 impl Report {
-    /// Of a turn as far as it was read.
     pub(crate) fn new(session: &SessionInfo, ticket: &Ticket, turn: Option<&Turn>) -> Report {
         let blocks = turn.map_or(&[][..], |turn| &turn.blocks);
         let mut answers = blocks.iter().filter_map(|block| match &block.kind {
@@ -167,7 +168,7 @@ impl Report {
         }
     }
 
-    /// With the questions that are open, and which of them the reader may answer.
+    /// Adds the open questions, with those that the reader may answer.
     #[must_use]
     pub(crate) fn asking(self, open: &[InteractionInfo], answers: bool) -> Report {
         if open.is_empty() || self.status != Status::Working {
@@ -176,7 +177,7 @@ impl Report {
         let questions = open.iter().take(MOST);
         let questions = questions.map(|open| short(asked(&open.question).as_str())).collect();
         let mut room = QUESTIONS;
-        // The others are there when these are answered.
+        // The others follow when these are answered.
         let fits = |asked: &ToAnswer| {
             let rest = room.checked_sub(asked.asks.to_string().len());
             room = rest.unwrap_or(room);
@@ -187,7 +188,7 @@ impl Report {
         Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
     }
 
-    /// Returns whether the caller has to know that the turn did not go well.
+    /// Returns whether the turn did not go well.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self.status, Status::Failed | Status::Interrupted | Status::Unknown)
     }
@@ -207,7 +208,7 @@ fn status(end: &TurnEnd) -> Status {
     }
 }
 
-/// Returns the usage of the turn; the agent names the currency.
+/// Usage of the turn. The agent names the currency.
 fn usage(end: &Block) -> Option<Value> {
     let told = end.source()?.params.get("usage")?.clone();
     let mut used: TurnUsage = serde_json::from_value(told).ok()?;
@@ -217,13 +218,13 @@ fn usage(end: &Block) -> Option<Value> {
     serde_json::to_value(used).ok()
 }
 
-/// Returns whether a notice belongs to the result: the conversation was lost, say.
+/// Returns whether a notice belongs to the report, such as a lost conversation.
 fn matters(block: &Block) -> bool {
     let Kind::Notice(notice) = &block.kind else { return false };
     notice.severity > acpd_view::Severity::Info
 }
 
-/// Escapes all texts in a value, and keeps them whole.
+/// Escapes all texts in a value, without cutting them.
 fn safe(value: Value) -> Value {
     match value {
         Value::String(text) => Untrusted::from(text).prose().to_string().into(),
@@ -245,12 +246,12 @@ pub(crate) fn line(text: &Untrusted) -> String {
     short(&text.one_line().to_string())
 }
 
-/// The beginning of a text that is safe.
+/// The beginning of a safe text.
 fn short(text: &str) -> String {
     clipped(text, LINE)
 }
 
-/// The end of a longer text, and whether something was left out.
+/// The last `most` characters, and whether the text was longer.
 fn tail(text: &Untrusted, most: usize) -> (String, bool) {
     let text = text.prose().to_string();
     let left_out = text.chars().count().saturating_sub(most);
@@ -260,7 +261,6 @@ fn tail(text: &Untrusted, most: usize) -> (String, bool) {
     }
 }
 
-/// The result of any other tool.
 pub(crate) fn said(value: Result<Value, Failure>) -> CallToolResult {
     match value {
         Ok(value) => CallToolResult::structured(value),
@@ -274,7 +274,7 @@ pub(crate) fn age(at: u64) -> u64 {
     now.map_or(0, |now| (now.as_millis() as u64).saturating_sub(at) / 1000)
 }
 
-/// A block as text, up to `most` characters of it.
+/// Up to `most` characters of a block.
 pub(crate) fn block_text(block: &Block, most: usize) -> String {
     let text = match &block.kind {
         Kind::Prompt(message) | Kind::Answer(message) | Kind::Thought(message) => {
@@ -307,19 +307,18 @@ pub(crate) fn transcript(blocks: &[Block], most: usize) -> String {
     text
 }
 
-/// The parts of a turn that a follower has got.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedProgress {
     /// The last line of the journal.
     last: u64,
-    /// How much of each answer, in bytes.
+    /// Reported bytes of each answer.
     said: HashMap<Id, usize>,
     waits: bool,
 }
 
-impl Told {
-    /// Returns the new parts of a turn, in lines.
-    pub(crate) fn news(&mut self, turn: &Turn, waits: bool) -> Vec<String> {
+impl ReportedProgress {
+    /// Lines about the new parts of a turn.
+    pub(crate) fn new_lines(&mut self, turn: &Turn, waits: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let known = self.last;
         for block in turn.blocks.iter().filter(|block| block.last > known) {
@@ -330,7 +329,7 @@ impl Told {
             lines.push("waits for a person: `acpctl pending`".to_owned());
         }
         self.waits = waits;
-        // The newest are what a host has room for.
+        // Hosts show few lines: the newest count.
         let left_out = lines.len().saturating_sub(MOST);
         if left_out > 0 {
             lines.splice(..left_out, [format!("… {left_out} lines more")]);
@@ -348,7 +347,7 @@ impl Told {
                 let (new, _) = tail(&new, LINE);
                 (!new.trim().is_empty()).then_some(new)
             }
-            // Sent by the follower itself.
+            // The follower itself has sent it.
             Kind::Prompt(_) => None,
             Kind::Thought(_) if block.progress == Progress::Running => None,
             _ => Some(summary(block)),

@@ -1,5 +1,3 @@
-//! The MCP server: its tools, its resources, and how it runs.
-
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -15,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _, tool_handler};
 use tokio::sync::Semaphore;
 
-use crate::daemon::{Daemon, off};
+use crate::daemon::{Daemon, run_blocking};
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::report::transcript;
@@ -23,9 +21,9 @@ use crate::ticket::{TEMPLATE, Ticket};
 use crate::turns::{AT_ONCE, SentTurns, locked};
 use crate::workspace::Workspace;
 
-/// Address of the list of files in the workspace.
+/// The resource with the list of files in the workspace.
 const FILES: &str = "acpd://workspace/files";
-/// The most of a turn that a resource has, in bytes.
+/// Most bytes of a turn in a resource.
 const RESOURCE: usize = 1 << 20;
 
 const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `prompt` gives work to another agent in a \
@@ -35,25 +33,20 @@ const ABOUT: &str = "acpd keeps coding agents and their conversations alive. `pr
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) daemon: Daemon,
-    /// The session that it is lent to, by the number that acpd gave it.
+    /// The session that the server is lent to, by acpd's number.
     pub(crate) own: Option<u64>,
-    /// Questions in turns that it has begun may be answered.
+    /// The agent may answer questions in the turns that it has begun.
     pub(crate) answers: bool,
-    /// Prompts that this process has sent.
     pub(crate) turns: Arc<Mutex<SentTurns>>,
-    /// Places for those who wait for turns of others, each with a connection.
+    /// Places to wait for turns of others; each has a connection.
     pub(crate) followed: Arc<Semaphore>,
-    /// The folders of the tools for files.
     pub(crate) workspace: Arc<Workspace>,
     /// The tools for files are lent, and with them the list of files.
     has_workspace: bool,
     tool_router: ToolRouter<Self>,
 }
 
-/// Serves on standard input and output until the host is gone. What runs then continues.
-///
-/// # Errors
-/// When the paths of acpd cannot be found, or the host does not speak MCP.
+/// Serves on standard input and output until the host is gone. Running turns continue.
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
     let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
@@ -78,9 +71,8 @@ pub fn serve(options: &Options) -> io::Result<()> {
         let running = server.serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
         running.waiting().await.map_err(io::Error::other)
     });
-    // Threads that wait for the daemon end with the process.
     runtime.shutdown_background();
-    // No call is left, so what its command has started is being ended.
+    // No call is left, so the processes of their commands are being ended.
     workspace.until_idle();
     served.map(drop)
 }
@@ -105,7 +97,7 @@ impl Server {
         locked(&self.turns)
     }
 
-    /// A turn as people read it.
+    /// A turn as Markdown for people.
     async fn full_text(&self, ticket: &Ticket) -> Result<String, Failure> {
         let session = self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await?;
         let turn = self.daemon.turn(session, ticket.turn).await?;
@@ -135,7 +127,7 @@ impl ServerHandler for Server {
         Ok(ListResourcesResult::with_all_items(all))
     }
 
-    /// There are none: some hosts drop a server that answers with an error.
+    /// An empty list, since some hosts drop a server that answers with an error.
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -164,7 +156,7 @@ impl ServerHandler for Server {
         let no_such = |text: String| ErrorData::resource_not_found(text, None);
         if request.uri == FILES && self.has_workspace {
             let workspace = Arc::clone(&self.workspace);
-            let files = off(move || workspace.files()).await;
+            let files = run_blocking(move || workspace.files()).await;
             let text = files.map_err(|failure| no_such(failure.text()))?;
             let contents = ResourceContents::text(text, request.uri).with_mime_type("text/plain");
             return Ok(ReadResourceResult::new(vec![contents]).into());

@@ -1,5 +1,3 @@
-//! Progress of a turn, for a host that waits for it.
-
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -8,16 +6,16 @@ use rmcp::service::RequestContext;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::report::Told;
+use crate::report::ReportedProgress;
 use crate::turns::{PromptOutcome, RunningTurn};
 
-/// The shortest time between two progress reports.
+/// Shortest time between two reports.
 const THROTTLE: Duration = Duration::from_millis(250);
 
-/// Tells the host what happens in a turn, if it wants to know.
+/// Reports progress of a turn to a host that asked for it.
 pub(crate) struct Teller<'a> {
     context: &'a RequestContext<RoleServer>,
-    told: Told,
+    reported: ReportedProgress,
     count: u32,
     pace: Interval,
     news: Option<watch::Receiver<Option<PromptOutcome>>>,
@@ -28,10 +26,10 @@ impl<'a> Teller<'a> {
         // The first report is sent at once.
         let mut pace = interval(THROTTLE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Teller { context, told: Told::default(), count: 0, pace, news: None }
+        Teller { context, reported: ReportedProgress::default(), count: 0, pace, news: None }
     }
 
-    /// Tells what is new, when there is something, but not too often.
+    /// Waits for something new and reports it, limited by [`THROTTLE`].
     pub(crate) async fn follow(&mut self, turn: &RunningTurn) {
         let news = self.news.get_or_insert_with(|| turn.news());
         if news.changed().await.is_err() {
@@ -48,7 +46,7 @@ impl<'a> Teller<'a> {
             let waits = turn.waits();
             let state = turn.state();
             let last = state.turns().last();
-            last.map(|last| self.told.news(last, waits)).unwrap_or_default()
+            last.map(|last| self.reported.new_lines(last, waits)).unwrap_or_default()
         };
         if lines.is_empty() {
             return;
@@ -56,7 +54,7 @@ impl<'a> Teller<'a> {
         self.count += 1;
         let progress =
             ProgressNotificationParam::new(token, self.count.into()).with_message(lines.join("\n"));
-        // A host that is gone is noticed elsewhere.
+        // Other calls notice that the host is gone.
         drop(self.context.peer.notify_progress(progress).await);
     }
 }

@@ -1,4 +1,4 @@
-//! A ticket names a turn: it is enough to find that turn again after a restart of everything.
+//! Tickets name turns, and stay valid after a restart of everything.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,18 +6,15 @@ use std::fmt;
 use acp_wire::acp::uri_part;
 use percent_encoding::percent_decode_str;
 
-/// A turn of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket {
     /// The number of the turn in its session, from 1.
     pub(crate) turn: u64,
     pub(crate) agent: String,
-    /// The id of the session.
     pub(crate) session: String,
 }
 
 impl Ticket {
-    /// Reads what a tool has given out.
     pub(crate) fn parse(text: &str) -> Option<Ticket> {
         let mut parts = text.strip_prefix(SCHEME)?.split('/');
         let (agent, session) = (decoded(parts.next()?)?, decoded(parts.next()?)?);
@@ -27,20 +24,19 @@ impl Ticket {
     }
 }
 
-/// Also the address of the resource that is the whole turn.
+/// The address of the resource with the whole turn.
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Agents choose the ids of sessions: nothing in one may look like something else.
+        // Agents choose the ids of sessions: encoded, an id cannot imitate another part.
         write!(f, "{SCHEME}{}/{}/{}", uri_part(&self.agent), uri_part(&self.session), self.turn)
     }
 }
 
 const SCHEME: &str = "acpd://turn/";
 
-/// The ticket of any turn, for those who make one.
+/// The address of any turn.
 pub(crate) const TEMPLATE: &str = "acpd://turn/{agent}/{session}/{turn}";
 
-/// Reads a part of a URI.
 pub(crate) fn decoded(part: &str) -> Option<String> {
     percent_decode_str(part).decode_utf8().ok().map(Cow::into_owned)
 }

@@ -1,4 +1,4 @@
-//! Prompts that this process has sent, and their turns.
+//! Prompts of this process, and their turns.
 //!
 //! ```text
 //!  begin: initialize ─▶ session/new, or attach to an idle session ─▶ session/prompt
@@ -7,8 +7,8 @@
 //!  turn of the parent cancelled ─▶ $/cancel_request              answer ─▶ PromptOutcome; the connection ends
 //! ```
 //!
-//! Each prompt has a connection and a thread, because acpd lets a tool of an agent end or change only what was sent
-//! on the same connection.
+//! Each prompt has a connection and a thread, because acpd lets a tool of an agent end or change
+//! only prompts of the same connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -31,35 +31,29 @@ use crate::daemon::{Daemon, is_idle};
 use crate::failure::Failure;
 use crate::ticket::Ticket;
 
-/// Turns that run at the same time for one host.
+/// Most running turns for one host.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// A prompt that is to be sent.
 #[derive(Debug, Clone)]
 pub(crate) struct PromptRequest {
-    /// The session to continue; none to begin one.
+    /// The session to continue; `None` for a new one.
     pub(crate) known: Option<SessionInfo>,
-    /// The agent of a new session; none for the default of the directory.
+    /// The agent of a new session; `None` for the default of the directory.
     pub(crate) agent: Option<String>,
-    /// The name of a new session.
     pub(crate) name: String,
-    /// The directory of a new session.
     pub(crate) cwd: String,
-    /// The prompt, as content blocks.
     pub(crate) blocks: Vec<Value>,
-    /// The session whose tool this is: its number, and its description.
+    /// The session that this server is lent to: its number and its description.
     pub(crate) own: Option<(u64, SessionInfo)>,
-    /// The caller waits for the turn, so it ends with the turn of that session.
+    /// The caller waits for the turn, so it ends with the caller's own turn.
     pub(crate) waits: bool,
-    /// The idempotency key of the prompt.
     pub(crate) key: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum SentPrompt {
-    /// For the first time.
     New(Arc<RunningTurn>),
-    /// Again under its key; the first time was for this turn.
+    /// The key was used before, for this turn.
     Before(Ticket),
 }
 
@@ -70,20 +64,19 @@ pub(crate) enum PromptOutcome {
     Failed(Failure),
     /// The prompt of another client came first, and this one was taken back.
     Busy(Failure),
-    /// The daemon is away for good: the end of the turn is unknown.
+    /// The daemon is away for good, and the end of the turn unknown.
     Unknown(Failure),
 }
 
-/// Prompts of this process by their tickets.
 #[derive(Debug, Default)]
 pub(crate) struct SentTurns {
     sent: BTreeMap<Ticket, Arc<RunningTurn>>,
-    /// Prompts that are just being sent.
+    /// Prompts that are being sent.
     begun: usize,
 }
 
 impl SentTurns {
-    /// Keeps a place for a prompt. Returns whether there is one: at most [`AT_ONCE`] turns run.
+    /// Reserves a place for a prompt. Returns `false` if [`AT_ONCE`] turns run.
     pub(crate) fn reserve(&mut self) -> bool {
         let running = self.sent.values().filter(|turn| !turn.is_over()).count();
         let is_free = running + self.begun < AT_ONCE;
@@ -91,8 +84,8 @@ impl SentTurns {
         is_free
     }
 
-    /// Fills the place of a prompt, or frees it if the prompt could not be sent. Turns that are over are in the
-    /// journal.
+    /// Fills a reserved place, or frees it if the prompt could not be sent. Forgets turns that are
+    /// over: the journal has them.
     pub(crate) fn add(&mut self, turn: Option<&Arc<RunningTurn>>) {
         self.begun -= 1;
         if let Some(turn) = turn {
@@ -106,18 +99,17 @@ impl SentTurns {
     }
 }
 
-/// A prompt that was sent, and the turn that it becomes.
 #[derive(Debug)]
 pub(crate) struct RunningTurn {
     pub(crate) ticket: Ticket,
-    /// The session as it was before.
     pub(crate) session: SessionInfo,
     prompt: Id,
     writer: LinkWriter,
     state: Mutex<State>,
-    /// Outcome, when that is there. Each line is announced, too.
+    /// The outcome; also changes with each line.
     news: watch::Sender<Option<PromptOutcome>>,
-    /// Other requests on the connection, and the receivers of their answers; none when the turn is over.
+    /// Other requests on the connection, and the receivers of their answers; `None` when the turn
+    /// is over.
     asked: Mutex<Option<AskedRequests>>,
 }
 
@@ -126,7 +118,8 @@ type AskResult = Result<Box<RawValue>, Failure>;
 type AskedRequests = Vec<(Id, oneshot::Sender<AskResult>)>;
 
 impl RunningTurn {
-    /// Sends a prompt. Waits until there is a session for it and, if it has a key, until the daemon has it.
+    /// Sends a prompt. Waits until its session exists and, if it has a key, until the daemon has
+    /// it.
     pub(crate) fn begin(daemon: &Daemon, request: PromptRequest) -> Result<SentPrompt, Failure> {
         let agent = request.known.as_ref().map(|known| known.agent.raw().to_owned());
         let agent = agent.or_else(|| request.agent.clone());
@@ -163,7 +156,7 @@ impl RunningTurn {
             .name("turn".to_owned())
             .spawn(move || follower.follow(reader, own.as_deref(), accept))
             .map_err(|error| Failure::new(format!("cannot follow the turn: {error}")))?;
-        // Without an acceptance, the outcome says why.
+        // Without an acceptance, the outcome has the reason.
         match has_key.then(|| accepted.recv()) {
             Some(Ok(Some(before))) => {
                 turn.writer.end();
@@ -174,12 +167,12 @@ impl RunningTurn {
         }
     }
 
-    /// Announces each line from now on, and the outcome.
+    /// Changes with each line from now on, and with the outcome.
     pub(crate) fn news(&self) -> watch::Receiver<Option<PromptOutcome>> {
         self.news.subscribe()
     }
 
-    /// The turn as far as it has come.
+    /// The turn so far.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
@@ -188,20 +181,19 @@ impl RunningTurn {
         self.news.borrow().is_some()
     }
 
-    /// Ends the turn, or takes the prompt back if it still waits: this one and no other.
+    /// Ends this turn, or takes its queued prompt back.
     pub(crate) fn cancel(&self) {
         // A connection that has ended has an outcome.
         drop(self.writer.cancel(&self.prompt));
     }
 
-    /// Sends a message into the turn.
     pub(crate) async fn steer(&self, text: &str) -> AskResult {
         let prompt = [json!(ContentBlock::Text { text: text.to_owned() })];
         let params = SteeringParams::new(&self.ticket.session, &prompt);
         self.ask("_session/steering", &params).await
     }
 
-    /// Answers a question of the turn, for the agent of the session whose tool this is.
+    /// Answers a question of the turn in the name of the session that this server is lent to.
     pub(crate) async fn answer(
         &self,
         id: &str,
@@ -212,7 +204,7 @@ impl RunningTurn {
         self.ask(method::INTERACTION_ANSWER, &params).await.map(drop)
     }
 
-    /// Returns whether it waits for the answer to a question.
+    /// Returns whether the turn waits for the answer to a question.
     pub(crate) fn waits(&self) -> bool {
         let state = self.state();
         let live = state.header().live.as_ref();
@@ -234,7 +226,7 @@ impl RunningTurn {
     /// Reads until the prompt is answered.
     fn follow(&self, mut reader: LinkReader, own: Option<&str>, accept: mpsc::Sender<Option<u64>>) {
         let outcome = self.outcome(&mut reader, own, &accept);
-        // Requests without an answer get none.
+        // Dropped senders fail the open requests.
         *locked(&self.asked) = None;
         self.news.send_replace(Some(outcome));
         self.writer.end();
@@ -247,7 +239,7 @@ impl RunningTurn {
         accept: &mpsc::Sender<Option<u64>>,
     ) -> PromptOutcome {
         let mut came_late = false;
-        // Only a caller with a key waits for that.
+        // Only a caller with a key receives this.
         let accepted = |turn| _ = accept.send(turn);
         loop {
             let line = match reader.recv() {
@@ -275,7 +267,8 @@ impl RunningTurn {
                     }
                     match &*method {
                         method::PROMPT_QUEUED => {
-                            // The prompt would wait for other clients, which may wait for this call.
+                            // Other clients, which may wait for this call, must not delay the
+                            // prompt.
                             came_late = true;
                             self.cancel();
                             accepted(None);
@@ -292,7 +285,7 @@ impl RunningTurn {
                     self.state().fold(&line);
                     self.news.send_modify(|_| {});
                 }
-                // A tool of an agent is asked nothing.
+                // A tool of an agent gets no questions.
                 _ => {}
             }
         }
@@ -303,13 +296,13 @@ impl RunningTurn {
         let Some(asked) = asked.as_mut() else { return };
         if let Some(at) = asked.iter().position(|(asked, _)| asked == id) {
             let (_, answer) = asked.swap_remove(at);
-            // A cancelled call waits no longer.
+            // A cancelled call no longer waits.
             drop(answer.send(read_answer("", outcome).map_err(Failure::from)));
         }
     }
 }
 
-/// Opens the session of a prompt: one that is known and idle, or a new one.
+/// Opens the session of a prompt: a known idle one, or a new one.
 fn open_session(
     connection: &mut Connection,
     request: &PromptRequest,
@@ -327,7 +320,7 @@ fn open_session(
     Ok(session)
 }
 
-/// Begins a session, or finds the one that another client has begun by that name since it was looked for.
+/// Creates a session, or takes one with this name that another client has created meanwhile.
 fn make_session(
     connection: &mut Connection,
     request: &PromptRequest,
@@ -355,8 +348,8 @@ fn make_session(
     }
 }
 
-/// Returns whether this notice of the session whose tool this is says that its turn was cancelled: then the turn for
-/// which it waits is cancelled, too. Not every agent tells its tools.
+/// Returns whether this notice reports that the turn of the caller's session was cancelled. Then
+/// the turn that it waits for is cancelled, too, because not every agent notifies its tools.
 fn is_cancelled(method: &str, params: &str) -> bool {
     let ended = || serde_json::from_str::<TurnEnded>(params).ok();
     let is_cancel = |ended: TurnEnded| ["cancelled", "unwedged"].contains(&ended.outcome.word());
@@ -371,7 +364,6 @@ fn busy(session: &SessionInfo) -> Failure {
     )
 }
 
-/// Locks a value that several threads have.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -112,7 +112,7 @@ proptest! {
     fn progress_tells_every_word_once_and_no_more_than_a_host_has_room_for(
         words in vec("[a-z]{1,12} ", 1..60), cuts in vec(1_usize..8, 1..20), calls_too in 0_usize..120,
     ) {
-        let mut told = Told::default();
+        let mut told = ReportedProgress::default();
         let mut heard = String::new();
         let mut state = State::new(&"s".into());
         let mut seq = 1;
@@ -128,7 +128,7 @@ proptest! {
             for word in now {
                 fold(&mut state, &says(word, 0));
             }
-            let news = state.turns().last().map(|turn| told.news(turn, false)).unwrap_or_default();
+            let news = state.turns().last().map(|turn| told.new_lines(turn, false)).unwrap_or_default();
             heard.extend(news);
         }
         let so_far = words.concat();
@@ -138,11 +138,11 @@ proptest! {
             fold(&mut state, &calls(call, &"t".repeat(1000)));
         }
         if let Some(turn) = state.turns().last() {
-            let news = told.news(turn, true);
+            let news = told.new_lines(turn, true);
             prop_assert!(news.len() <= MOST + 1);
             prop_assert!(news.iter().all(|line| line.chars().count() <= LINE + 1));
             prop_assert_eq!(news.last().map(String::as_str), Some("waits for a person: `acpctl pending`"));
-            prop_assert_eq!(told.news(turn, true), Vec::<String>::new());
+            prop_assert_eq!(told.new_lines(turn, true), Vec::<String>::new());
         }
     }
 }

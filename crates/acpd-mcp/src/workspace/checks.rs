@@ -1,15 +1,16 @@
-//! `diagnostics`: runs the commands that find mistakes, and remembers what they have found.
+//! `diagnostics`: runs commands that find mistakes, and keeps their findings.
 //!
 //! ```text
-//!  files as they are ─▶ the same as last time? ── yes ─▶ what was found then
-//!                              │ no
-//!                              ▼
-//!                   sh -c COMMAND ── ends ─────────────────────▶ output ─▶ findings
-//!                              └── time is up, or stopped ─▶ SIGTERM, SIGKILL to its tree
+//!  files ─▶ the same as last time? ── yes ─▶ the last findings
+//!                 │ no
+//!                 ▼
+//!      sh -c COMMAND ── ends ─────────────────────▶ output ─▶ findings
+//!                 └── time is up, or stopped ─▶ SIGTERM, SIGKILL to its tree
 //! ```
 //!
-//! Architecture invariant: which commands run, says who starts the server: the daemon by the user's configuration, or the
-//! user. Files of the workspace choose only among them, where the user has said so ([`DETECT`]).
+//! Architecture invariant: only the starter of the server chooses the commands: the daemon by the
+//! user's configuration, or the user. Files of the workspace choose only among them, if the user
+//! has allowed it ([`DETECT`]).
 
 use std::collections::hash_map::{DefaultHasher, HashMap};
 use std::hash::{Hash as _, Hasher as _};
@@ -38,58 +39,55 @@ use crate::options::DETECT;
 use crate::report::line;
 use crate::turns::locked;
 
-/// How long a command may take.
+/// Longest run of a command.
 const TIME: Duration = Duration::from_mins(5);
-/// From SIGTERM to SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often a tree that runs is looked at.
+/// Time between two looks at a running tree.
 const WALK: Duration = Duration::from_secs(2);
-/// How often a tree that is going down is looked at.
+/// Time between two looks at a tree that ends.
 const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 /// Bytes of output that are read for findings.
 const OUTPUT: usize = 16 << 20;
 /// Findings in an answer.
 const FINDINGS: usize = 200;
-/// Characters of the output of a command that failed otherwise.
+/// Characters of the output of a command that failed without a finding.
 const TAIL: usize = 4000;
 
-/// Earlier findings of the commands.
+/// Last findings of the commands.
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// The program that is a keeper of each command.
+    /// The program of the keeper of each command.
     exe: Option<PathBuf>,
     done: HashMap<String, (u64, Check)>,
 }
 
-/// The outcome of a command.
 #[derive(Debug, Clone)]
 struct Check {
     run: Run,
     findings: Vec<Finding>,
-    /// The command came to its end.
+    /// The command ran to its end.
     is_whole: bool,
 }
 
-/// How a command went.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Run {
     command: String,
     ended: String,
     seconds: u64,
-    /// Nothing has changed since, so it was not run again.
+    /// The command was not repeated, because nothing has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cached: bool,
-    /// The end of what it said, if it failed and names no place.
+    /// The end of the output, if the command failed without a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
 }
 
-/// Stops what runs when it is dropped.
+/// Stops running commands when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Stop(Sender<Event>);
 
-/// An event that ends the wait for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Ended(ExitKind),
@@ -105,12 +103,12 @@ impl Stop {
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        // Nothing runs any more if this fails.
+        // Without a receiver no command runs.
         self.0.send(Event::Stopped).ok();
     }
 }
 
-/// Hears of the end of a command, and of the wish for it.
+/// Receives the end of a command, and [`Stop`].
 #[derive(Debug)]
 pub(crate) struct Stopped {
     sender: Sender<Event>,
@@ -159,13 +157,11 @@ impl Checks {
     }
 }
 
-/// The file or folder that is asked about; all of them if there is none.
+/// The file or folder to report on; `None` for all.
 #[derive(Debug)]
 pub(super) struct Only(Option<PathBuf>);
 
 impl Only {
-    /// # Errors
-    /// When it is not there, or outside.
     pub(super) fn of(folders: &Folders, path: Option<&Path>) -> Result<Only, Failure> {
         let Some(path) = path.map(|path| folders.named(path)) else { return Ok(Only(None)) };
         folders.roots.kind(&path)?;
@@ -178,7 +174,7 @@ impl Only {
     }
 }
 
-/// The worst of what was found, as an agent gets it.
+/// The worst findings, as an agent gets them.
 pub(super) fn show(folders: &Folders, only: &Only, mut found: Vec<Finding>) -> Value {
     found.sort();
     found.dedup();
@@ -188,7 +184,6 @@ pub(super) fn show(folders: &Folders, only: &Only, mut found: Vec<Finding>) -> V
     json!({"diagnostics": shown.collect::<Vec<_>>(), "leftOut": left_out})
 }
 
-/// The command lines that are to be run.
 fn commands_for(folders: &Folders, commands: &[String]) -> Result<Vec<String>, Failure> {
     if commands.is_empty() {
         return Err(Failure::new("no command that finds mistakes is configured for this directory")
@@ -212,7 +207,7 @@ fn commands_for(folders: &Folders, commands: &[String]) -> Result<Vec<String>, F
     Ok(all)
 }
 
-/// The commands that the files in a directory call for, as far as they are installed.
+/// The installed commands that the files in a directory call for.
 fn detected(cwd: &Path) -> Vec<String> {
     let has = |name: &str| cwd.join(name).is_file();
     let is_installed = |name: &str| which(name).is_ok();
@@ -233,8 +228,8 @@ fn detected(cwd: &Path) -> Vec<String> {
     all
 }
 
-/// A hash of the files in the folders: names, sizes and times of change of all that git does not ignore. None
-/// if there are too many.
+/// A hash of names, sizes and modification times of all files that git does not ignore. `None` if
+/// there are too many.
 fn state_of(folders: &Folders) -> Result<Option<u64>, Failure> {
     let mut hash = DefaultHasher::new();
     let all = Wanted { path: None, ignored: false };
@@ -278,15 +273,15 @@ fn check(
     Ok(Check { run, findings, is_whole })
 }
 
-/// The end of a longer text, safe to show.
+/// The end of a text, safe to show.
 pub(super) fn tail(text: &str) -> String {
     let text = acpd_api::escape::prose(text.trim()).to_string();
     let from = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
     text[from..].to_owned()
 }
 
-/// Runs a command line, and ends all that it has started. Returns how it ended, nothing if its time was up, and what it
-/// has written.
+/// Runs a command line, and ends all processes that it started. Returns its end, or `None` if its
+/// time was up, and its output.
 fn run(
     command: &str,
     cwd: &Path,
@@ -304,7 +299,7 @@ fn run(
     shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = process::start(&mut shell)?;
-    // The command has the other ends of the pipe and of the connection, which would never end.
+    // It holds the other ends of the pipe and of the connection, which would never end.
     drop(shell);
     let pid = child.id();
     // A child that was not waited for keeps its pid.
@@ -353,7 +348,7 @@ fn run(
     // A process that has left the tree unseen may hold the pipe open.
     is_read.recv_timeout(GRACE).ok();
     let ended = match ended {
-        // The end that was too late is not that of the next command.
+        // An end that came too late must not count for the next command.
         None => stopped.receiver.try_iter().find(|event| *event == Event::Stopped),
         ended => ended,
     };
@@ -361,7 +356,8 @@ fn run(
     Ok((ended, text))
 }
 
-/// Waits for the end of a command, and looks meanwhile what it starts, before that hides. Nothing if its time is up.
+/// Waits for the end of a command, and walks its tree meanwhile, before processes hide. Returns
+/// `None` if its time is up.
 fn until_over(tree: &mut Tree, stopped: &Stopped) -> Option<Event> {
     let until = Instant::now() + TIME;
     loop {
@@ -374,7 +370,7 @@ fn until_over(tree: &mut Tree, stopped: &Stopped) -> Option<Event> {
     }
 }
 
-/// Reads all that a command writes, so that it comes to its end, and keeps the first of it.
+/// Reads all output, so that the command is never blocked, and keeps its beginning.
 fn read(mut output: impl Read, text: &Mutex<Vec<u8>>) {
     let mut piece = vec![0; 64 << 10];
     loop {

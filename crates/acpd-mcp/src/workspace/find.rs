@@ -6,7 +6,7 @@ use super::FindArgs;
 use super::folders::{Folders, Page, Wanted};
 use crate::failure::Failure;
 
-/// Bytes of an answer.
+/// Most bytes of an answer.
 const ANSWER: usize = 32 << 10;
 
 pub(super) fn find(folders: &Folders, args: &FindArgs) -> Result<String, Failure> {
@@ -17,7 +17,7 @@ pub(super) fn find(folders: &Folders, args: &FindArgs) -> Result<String, Failure
     let more = folders.walk(wanted, |found| {
         let is_one = found.kind != Kind::Directory && !glob.matched(&found.path, false).is_ignore();
         if is_one {
-            // Behind the first name that does not fit, no shorter one is taken.
+            // After the first name that does not fit, shorter ones are left out, too.
             let fits = left_out == 0 && page.line(&folders.shown(&found.path));
             *(if fits { &mut shown } else { &mut left_out }) += 1;
         }

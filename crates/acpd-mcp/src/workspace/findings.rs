@@ -9,10 +9,10 @@ use super::folders::Folders;
 use crate::paths::of_uri;
 use crate::report::line;
 
-/// Findings of one command.
+/// Most findings of one command.
 pub(super) const MOST: usize = 10_000;
 
-/// How bad it is. The worst comes first.
+/// The worst comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -21,7 +21,6 @@ pub(super) enum Severity {
     Note,
 }
 
-/// Something about a line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
@@ -51,7 +50,7 @@ impl Finding {
 }
 
 impl Severity {
-    /// Reads the word of a tool; what acpd does not know says little.
+    /// Reads the word of a tool; unknown words count as the lowest severity.
     pub(super) fn of(word: &str) -> Severity {
         match word {
             "error" | "error: internal compiler error" => Severity::Error,
@@ -61,7 +60,7 @@ impl Severity {
     }
 }
 
-/// Reads the findings in the output of a command; its paths begin in `cwd`.
+/// Reads the findings in the output of a command. Relative paths begin in `cwd`.
 pub(super) fn findings(output: &str, cwd: &Path) -> Vec<Finding> {
     let document: Option<Value> = serde_json::from_str(output.trim()).ok();
     let all: Vec<Finding> = match document.as_ref().and_then(|all| all["runs"].as_array()) {
@@ -72,11 +71,11 @@ pub(super) fn findings(output: &str, cwd: &Path) -> Vec<Finding> {
         None => output.lines().filter_map(|line| cargo(line).or_else(|| plain(line))).collect(),
     };
     let placed = all.into_iter().take(MOST);
-    placed.map(|one| Finding { path: plainly(&cwd.join(&one.path)), ..one }).collect()
+    placed.map(|one| Finding { path: normalized(&cwd.join(&one.path)), ..one }).collect()
 }
 
-/// A path without `.` and `..`, whether or not something is there.
-fn plainly(path: &Path) -> PathBuf {
+/// A path without `.` and `..`; it need not exist.
+fn normalized(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -88,7 +87,6 @@ fn plainly(path: &Path) -> PathBuf {
     plain
 }
 
-/// A message as an agent gets it.
 pub(super) fn message(text: &str) -> String {
     line(&text.into())
 }
@@ -116,7 +114,7 @@ fn sarif(result: &Value) -> Option<Finding> {
     let place = locations.map(|one| &one["physicalLocation"]).find(|place| place.is_object())?;
     let region = &place["region"];
     Some(Finding {
-        // As the format has it: a warning if nothing is said.
+        // The default of the format.
         severity: Severity::of(result["level"].as_str().unwrap_or("warning")),
         path: of_uri(place["artifactLocation"]["uri"].as_str()?)?,
         line: region["startLine"].as_u64().unwrap_or(1),
@@ -126,7 +124,8 @@ fn sarif(result: &Value) -> Option<Finding> {
     })
 }
 
-/// `path:line:column: message`, `path:line: message`, `path:line:column - message` or `path(line,column): message`.
+/// `path:line:column: message`, `path:line: message`, `path:line:column - message` or
+/// `path(line,column): message`.
 fn plain(text: &str) -> Option<Finding> {
     let (path, line, column, rest) = place(text)?;
     let rest = rest.trim_start_matches([':', '-', ' ']);
@@ -141,7 +140,7 @@ fn plain(text: &str) -> Option<Finding> {
     let (severity, code, said) = if is_level {
         (Severity::of(level), (!code.is_empty()).then(|| message(code)), said)
     } else {
-        // A linter that has one kind only.
+        // A linter with one severity only.
         (Severity::Warning, None, rest)
     };
     let said = message(said.trim());
@@ -149,7 +148,7 @@ fn plain(text: &str) -> Option<Finding> {
     (!said.is_empty()).then_some(Finding { severity, path, line, column, code, message: said })
 }
 
-/// The path, the line and the column at the beginning of a text, and what comes behind.
+/// Splits path, line and column from the beginning of a text.
 fn place(text: &str) -> Option<(&str, u64, Option<u64>, &str)> {
     let opens = text.char_indices().filter(|(_, c)| matches!(c, ':' | '('));
     for (at, open) in opens {
@@ -212,7 +211,7 @@ mod tests {
             path in path(), at in 1_u64..100_000, column in 1_u64..500, said in SAID,
             level in prop_oneof![Just("error"), Just("warning"), Just("note")],
         ) {
-            let place = shown(&plainly(&folder().join(&path)));
+            let place = shown(&normalized(&folder().join(&path)));
             for (output, code) in [
                 (format!("{path}:{at}:{column}: {level}: {said}"), ""),
                 (format!("{path}:{at}:{column}: {level}[E1]: {said}"), " E1"),

@@ -1,8 +1,8 @@
 //! The folders of a session, and the walk through them.
 //!
-//! The walk goes by paths, because what git ignores is told by paths. So what it finds is only a guess, and counts
-//! when the handle of the folder finds it, too ([`acpd_services::fs`]): a folder that becomes a link while it is
-//! walked shows nothing of where the link leads.
+//! The walk goes by paths, because git's ignore rules do. So an entry is only a guess until the
+//! handle of the folder finds it, too ([`acpd_services::fs`]): a folder that becomes a link during
+//! the walk shows nothing of the link's target.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,36 +15,34 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::failure::Failure;
 
-/// Files and folders of one walk.
+/// Most files and folders of one walk.
 const MOST: usize = 200_000;
-/// How long a look may take.
+/// Longest time of a walk.
 const TIME: Duration = Duration::from_secs(10);
-/// Bytes of one file that are looked at.
+/// Most bytes of a file to search.
 const BYTES: u64 = 256 << 20;
-/// New files are made by none of these tools.
+/// The tools create no files.
 const UMASK: u32 = 0o077;
 
 #[derive(Debug)]
 pub(super) struct Folders {
-    /// As the system names them, the working directory first.
+    /// Canonical paths, the working directory first.
     all: Vec<PathBuf>,
     pub(super) roots: Roots,
     until: Instant,
 }
 
-/// An entry that a walk has found.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
 }
 
-/// The entries that a walk must find.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// A file, or a folder with all below it; none for all folders.
+    /// A file, or a folder with all below it; `None` for all folders.
     pub(super) path: Option<&'a Path>,
-    /// Also what git ignores.
+    /// Includes files that git ignores.
     pub(super) ignored: bool,
 }
 
@@ -64,17 +62,16 @@ impl Folders {
         &self.all[0]
     }
 
-    /// Returns whether a path, as the system names it, is in one of them.
+    /// Returns whether a canonical path is in one of the folders.
     pub(super) fn contain(&self, path: &Path) -> bool {
         self.all.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Returns the path that an argument names.
     pub(super) fn named(&self, path: &Path) -> PathBuf {
         self.cwd().join(path)
     }
 
-    /// A path as an agent gets it: from the working directory on, if it is in that.
+    /// A path as an agent gets it: relative if it is in the working directory.
     pub(super) fn shown(&self, path: &Path) -> String {
         let path = match path.strip_prefix(self.cwd()) {
             Ok(inside) if !inside.as_os_str().is_empty() => inside,
@@ -83,7 +80,7 @@ impl Folders {
         escape::one_line(&path.to_string_lossy()).to_string()
     }
 
-    /// How much work one file may be.
+    /// The most work for one file.
     pub(super) fn effort(&self) -> Effort {
         Effort { bytes: BYTES, until: self.until, cancelled: Arc::default() }
     }
@@ -92,8 +89,8 @@ impl Folders {
         Instant::now() >= self.until
     }
 
-    /// Calls `each` for what is wanted, by their names, until that returns whether to go on. Returns why there may be
-    /// more.
+    /// Calls `each` for the wanted entries in order of their names, until it returns `false`.
+    /// Returns why there may be more.
     pub(super) fn walk(
         &self,
         wanted: Wanted<'_>,
@@ -105,7 +102,7 @@ impl Folders {
         };
         let mut count = 0;
         for start in starts {
-            // Of what is outside, nothing is told.
+            // Reveals nothing about paths outside of the folders.
             let kind = self.roots.kind(&start)?;
             // Files in `.git` may hold logins, and are no part of the work.
             if self.is_in_git(&start) {
@@ -119,7 +116,7 @@ impl Folders {
             walk.standard_filters(!wanted.ignored).hidden(false);
             walk.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
             walk.sort_by_file_name(Ord::cmp).current_dir(self.cwd());
-            // Entries that cannot be read are not there for this agent.
+            // Unreadable entries do not exist for this agent.
             for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
                 count += 1;
                 if count > MOST {
@@ -138,13 +135,14 @@ impl Folders {
         Ok(None)
     }
 
-    /// Returns whether a path is in the folder of a repository's data, below one of the folders of the session.
+    /// Returns whether a path is below the `.git` of a repository, within the folders of the
+    /// session.
     fn is_in_git(&self, path: &Path) -> bool {
         let below = self.all.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
         below.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
     }
 
-    /// A glob of paths from the working directory on.
+    /// A glob for paths relative to the working directory.
     pub(super) fn glob(&self, glob: Option<&str>) -> Result<Override, Failure> {
         let mut globs = OverrideBuilder::new(self.cwd());
         let bad = |error: ignore::Error| Failure::new(format!("`glob`: {error}"));
@@ -165,7 +163,6 @@ impl From<FsError> for Failure {
     }
 }
 
-/// A text that is bounded.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
@@ -177,7 +174,7 @@ impl Page {
         Page { text: String::new(), most }
     }
 
-    /// Adds a line; returns whether it fits.
+    /// Adds a line. Returns whether it fits.
     pub(super) fn line(&mut self, line: &str) -> bool {
         let fits = self.text.len() + line.len() < self.most;
         if fits {
@@ -187,7 +184,7 @@ impl Page {
         fits
     }
 
-    /// The text, and what there is to know about it in brackets.
+    /// The text, and notes in brackets.
     pub(super) fn end(mut self, notes: &[String]) -> String {
         if !notes.is_empty() {
             self.text.extend(["[", &notes.join("; "), "]\n"]);

@@ -1,8 +1,8 @@
-//! The files of a session, looked into, and mistakes in them, found by commands.
+//! Searches in the files of a session, and mistakes in them.
 //!
-//! Nothing here needs the daemon: the folders and the commands come with the start of the server, and what an editor says
-//! (`lent.rs`) with the call. Answers are plain text, as the tools of a terminal give it; only what `diagnostics` finds has
-//! members.
+//! This module needs no daemon: folders and commands come with the start of the server, and an
+//! editor's report (`lent.rs`) with the call. Answers are plain text, as terminal tools print it;
+//! only `diagnostics` has JSON. Documentation of arguments is their description for models.
 
 mod checks;
 mod find;
@@ -29,12 +29,11 @@ pub(crate) use checks::{Stop, Stopped};
 use folders::Folders;
 use reported::reported;
 
-/// The folders that the tools are for, and the commands that find mistakes there.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     folders: Vec<PathBuf>,
     commands: Vec<String>,
-    /// The tools of editors that tell mistakes; none for those that are known.
+    /// Configured tools of editors that report mistakes; empty for the known ones.
     tools: Vec<Tool>,
     /// Held while commands run.
     checks: Mutex<Checks>,
@@ -90,8 +89,9 @@ pub(crate) struct DiagnosticsArgs {
 }
 
 impl Workspace {
-    /// Of these folders, the working directory first; without any, of the directory of this process. What finds mistakes
-    /// are command lines, each of which gets a keeper, and tools of editors with [`EDITOR`] before their names.
+    /// Takes the folders, the working directory first; empty for that of this process. Diagnostics
+    /// are command lines, each of which gets a keeper, and tools of editors with [`EDITOR`] before
+    /// their names.
     pub(crate) fn new(
         folders: Vec<PathBuf>,
         diagnostics: Vec<String>,
@@ -108,15 +108,11 @@ impl Workspace {
         Workspace { folders, commands, tools, checks: Mutex::new(Checks::new(keeper)) }
     }
 
-    /// The tools of editors that tell mistakes, if a person has named some.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The file that is asked about, if there is one.
-    ///
-    /// # Errors
-    /// When it is outside of the folders.
+    /// The file to report on. Fails if it is outside of the folders.
     pub(crate) fn file(&self, args: &DiagnosticsArgs) -> Result<Option<PathBuf>, Failure> {
         let Some(path) = &args.path else { return Ok(None) };
         let folders = Folders::open(&self.folders)?;
@@ -133,12 +129,12 @@ impl Workspace {
         find::find(&Folders::open(&self.folders)?, args)
     }
 
-    /// All files, as many names as fit into an answer, those that git ignores left out.
+    /// As many file names as fit into an answer, without those that git ignores.
     pub(crate) fn files(&self) -> Result<String, Failure> {
         self.find(&FindArgs { glob: "**".to_owned(), path: None, ignored: false })
     }
 
-    /// Returns the findings of an editor; else runs the commands, one call at a time.
+    /// Returns the findings of an editor; otherwise runs the commands, one call at a time.
     pub(crate) fn check(
         &self,
         args: &DiagnosticsArgs,
@@ -171,7 +167,6 @@ impl Workspace {
         }
     }
 
-    /// Waits until no command runs.
     pub(crate) fn until_idle(&self) {
         drop(locked(&self.checks));
     }

@@ -11,10 +11,10 @@ use super::folders::Folders;
 use crate::lent::{Source, text_of};
 use crate::paths::of_uri;
 
-/// Lists in lists that are looked into.
+/// Levels of nested lists to read.
 const DEEP: usize = 4;
 
-/// The answer of an editor, as an agent gets it: what it says of files in the folders, and where that is from.
+/// The answer of an editor as an agent gets it: findings in the folders, and their source.
 pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &Value) -> Value {
     let text = text_of(said);
     let from_text = serde_json::from_str(&text).ok();
@@ -29,7 +29,7 @@ pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &V
     }
     let mut editor = source.shown();
     if is_part_unread || (found.is_empty() && !is_read) {
-        // The whole answer: one that cannot be read is not one without findings.
+        // The whole answer: an unreadable answer is not an answer without findings.
         let said =
             if text.trim().is_empty() { structured.unwrap_or(said).to_string() } else { text };
         editor["output"] = json!(tail(&said));
@@ -47,12 +47,12 @@ pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &V
     answer
 }
 
-/// Takes diagnostics out of what looks like LSP's: lists of them, with the file in them or around. Returns whether it
-/// looks so.
+/// Takes diagnostics out of lists like LSP's, with the file in them or around. Returns whether all
+/// of the value could be read.
 fn collect(value: &Value, file: Option<&str>, deep: usize, found: &mut Vec<Finding>) -> bool {
     let all = |list: &[Value], file: Option<&str>, found: &mut Vec<Finding>| {
         let deeper = deep.checked_sub(1);
-        // Every one is looked at, also behind one that is something else.
+        // All are read, also those behind one that cannot be.
         let read =
             list.iter().filter(|one| deeper.is_some_and(|deep| collect(one, file, deep, found)));
         read.count() == list.len()
@@ -85,7 +85,7 @@ fn collect(value: &Value, file: Option<&str>, deep: usize, found: &mut Vec<Findi
 fn diagnostic(value: &Value, file: &str, said: &str) -> Option<Finding> {
     let path = if file.starts_with("file://") { of_uri(file)? } else { PathBuf::from(file) };
     let number = |value: &Value| value.as_u64();
-    // LSP counts from 0, and who has no range counts as people do.
+    // LSP counts from 0; a value without a range counts from 1.
     let start = &value["range"]["start"];
     let line = number(&start["line"]).map(|line| line.saturating_add(1)).or(number(&value["line"]));
     let column = number(&start["character"]).map(|column| column.saturating_add(1));

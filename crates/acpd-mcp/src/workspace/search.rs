@@ -17,7 +17,7 @@ const LINE: usize = 500;
 /// Matching lines by default, and at most.
 const USUAL: usize = 200;
 const MOST: usize = 2000;
-/// Lines around a match, at most.
+/// Most lines around a match.
 const CONTEXT: usize = 20;
 /// Bytes of a line that a file may have. A file with a longer one is no text for people.
 const HEAP: usize = 16 << 20;
@@ -69,16 +69,15 @@ pub(super) fn search(folders: &Folders, args: &SearchArgs) -> Result<String, Fai
     Ok(page.end(&notes))
 }
 
-/// Matches that were found so far.
 struct Hits<'a> {
     page: Page,
     matcher: &'a RegexMatcher,
-    /// The name of the file, until a line of it was found.
+    /// The name of the file, until its first match.
     head: Option<String>,
     matches: usize,
     files: usize,
     most: usize,
-    /// Why the rest is left out.
+    /// Why the other matches are left out.
     cut: Option<&'static str>,
 }
 
@@ -94,7 +93,6 @@ impl Hits<'_> {
         self.add(&format!("{}{mark} {text}", number.unwrap_or_default()))
     }
 
-    /// Returns whether it fits.
     fn add(&mut self, line: &str) -> bool {
         if self.cut.is_none() && !self.page.line(line) {
             self.cut = Some("the answer would be too long");
