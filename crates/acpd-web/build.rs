@@ -1,7 +1,7 @@
-//! Lists the files of the page, each as it is sent and packed, so that the program has all of them in it.
+//! Packs the files of the page into the program, plain and compressed.
 //!
-//! A browser is sent the code of the page without its comments, which are almost half of it. What code is made of lies
-//! below an address of its version, which is a hash of all of it: a page that runs never gets a file of another version.
+//! Code is sent without comments, which are almost half of it. Its addresses have a version, the
+//! hash of all code: a running page never gets a file of another version.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -46,7 +46,7 @@ fn main() {
     fs::write(out.join("version.rs"), format!("{version:?}")).expect("OUT_DIR");
 }
 
-/// The name of a file, and what is sent of it.
+/// The name of a file, and the content to send.
 fn read(page: &Path, file: &Path) -> (String, Vec<u8>) {
     let bytes = fs::read(file).expect("a file of the page");
     let is_ours =
@@ -55,7 +55,7 @@ fn read(page: &Path, file: &Path) -> (String, Vec<u8>) {
     (name.to_owned(), if is_ours { without_comments(&bytes) } else { bytes })
 }
 
-/// The version of all of it, as it is in addresses.
+/// The version of all code, as it is in addresses.
 fn version(files: &[(String, Vec<u8>)]) -> String {
     let mut hash = Sha256::new();
     for (name, bytes) in files {
@@ -79,7 +79,8 @@ fn of_version(text: &[u8], version: &str) -> String {
     lines.fold(String::new(), |all, line| all + &line + "\n")
 }
 
-/// Names of the files of a version that a browser keeps, as JavaScript: not the large colours of code.
+/// A list in JavaScript of the files of a version that a browser keeps: all but the large colours
+/// of code.
 fn kept(names: &[String]) -> String {
     let is_kept = |name: &&String| {
         let is_code = Path::new(name).extension().is_some_and(|it| it == "js" || it == "css");
@@ -88,7 +89,7 @@ fn kept(names: &[String]) -> String {
     format!("{:?}", names.iter().filter(is_kept).collect::<Vec<_>>())
 }
 
-/// The files of a folder and below it, but for those whose names begin with a dot.
+/// All files of a folder and below it whose names do not begin with a dot.
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of the page") {
         let path = entry.expect("an entry of it").path();
@@ -102,8 +103,8 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Code of the page without comments: those that are lines of their own, and types within a line. Without indentation,
-/// too: no string of the page goes over several lines but for elements, where white space at the ends does not count.
+/// Code of the page without comment lines, types within lines, and indentation. No string of the
+/// page spans lines but for elements, where white space at the ends does not count.
 fn without_comments(code: &[u8]) -> Vec<u8> {
     let code = str::from_utf8(code).expect("code is UTF-8");
     let (mut kept, mut is_comment) = (String::new(), false);

@@ -1,4 +1,4 @@
-//! Conversation of one session as blocks, which the page shows. No I/O.
+//! The conversation of one session as blocks for the page. No I/O.
 //!
 //! ```text
 //!  daemon ──lines──▶ acpd_view::State ──ids of changed blocks──▶ encoding ──▶ page
@@ -31,14 +31,15 @@
 //! | `_page/older` | | `first`, `hasOlder`, after the blocks |
 //! | `_page/bodies` | `ids` | `{}`, after the blocks |
 //!
-//! Blocks are flat: `of` names the subagent that a block is in, `turn` the first line of its turn, and `id`s grow from top
-//! to bottom. Other messages pass between page and daemon unchanged, except open questions (`_acpd/watch`): they are sent
-//! with their changes compared and their answers explained.
+//! Blocks are flat: `of` names the subagent of a block, `turn` the first line of its turn, and
+//! `id`s grow from top to bottom. Other messages pass unchanged, except open questions
+//! (`_acpd/watch`): they are sent with their changes compared and their answers explained.
 //!
-//! acpd sends no client its own prompts and choices. If a number is missing, lines wait until those before them were read
-//! from the journal.
+//! acpd sends no client its own prompts and choices. If a number is missing, later lines wait until
+//! the missing ones were read from the journal.
 //!
-//! Architecture invariant: the page has what [`State`] has, whatever was lost, paged or dropped meanwhile.
+//! Architecture invariant: the page has what [`State`] has, whatever was lost, paged or dropped
+//! meanwhile.
 
 mod changes;
 mod encoding;
@@ -61,16 +62,16 @@ use serde_json::{Map, Value, json};
 
 use changes::ids;
 
-/// Lines that are read before the page shows something.
+/// Lines to read before the page shows something.
 const FIRST: u64 = 300;
 /// Lines of a page of the journal.
 const PAGE: u64 = 1000;
-/// Turns that are kept; the page asks for dropped ones again.
+/// Turns to keep; the page asks for dropped ones again.
 const KEPT: usize = 100;
-/// Turns after which older ones are dropped.
+/// Turns above which older ones are dropped.
 const MOST: usize = 500;
 
-/// Messages that a message leads to.
+/// Messages in response to a message.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     pub(crate) to_page: Vec<Bytes>,
@@ -81,19 +82,17 @@ pub(crate) struct Outgoing {
 pub(crate) struct PageConversation {
     session: SessionRef,
     state: State,
-    /// Lines up to this one are read only if they are asked for.
+    /// Lines up to this one are read only on request.
     from: u64,
     is_attached: bool,
-    /// Answer of the daemon to `initialize`.
+    /// The daemon's answer to `initialize`.
     hello: Option<Box<RawValue>>,
     last_request: u64,
-    /// Requests of the server that wait for their answers.
     requests: HashMap<RequestId, OwnRequest>,
     /// Lines that wait for those before them.
     held: Option<Vec<Bytes>>,
     /// Sent size of messages that have not ended: parts, and bytes of the last one.
     sent: HashMap<Id, (usize, usize)>,
-    /// Blocks that the user has unfolded.
     open: BTreeSet<Id>,
     /// Subagents whose blocks were sent.
     shown: BTreeSet<Id>,
@@ -109,7 +108,6 @@ enum OwnRequest {
     Log { reading: LogReading, to: u64 },
 }
 
-/// A request of the page to open a session.
 #[derive(Debug)]
 struct OpenRequest {
     reply: RequestId,
@@ -137,7 +135,7 @@ enum LogReading {
     Older {
         reply: RequestId,
         entries: Vec<LogEntry>,
-        /// Blocks in dropped turns that the user has unfolded.
+        /// Unfolded blocks in dropped turns.
         bodies: Vec<Id>,
     },
 }
@@ -168,7 +166,6 @@ impl PageConversation {
         str_at(line, &["method"]).is_some_and(|method| method.starts_with("_page/"))
     }
 
-    /// Takes a request of the page.
     pub(crate) fn on_page(&mut self, line: &Bytes) -> Outgoing {
         let mut out = Outgoing::default();
         let Ok(Message::Request { id, method, params }) = parse(line) else { return out };
@@ -184,7 +181,6 @@ impl PageConversation {
         out
     }
 
-    /// Takes a line of the daemon.
     pub(crate) fn on_daemon(&mut self, line: Bytes) -> Outgoing {
         let mut out = Outgoing::default();
         match parse(&line) {
@@ -196,7 +192,8 @@ impl PageConversation {
                         self.on_result(result, &mut out);
                     }
                     out.to_page.push(with_questions(&line, "result"));
-                    // A request of the page may have written lines, which are sent to the others alone.
+                    // A request of the page may have written lines, which acpd sends to the other
+                    // clients only.
                     self.read_missing(Vec::new(), &mut out);
                 }
             }
@@ -275,7 +272,6 @@ impl PageConversation {
         json!({"first": self.first(), "hasOlder": self.from > 0 && self.first() > 1})
     }
 
-    /// Takes the answer to a request of the server.
     fn on_answer(&mut self, request: OwnRequest, outcome: Outcome<'_>, out: &mut Outgoing) {
         match (request, outcome) {
             (OwnRequest::Show(request), Outcome::Result(result)) => {
@@ -305,7 +301,7 @@ impl PageConversation {
         }
     }
 
-    /// Takes what an answer to the page says about the daemon or the session.
+    /// Takes facts about the daemon or the session from an answer to the page.
     fn on_result(&mut self, result: &RawValue, out: &mut Outgoing) {
         let has = |name| locate(result.get().as_bytes(), &[name]).is_some();
         if has("protocolVersion") {
@@ -367,7 +363,7 @@ impl PageConversation {
         }
     }
 
-    /// Takes that all lines were read that were asked for.
+    /// Takes the end of a reading.
     fn on_read(&mut self, reading: LogReading, out: &mut Outgoing) {
         match reading {
             LogReading::Again(request) => {
@@ -396,7 +392,7 @@ impl PageConversation {
         }
     }
 
-    /// Takes that lines could not be read.
+    /// Takes a failed reading.
     fn on_no_log(&mut self, reading: LogReading, error: Option<&RawValue>, out: &mut Outgoing) {
         match (reading, error) {
             (LogReading::Missing, _) => self.release(out),
@@ -411,7 +407,6 @@ impl PageConversation {
         }
     }
 
-    /// Takes lines that have waited.
     fn release(&mut self, out: &mut Outgoing) {
         let mut begins_turn = false;
         for line in self.held.take().unwrap_or_default() {
@@ -436,7 +431,8 @@ impl PageConversation {
         }
     }
 
-    /// Folds a line. Returns whether a turn begins, whose prompt may be of the page and was not sent then.
+    /// Folds a line. Returns whether a turn begins: its prompt may be the page's own, which acpd
+    /// did not send.
     fn fold(&mut self, line: &Bytes, out: &mut Outgoing) -> bool {
         if let Some(seq) = caught_up(line) {
             let mut range = self.range();
@@ -474,7 +470,7 @@ impl PageConversation {
         self.send_bodies(reply, ids, out);
     }
 
-    /// Sends blocks with their bodies; their turns are read again if they were dropped.
+    /// Sends blocks with their bodies; dropped turns are read again.
     fn send_bodies(&mut self, reply: RequestId, ids: Vec<Id>, out: &mut Outgoing) {
         if self.from > 0 && ids.iter().any(|id| id.seq() < self.first()) {
             return self.older(reply, ids, out);
@@ -501,7 +497,7 @@ impl Outgoing {
     }
 }
 
-/// Rows of everything, with open questions as the page shows them.
+/// Rows with open questions as the page shows them.
 fn with_questions(line: &Bytes, member: &str) -> Bytes {
     let Some(at) = locate(line, &[member, "interactions"]) else { return line.clone() };
     let Ok(mut questions) = serde_json::from_slice(&line[at]) else { return line.clone() };
@@ -513,13 +509,13 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(params?.get()).ok()
 }
 
-/// The number of a line, if the journal has it.
+/// The number of a line in the journal.
 fn seq(line: &[u8]) -> Option<u64> {
     let at = locate(line, &["params", "_meta", NAMESPACE, "seq"])?;
     str::from_utf8(&line[at]).ok()?.parse().ok()
 }
 
-/// The last line that was sent, if this says that all were sent.
+/// The last line that was sent, from a notice that all were sent.
 fn caught_up(line: &[u8]) -> Option<u64> {
     let name = str_at(line, &["method"])?;
     let params = locate(line, &["params"]).filter(|_| name == method::CAUGHT_UP)?;

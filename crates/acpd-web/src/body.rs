@@ -1,17 +1,15 @@
-//! The body of a request.
-
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-/// The longest body that is read.
+/// Most bytes of a body.
 const LONGEST: usize = 16 << 10;
-/// How long it may take to come.
+/// Longest wait for a body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The body as JSON; nothing if it is none, too long, or does not come.
+/// Reads the body as JSON; `None` if it is something else, too long, or late.
 pub(crate) async fn json<T: DeserializeOwned>(body: Body) -> Option<T> {
     let bytes = timeout(PATIENCE, to_bytes(body, LONGEST)).await.ok()?.ok()?;
     serde_json::from_slice(&bytes).ok()

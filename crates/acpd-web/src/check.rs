@@ -1,4 +1,4 @@
-//! Checks each line of a client before the daemon gets it: does the token allow it?
+//! Checks each line of a client against the scopes of its token before the daemon gets it.
 //!
 //! ```text
 //!  line ──▶ one message? ──▶ method in scope? ──▶ members in scope? ──▶ the daemon
@@ -7,10 +7,11 @@
 //!             error      error, to a request; a notification is dropped
 //! ```
 //!
-//! The result of a client that may not answer becomes an error, so that the daemon does not wait for it.
+//! The result of a client that may not answer becomes an error, so that the daemon does not wait
+//! for it.
 //!
-//! A line is read as the daemon reads it: of a member that comes twice the last one counts, and the others
-//! are taken out before any check. So nothing is found here that the daemon would find elsewhere.
+//! A line is read as the daemon reads it: of duplicate members the last one counts, and the others
+//! are removed before any check. So the daemon finds nothing that was not checked.
 
 use acp_wire::{
     ErrorObject, Id, Malformed, Message, Outcome, build, code, locate, receive, remove_member,
@@ -23,31 +24,27 @@ use serde_json::{Value, json};
 
 use crate::scope::{Scope, Scopes};
 
-/// Methods that change the words of a prompt or of a turn.
 const CHANGES: [&str; 3] = [method::SESSION_QUEUE_EDIT, "_session/steering", "session/inject"];
 
-/// The result of the check of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The daemon gets this.
+    /// To the daemon.
     Pass(Bytes),
-    /// The client gets this.
+    /// To the client.
     Answer(Bytes),
     Drop,
 }
 
-/// Facts about the client of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) scopes: Scopes,
     /// The agent of a client that cannot name it.
     pub(crate) agent: Option<String>,
-    /// Where its person is.
+    /// The place of its user.
     pub(crate) place: String,
 }
 
 impl Client {
-    /// Decides about a line.
     pub(crate) fn check(&self, line: &Bytes) -> Verdict {
         receive(line, None, |message, line, _| match message {
             Err(why) => Verdict::Answer(malformed(&why)),
@@ -66,7 +63,7 @@ impl Client {
             Ok(Message::Request { id, method, .. }) => match self.refuses(&method, line) {
                 Some(why) => Verdict::Answer(refused(&id, &why)),
                 None if method == "initialize" => Verdict::Pass(self.introduce(line)),
-                // The daemon knows which prompts have an answer beforehand.
+                // The daemon knows which prompts have a prepared answer.
                 None if CHANGES.contains(&&*method) && !self.scopes.has(Scope::Answer) => {
                     let path = ["params", "_meta", NAMESPACE, "answers"];
                     Verdict::Pass(set_member(line, &path, b"false"))
@@ -76,7 +73,7 @@ impl Client {
         })
     }
 
-    /// Why this is not for the client.
+    /// Returns why the client may not send this.
     fn refuses(&self, method: &str, line: &[u8]) -> Option<String> {
         let Some(scope) = Scope::of_method(method) else {
             return Some(format!("`{method}` is not for clients from elsewhere"));
@@ -103,7 +100,8 @@ impl Client {
         Some(format!("`{what}` needs the scope `{scope}`, which this token does not have"))
     }
 
-    /// Adds to `initialize` what the client does not say, and takes out what it cannot give.
+    /// Adds to `initialize` facts that the client does not give, and removes capabilities that it
+    /// cannot have.
     fn introduce(&self, line: &Bytes) -> Bytes {
         let mut line = line.clone();
         let mut add = |name: &str, value: &str| {
@@ -214,7 +212,7 @@ mod tests {
             assert!(passes(&watch, &request(method, r#"{"mcpServers":[ ]}"#)));
             assert!(!passes(&watch, &request(method, r#"{"mcpServers":{"x":1}}"#)));
         }
-        // Of members that come twice, what is read is what is passed on.
+        // Of duplicate members, the checked one is passed on.
         let twice = request("session/load", r#"{"mcpServers":[],"mcpServers":[1]}"#);
         assert!(!passes(&watch, &twice));
         let Verdict::Pass(line) =

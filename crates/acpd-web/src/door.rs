@@ -1,16 +1,17 @@
-//! Access control. Each request is checked in this order, and before anything of it is done:
+//! Access control. Each request is checked in this order, before any of its effects:
 //!
 //! ```text
-//!  Host ──▶ Origin ──▶ key and cookie ──▶ what was asked
+//!  Host ──▶ Origin ──▶ key and cookie ──▶ handler
 //!   421      403          401, 429
 //! ```
 //!
 //! - `Host` is one of [`Names`](crate::names::Names), so no name of a stranger leads here.
-//! - `Origin`, which a browser adds to what a page asks, is that of our own page. Only what a browser asks without one
-//!   comes without one: opening the page and its files. A program comes with `Authorization`, which a page of a
+//! - `Origin`, which a browser adds to requests of a page, is our own page's. Browsers omit it only
+//!   when they open the page and its files. A program sends `Authorization`, which a page of a
 //!   stranger cannot add.
-//! - A browser has a cookie and a key. Cookies are shared between ports, so another server of this machine sees it; a
-//!   key is open to scripts. Neither is enough alone. A program has a key alone, and that is none for a page.
+//! - A browser has a cookie and a key, and neither is enough alone: another server of this machine
+//!   sees the cookie, because cookies are shared between ports, and scripts can read the key. A
+//!   program has a key alone, which a page cannot use.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,19 +29,18 @@ use crate::refusal::Refusal;
 use crate::state::Server;
 use crate::store::{Credentials, Token};
 
-/// Path of the socket of the page, on which it gets blocks.
+/// Path of the page's socket, which carries blocks.
 pub(crate) const PAGE: &str = "/page";
-/// The subprotocol that carries a key begins so: a page can add no header to a socket.
+/// Prefix of the subprotocol that carries a key: a page can add no header to a socket.
 const BEARER: &str = "bearer.";
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy)]
 struct Sender {
-    /// From a page of ours; else from a program, or from a browser that opens the page.
+    /// A page of this server sent it; otherwise a program, or a browser that opens the page.
     is_page: bool,
 }
 
-/// The token of the sender.
 pub(crate) struct SignedIn(pub(crate) Token);
 
 impl FromRequestParts<Arc<Server>> for SignedIn {
@@ -55,7 +55,7 @@ impl FromRequestParts<Arc<Server>> for SignedIn {
     }
 }
 
-/// Looks at `Host` and `Origin`, and gives every answer its headers.
+/// Checks `Host` and `Origin`, and adds the headers to every answer.
 pub(crate) async fn door(
     State(server): State<Arc<Server>>,
     mut request: Request,
@@ -74,7 +74,7 @@ pub(crate) async fn door(
     response
 }
 
-/// The origin under which we are asked, if it is one of ours.
+/// The origin that the request addresses, if it is one of ours.
 fn own_origin(request: &Request, names: &Names) -> Option<Origin> {
     let host = only(request.headers(), &HOST)?;
     let is_plain = request.uri().authority().is_none_or(|authority| authority.as_str() == host);
@@ -106,7 +106,7 @@ fn sender_of(request: &Request, own: &Origin) -> Result<Sender, Refusal> {
 }
 
 fn token(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<Token, Refusal> {
-    // A program has headers for it.
+    // Only a page needs the subprotocol: a program can add headers.
     let from_page = || subprotocol(headers).filter(|_| sender.is_page);
     let key = bearer(headers).or_else(from_page);
     let key = key.ok_or_else(Refusal::unknown)?;

@@ -1,5 +1,3 @@
-//! Why something was not done: the reason, and the way out.
-
 use std::{fmt, io};
 
 use acpd_client::{ConnectError, PathError, chain};
@@ -7,7 +5,8 @@ use acpd_sys::files::DirError;
 use acpd_sys::lock::LockError;
 use serde::Serialize;
 
-/// An error of this server. The words may quote files and the system: escape them for a terminal.
+/// An error of this server, with the way out. The words may quote files and the system: escape them
+/// for a terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     error: String,
@@ -32,7 +31,6 @@ impl Failure {
         Failure::new(format!("{what}: {error}"))
     }
 
-    /// The way out, if there is one.
     pub fn way_out(&self) -> Option<&str> {
         self.hint.as_deref()
     }

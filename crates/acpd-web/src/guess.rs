@@ -1,22 +1,20 @@
 //! Global rate limit for wrong secrets: up to `MOST` failures in a minute.
 //!
-//! A secret is too long to be guessed; this bounds the cost of attempts. A client with a token is let in
-//! despite the attempts of others, so no stranger can lock it out; a code waits.
+//! A secret is too long to be guessed; the limit bounds the cost of attempts. A client with a token
+//! is let in despite the attempts of others, so no stranger can lock it out; a code waits.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const MOST: usize = 10;
-/// For how long a failure counts.
+/// Time for which a failure counts.
 pub(crate) const WINDOW: Duration = Duration::from_mins(1);
 
-/// The failures that count.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(Mutex<VecDeque<Instant>>);
 
 impl Guesses {
-    /// Returns whether there were too many.
     pub(crate) fn are_too_many(&self, now: Instant) -> bool {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while failures.front().is_some_and(|first| now.duration_since(*first) >= WINDOW) {
@@ -25,7 +23,7 @@ impl Guesses {
         failures.len() >= MOST
     }
 
-    /// Counts one, and returns whether it was one too many.
+    /// Counts a failure. Returns whether it exceeds the limit.
     pub(crate) fn count(&self, now: Instant) -> bool {
         let are_too_many = self.are_too_many(now);
         if !are_too_many {

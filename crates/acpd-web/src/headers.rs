@@ -1,5 +1,3 @@
-//! Headers of each answer to a browser.
-
 use std::fmt::Write as _;
 
 use axum::http::header::{
@@ -9,7 +7,7 @@ use axum::http::header::{
 
 use crate::names::Origin;
 
-/// Nothing but what the page is made of. No text of an agent becomes a script, a style or a request to anywhere.
+/// Only files of the page. No text of an agent becomes a script, a style or a request.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types acpd-sw; connect-src 'self'";
@@ -21,14 +19,13 @@ const ALWAYS: [(HeaderName, &str); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Adds them. Sockets are allowed to the origin that was asked, if that is one of ours.
+/// Adds the headers. Sockets are allowed to the addressed origin, if it is one of ours.
 pub(crate) fn add(headers: &mut HeaderMap, origin: Option<&Origin>) {
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     let mut policy = POLICY.to_owned();
     if let Some(origin) = origin {
-        // Writing to a string cannot fail.
         let _ = write!(policy, " {}", origin.sockets());
     }
     // The host is one of ours, so it has no characters that a header may not have.

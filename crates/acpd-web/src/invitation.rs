@@ -1,4 +1,4 @@
-//! An address with a code in it: as text, as a picture for a camera, and given to the browser.
+//! An address with a code: as text, as a QR code, and opened in the browser.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::secret::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub url: String,
-    /// The URL leads here from this machine alone.
+    /// The URL works on this machine only.
     pub is_local: bool,
 }
 
@@ -27,7 +27,7 @@ impl Invitation {
         Invitation { url, is_local: address.starts_with("http://") }
     }
 
-    /// The QR code of the URL, for a terminal; black on white, with any colours of the terminal.
+    /// The QR code of the URL for a terminal, black on white whatever the terminal's colours are.
     pub fn picture(&self) -> Option<String> {
         let code = QrCode::new(&self.url).ok()?;
         let picture = code.render::<Dense1x2>().build();
@@ -35,8 +35,8 @@ impl Invitation {
         Some(picture.lines().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Opens it in the browser. Other users see what a program is started with, so the browser is given a file that
-    /// they cannot read; it is gone with what is returned.
+    /// Opens the URL in the browser. Other users see the arguments of a program, so the browser
+    /// gets a file that they cannot read. Dropping the result removes the file.
     pub(crate) fn open(&self, folder: &Path) -> Result<NamedTempFile, Failure> {
         let failed = |error: io::Error| Failure::about("cannot open a browser", &error);
         let mut file =
@@ -50,7 +50,7 @@ impl Invitation {
         let mut command = Command::new(OPENER);
         command.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut opener = command.spawn().map_err(failed)?;
-        // So that it leaves no zombie.
+        // Waiting leaves no zombie.
         thread::spawn(move || opener.wait());
         Ok(file)
     }

@@ -12,16 +12,14 @@ use crate::scope::Scopes;
 use crate::secret::Secret;
 use crate::store::{Store, Token, server_lock, tidy_name};
 
-/// A token, as it is listed.
 #[derive(Debug, Clone, Serialize)]
 pub struct TokenInfo {
-    /// Names it for good.
+    /// The permanent name of the token.
     pub id: String,
     /// The owner's name for the token. Untrusted: escape it.
     pub name: String,
-    /// The permissions of the token.
     pub scopes: Scopes,
-    /// When it was made (ms since the epoch).
+    /// Ms since the epoch.
     pub created: u64,
 }
 
@@ -32,7 +30,7 @@ impl From<Token> for TokenInfo {
     }
 }
 
-/// Lets one more browser in. The server must run.
+/// Makes an invitation for one more browser. The server must run.
 pub fn pair(paths: &Paths, scopes: Scopes, name: Option<String>) -> Result<Invitation, Failure> {
     refuse_agents()?;
     let path = server_lock(paths);
@@ -46,18 +44,18 @@ pub fn pair(paths: &Paths, scopes: Scopes, name: Option<String>) -> Result<Invit
     Ok(Invitation::new(&address, &code))
 }
 
-/// A token for a program.
+/// Makes a token for a program.
 pub fn new_token(paths: &Paths, name: &str, scopes: Scopes) -> Result<Secret, Failure> {
     refuse_agents()?;
     Store::open(paths)?.add_program(name, scopes)
 }
 
-/// All tokens, in the order in which they were made.
+/// All tokens, the oldest first.
 pub fn tokens(paths: &Paths) -> Result<Vec<TokenInfo>, Failure> {
     Ok(Store::open(paths)?.tokens()?.into_iter().map(TokenInfo::from).collect())
 }
 
-/// Takes tokens back, by their name or their id. Their sockets are closed at once.
+/// Revokes tokens by name or id. Their sockets are closed at once.
 pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
     let name = tidy_name(which);
     let gone = Store::open(paths)?.revoke(|token| token.id == name || token.name == name)?;
@@ -75,10 +73,10 @@ pub fn revoke(paths: &Paths, which: &str) -> Result<Vec<TokenInfo>, Failure> {
     Ok(gone.into_iter().map(TokenInfo::from).collect())
 }
 
-/// An agent must not make itself a way around what holds for it. Best effort, as everywhere: it may be told by
-/// a program that hides the mark.
+/// An agent must not make itself a way around its limits. Best effort, as everywhere: a program can
+/// hide the mark.
 fn refuse_agents() -> Result<(), Failure> {
-    // The daemon and what it runs for the user have another mark.
+    // The daemon and its programs for the user have another mark.
     if env::var_os("ACPD_HOST").is_none_or(|mark| mark == "-") {
         return Ok(());
     }

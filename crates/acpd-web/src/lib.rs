@@ -1,17 +1,18 @@
-//! `acpctl web`: a page for people on their phones and elsewhere, and a socket for every client that speaks ACP over
-//! WebSocket. A process of its own and a client of the daemon, which has no TCP and knows nothing of it.
+//! `acpctl web`: a page for people on their phones and elsewhere, and a socket for every client
+//! that speaks ACP over WebSocket. A process of its own and a client of the daemon, which has no
+//! TCP and does not know it.
 //!
 //! ```text
 //!  browser, client ──HTTP──▶ door (Host, Origin, key) ──▶ page: files
 //!                                     │                   sign: codes for keys
-//!                                     │                   push: who is told of what, while the page is closed
+//!                                     │                   push: notifications while the page is closed
 //!                                     └──WebSocket──▶ relay ──check (scope)──▶ daemon, a connection each
 //!                                                       └── blocks: lines of a conversation, folded for the page
 //!  acpctl web pair, token ──▶ store (one file, hashes alone) ◀── the server
 //! ```
 //!
-//! Architecture invariant: nothing is done for a request before its `Host`, its `Origin` and its key are looked at, and
-//! no line reaches the daemon that is not in the table of scopes.
+//! Architecture invariant: no handler runs before the request's `Host`, `Origin` and key are
+//! checked, and no line reaches the daemon that is not in the table of scopes.
 
 mod blocks;
 mod body;

@@ -1,13 +1,13 @@
-//! Worktrees of git that were made for sessions, while those may still not begin.
+//! Git worktrees that were made for sessions, in case a session does not begin.
 //!
-//! One is made at a time: two must not find the same free number.
+//! Worktrees are made one at a time: two must not find the same free number.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_client::worktree::{Error, Worktree};
 
-/// Worktrees that are remembered; of more the first one cannot be taken back.
+/// Worktrees to remember; beyond them, the oldest can no longer be removed.
 const REMEMBERED: usize = 64;
 
 /// Recent worktrees, each with the id of the token for which it was made.
@@ -16,7 +16,6 @@ pub(crate) struct Made(Mutex<Vec<(String, Worktree)>>);
 
 #[derive(Debug)]
 pub(crate) enum Stays {
-    /// No such worktree was made for this token.
     NotYours,
     /// The worktree has changes or commits that are not merged.
     HasWork,
@@ -24,7 +23,7 @@ pub(crate) enum Stays {
 }
 
 impl Made {
-    /// Makes one for a session in this directory. Returns where the session works, too.
+    /// Makes a worktree for a session in this directory. Returns also the directory of the session.
     pub(crate) fn make(
         &self,
         token: String,
@@ -34,7 +33,6 @@ impl Made {
         let mut made = self.lock();
         let worktree = Worktree::make(dir, name)?;
         let inside = worktree.inside(dir).inspect_err(|_| {
-            // Nothing works in it.
             worktree.remove().ok();
         })?;
         if made.len() == REMEMBERED {
@@ -44,7 +42,7 @@ impl Made {
         Ok((inside, worktree))
     }
 
-    /// Removes one in which nothing is.
+    /// Removes a worktree without work in it.
     pub(crate) fn remove(&self, token: &str, path: &str) -> Result<(), Stays> {
         let mut made = self.lock();
         let at = made.iter().position(|(of, worktree)| of == token && worktree.path == path);

@@ -1,8 +1,8 @@
-//! Under which names the server is reached.
+//! Names under which browsers reach the server.
 //!
-//! A page of a stranger can make its own name lead to this machine (DNS rebinding). The browser then takes it for one
-//! origin with what answers here, and only the name in the request tells. So a name counts only if it is one of these,
-//! exactly.
+//! A page of a stranger can make its own name lead to this machine (DNS rebinding). The browser
+//! then takes both for one origin, and only the name in the request shows the difference. So
+//! exactly these names are accepted.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::tls::Certificate;
 /// The public address of a proxy: `https://NAME` or `https://NAME:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
-    /// As browsers write it in `Host`.
+    /// In the form of the header `Host`.
     host: String,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for Behind {
     }
 }
 
-/// Where a page may come from: scheme and host, as browsers write both.
+/// The origin of a page: scheme and host, as browsers write both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     is_secure: bool,
@@ -55,19 +55,18 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The names that count.
 #[derive(Debug)]
 pub(crate) enum Names {
-    /// This machine alone, without TLS.
+    /// This machine only, without TLS.
     Loopback(SocketAddr),
-    /// Those that the certificate is for.
+    /// The names of the certificate.
     Certificate(Certificate, SocketAddr),
-    /// That of a proxy.
+    /// The name of a proxy.
     Behind(Behind),
 }
 
 impl Names {
-    /// The origin of pages that come from this host, if it is one of ours.
+    /// The origin of pages from this host, if it is one of ours.
     pub(crate) fn origin_of(&self, host: &str) -> Option<Origin> {
         let host = host.to_ascii_lowercase();
         let is_ours = match self {
@@ -86,12 +85,10 @@ impl Names {
         is_ours.then(|| Origin { is_secure: self.is_secure(), host })
     }
 
-    /// Returns whether browsers connect over TLS.
     pub(crate) fn is_secure(&self) -> bool {
         !matches!(self, Names::Loopback(_))
     }
 
-    /// The address to open.
     pub(crate) fn address(&self) -> Result<Origin, Failure> {
         let host = match self {
             Names::Loopback(at) => own_host(*at),
@@ -114,7 +111,7 @@ fn own_host(at: SocketAddr) -> String {
     with_port(&if at.is_ipv6() { format!("[{name}]") } else { name }, at.port(), 80)
 }
 
-/// As browsers write it: the port that a scheme has anyway is left out.
+/// A host as browsers write it, without the usual port of the scheme.
 fn with_port(name: &str, port: u16, usual: u16) -> String {
     if port == usual { name.to_owned() } else { format!("{name}:{port}") }
 }

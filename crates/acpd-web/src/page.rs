@@ -1,6 +1,6 @@
-//! The files of the page, and nothing else. They are in the program. Code lies below the address of its [`VERSION`], and
-//! is kept for good; of everything else a browser asks each time whether its copy is still the one, so a new version
-//! shows at once.
+//! The files of the page, built into the program. Addresses of code have the [`VERSION`], so
+//! browsers keep code for good. Everything else is checked at each use, so a new version shows at
+//! once.
 
 use std::borrow::Cow;
 #[cfg(debug_assertions)]
@@ -22,10 +22,8 @@ use crate::secret::hex;
 /// Path below `page`, content, content packed by gzip.
 static FILES: &[(&str, &[u8], &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// The version of the page, as it is in addresses.
 pub(crate) const VERSION: &str = include!(concat!(env!("OUT_DIR"), "/version.rs"));
 
-/// A file, ready to be sent.
 #[derive(Debug)]
 struct File {
     path: String,
@@ -41,7 +39,7 @@ impl File {
         File { path: path.to_owned(), kind: kind(path), mark, plain, packed }
     }
 
-    /// As it is on disk at this moment, for those who work on the page. No release looks there.
+    /// The file on disk, for development only.
     #[cfg(debug_assertions)]
     fn on_disk(path: &str) -> Option<File> {
         let folder = PathBuf::from(std::env::var_os("ACPD_WEB_PAGE")?);
@@ -62,7 +60,7 @@ impl Page {
         Page(FILES.iter().map(file).collect())
     }
 
-    /// A file, by its path or by that in this version.
+    /// A file, by its path with or without this version.
     fn find(&self, path: &str) -> Option<Arc<File>> {
         let path = path.strip_prefix('/')?;
         let path = in_version(path).unwrap_or(path);
@@ -75,19 +73,18 @@ impl Page {
     }
 }
 
-/// The rest of a path in this version of the page.
+/// The path behind this version.
 fn in_version(path: &str) -> Option<&str> {
     path.strip_prefix(VERSION)?.strip_prefix('/').filter(|path| !path.is_empty())
 }
 
-/// Returns the media type of a file; the text of the page is UTF-8.
+/// The media type of a file.
 fn kind(path: &str) -> String {
     let kind = mime_guess::from_path(path).first_or_octet_stream();
     let is_text = kind.type_() == "text";
     if is_text { format!("{kind}; charset=utf-8") } else { kind.to_string() }
 }
 
-/// Answers with a file.
 pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Response {
     let Some(file) = page.find(request.uri().path()) else {
         let hint = "the page is at `/`";

@@ -1,12 +1,13 @@
-//! Web Push: notifies a browser that wants it when its user is needed, also while the page is closed.
+//! Web Push: notifies a browser when its user is needed, also while the page is closed.
 //!
 //! ```text
-//!  daemon ──rows that change──▶ needs ──what to tell──▶ seal (for one browser) ──▶ its push service ──▶ its service worker
-//!                                                          ▲ vapid: says who sends it
+//!  daemon ──rows that change──▶ needs ──notification──▶ seal (for one browser) ──▶ its push service ──▶ its service worker
+//!                                                         ▲ vapid: the sender's signature
 //! ```
 //!
-//! Nothing is watched while no browser wants notifications. A push service sees when something is sent, by
-//! whom and to whom, and how long it is at most; only the browser can read the content.
+//! The daemon is watched only while a browser wants notifications. A push service sees the time,
+//! the sender, the receiver and the rounded length of a message; only the browser can read the
+//! content.
 
 mod needs;
 mod post;
@@ -40,7 +41,7 @@ use vapid::Vapid;
 
 /// Pause before the daemon is looked for again.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Pauses before a push is tried once more.
+/// Pauses before the tries of a push.
 const TRIES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_mins(1)];
 
 /// `GET /push`: the key for which a browser subscribes.
@@ -53,7 +54,7 @@ pub(crate) async fn key(
     Ok(answer(StatusCode::OK, &json!({"key": vapid.public()})))
 }
 
-/// `POST /push`: the browser of this token wants to be told; it takes the place of what it has said before.
+/// `POST /push`: sets the subscription of this token's browser.
 pub(crate) async fn subscribe(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,
@@ -72,7 +73,7 @@ pub(crate) async fn subscribe(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `DELETE /push`: the browser of this token is told nothing any more.
+/// `DELETE /push`: removes the subscription.
 pub(crate) async fn unsubscribe(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,
@@ -90,14 +91,14 @@ fn needs_tls(server: &Server) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::CONFLICT, "without TLS nothing is pushed", hint))
 }
 
-/// Tells browsers what happens, as long as the server runs.
+/// Notifies browsers as long as the server runs.
 pub(crate) async fn run(server: Arc<Server>) {
     let mut changes = server.news.of_tokens();
     let mut needs = Needs::default();
     loop {
-        // A file that cannot be read is reported to the next client that needs it.
+        // An unreadable file is reported to the next client that needs it.
         if server.store.subscriptions().is_ok_and(|all| !all.is_empty()) {
-            // When the daemon is away, it is looked for again; what it did meanwhile is in its next snapshot.
+            // After a loss of the daemon, its next snapshot shows what happened meanwhile.
             let _ = follow(&server, &mut needs, &mut changes).await;
             sleep(PAUSE).await;
         } else {
@@ -143,7 +144,7 @@ async fn follow(
     }
 }
 
-/// Sends something to each browser that wants to be told.
+/// Sends a notification to each subscribed browser.
 fn tell(server: &Arc<Server>, news: &News) -> Result<(), Failure> {
     for (token, subscription) in server.store.subscriptions()? {
         let (server, news) = (Arc::clone(server), news.clone());

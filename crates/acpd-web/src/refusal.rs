@@ -1,4 +1,4 @@
-//! An answer that is no: a status, and in words what is wrong and what to do.
+//! An error response: a status, the error, and the way out.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -18,20 +18,18 @@ impl Refusal {
         Refusal { status, why: Failure::new(why).hint(hint) }
     }
 
-    /// The refusal of an unknown sender.
     pub(crate) fn unknown() -> Refusal {
         let hint = "sign in with a code: `acpctl web pair` prints one";
         Refusal::new(StatusCode::UNAUTHORIZED, "you are not signed in", hint)
     }
 
-    /// The refusal after too many wrong attempts.
     pub(crate) fn too_often() -> Refusal {
         let hint = "wait for a minute";
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong attempts", hint)
     }
 }
 
-/// Something of ours does not work.
+/// A failure of the server.
 impl From<Failure> for Refusal {
     fn from(why: Failure) -> Refusal {
         Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why }
@@ -48,7 +46,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An answer for programs, which must not be cached.
+/// A response for programs, which must not be cached.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     // Such values always serialize.
     let mut response = (status, serde_json::to_vec(value).unwrap_or_default()).into_response();

@@ -1,5 +1,5 @@
-//! One socket of a client, and one connection to the daemon: each text frame is a line, as it is. On the socket of the
-//! page, lines of a conversation become blocks on their way (see `blocks`).
+//! One socket of a client, and one connection to the daemon: each text frame is an unchanged line.
+//! On the socket of the page, lines of a conversation become blocks (see `blocks`).
 //!
 //! ```text
 //!  finding the daemon ──▶ open ──┬── the client leaves ─────────────────▶ over
@@ -10,8 +10,8 @@
 //!                                └── silent for too long ───────────────▶ over
 //! ```
 //!
-//! At most one line is under way to the client. While it is not taken, nothing is read from the daemon, which then
-//! treats this client as one that does not read: other clients do not notice.
+//! At most one line is under way to the client. Until the client takes it, nothing is read from the
+//! daemon, which then treats it as a slow client: other clients do not notice.
 
 use std::sync::Arc;
 
@@ -31,22 +31,19 @@ use crate::failure::Failure;
 use crate::state::{Limits, Server};
 use crate::store::Token;
 
-/// The token is no longer good.
 const SIGNED_OUT: u16 = 4401;
-/// There is no daemon.
 const DAEMON_AWAY: u16 = 4001;
-/// The most that a reason may have, in bytes.
+/// Most bytes of a reason.
 const LONGEST_REASON: usize = 123;
 
-/// How a socket ends.
-enum End {
-    /// The client is gone, or takes no last word.
+enum WsEnd {
+    /// The client is gone, or takes no close frame.
     Gone,
     /// The client gets this close code and reason.
-    Told(u16, String),
+    Code(u16, String),
 }
 
-/// A message for the client that does not come from the daemon.
+/// A message for the client from the server itself.
 enum Reply {
     Line(Bytes),
     /// A request of the page to its conversation, which answers it.
@@ -61,19 +58,19 @@ pub(crate) async fn relay(
     client: Client,
     conversation: Option<PageConversation>,
 ) {
-    // Before the token is looked at again, so that no change is missed.
+    // Subscribed before the token is checked again, so that no change is missed.
     let mut changes = server.news.of_tokens();
     let mut stop = server.news.of_the_end();
     let found = server.off(Server::daemon).await;
     let (reader, writer) = match found.and_then(|stream| halves(stream).map_err(Failure::new)) {
         Ok(halves) => halves,
         Err(why) => {
-            return tell(&mut socket, End::Told(DAEMON_AWAY, words(&why)), &server.limits).await;
+            return tell(&mut socket, WsEnd::Code(DAEMON_AWAY, words(&why)), &server.limits).await;
         }
     };
     let (mut sink, source) = socket.split();
     let (replies, replied) = mpsc::channel(1);
-    // Each follows from a line, so there are never many.
+    // Unbounded, but each request follows from a line, so there are few.
     let (requests, requested) = mpsc::unbounded_channel();
     let heard = Heard(watch::Sender::new(Instant::now()));
     let is_page = conversation.is_some();
@@ -84,14 +81,14 @@ pub(crate) async fn relay(
     let end = tokio::select! {
         end = from.carry(&heard, server.limits.message) => end,
         end = to.carry(&heard, &server.limits) => end,
-        () = heard.silence(&server.limits) => End::Gone,
-        () = revoked(&server, &token, &mut changes) => End::Told(SIGNED_OUT, "signed out".to_owned()),
-        _ = stop.wait_for(|stops| *stops) => End::Told(close_code::AWAY, "the server ends".to_owned()),
+        () = heard.silence(&server.limits) => WsEnd::Gone,
+        () = revoked(&server, &token, &mut changes) => WsEnd::Code(SIGNED_OUT, "signed out".to_owned()),
+        _ = stop.wait_for(|stops| *stops) => WsEnd::Code(close_code::AWAY, "the server ends".to_owned()),
     };
     tell(&mut sink, end, &server.limits).await;
 }
 
-/// When something came from the client, or was taken by it.
+/// The last time that the client sent or took something.
 struct Heard(watch::Sender<Instant>);
 
 impl Heard {
@@ -103,7 +100,6 @@ impl Heard {
         *self.0.borrow()
     }
 
-    /// Waits until the client was silent for too long.
     async fn silence(&self, limits: &Limits) {
         while self.last().elapsed() < limits.silence {
             sleep_until(self.last() + limits.silence).await;
@@ -111,7 +107,6 @@ impl Heard {
     }
 }
 
-/// Lines of the client.
 struct FromClient<'a> {
     source: SplitStream<WebSocket>,
     daemon: StreamWriter,
@@ -124,7 +119,7 @@ struct FromClient<'a> {
 }
 
 impl FromClient<'_> {
-    async fn carry(&mut self, heard: &Heard, longest: usize) -> End {
+    async fn carry(&mut self, heard: &Heard, longest: usize) -> WsEnd {
         loop {
             let frame = tokio::select! {
                 frame = self.source.next() => frame,
@@ -154,23 +149,24 @@ impl FromClient<'_> {
     async fn write(&mut self, line: Bytes) {
         let mut line = line.chain(&b"\n"[..]);
         if self.daemon.write_all_buf(&mut line).await.is_err() {
-            // The task that reads from it gets its last lines, and its end.
+            // The reading task gets the daemon's last lines and its end.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// The line in a frame; none in one that only says that the client is there.
+/// The line in a frame; `None` for a ping or pong.
 fn line_of(
     frame: Option<Result<Message, axum::Error>>,
     longest: usize,
-) -> Result<Option<Bytes>, End> {
-    let too_long = || End::Told(close_code::SIZE, format!("a message has at most {longest} bytes"));
+) -> Result<Option<Bytes>, WsEnd> {
+    let too_long =
+        || WsEnd::Code(close_code::SIZE, format!("a message has at most {longest} bytes"));
     let line = match frame {
         Some(Err(error)) if error.to_string().contains("too long") => return Err(too_long()),
-        None | Some(Ok(Message::Close(_)) | Err(_)) => return Err(End::Gone),
+        None | Some(Ok(Message::Close(_)) | Err(_)) => return Err(WsEnd::Gone),
         Some(Ok(Message::Binary(_))) => {
-            return Err(End::Told(close_code::UNSUPPORTED, "a message is text".to_owned()));
+            return Err(WsEnd::Code(close_code::UNSUPPORTED, "a message is text".to_owned()));
         }
         Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(None),
         Some(Ok(Message::Text(text))) => Bytes::from(text),
@@ -180,7 +176,7 @@ fn line_of(
     }
     if line.contains(&b'\n') {
         let why = "a message is one line, without a line feed";
-        return Err(End::Told(close_code::INVALID, why.to_owned()));
+        return Err(WsEnd::Code(close_code::INVALID, why.to_owned()));
     }
     Ok(Some(line))
 }
@@ -195,33 +191,33 @@ struct ToClient<'a> {
 }
 
 impl ToClient<'_> {
-    async fn carry(&mut self, heard: &Heard, limits: &Limits) -> End {
+    async fn carry(&mut self, heard: &Heard, limits: &Limits) -> WsEnd {
         let mut pings = interval_at(Instant::now() + limits.ping, limits.ping);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let lines = tokio::select! {
                 line = self.lines.next() => match line {
                     Some(line) => self.on_daemon(line),
-                    None => return End::Told(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
+                    None => return WsEnd::Code(DAEMON_AWAY, "acpd has closed the connection; connect again".to_owned()),
                 },
                 Some(reply) = self.replied.recv() => self.on_reply(reply),
                 _ = pings.tick() => {
                     if self.sink.send(Message::Ping(Bytes::new())).await.is_err() {
-                        return End::Gone;
+                        return WsEnd::Gone;
                     }
                     continue;
                 }
             };
             for line in lines {
                 let Ok(text) = Utf8Bytes::try_from(line) else {
-                    // The daemon reads only text, so it says nothing else.
-                    return End::Told(
+                    // The daemon sends only UTF-8, because it reads nothing else.
+                    return WsEnd::Code(
                         close_code::ERROR,
                         "acpd has said what is no text".to_owned(),
                     );
                 };
                 if self.sink.send(Message::Text(text)).await.is_err() {
-                    return End::Gone;
+                    return WsEnd::Gone;
                 }
                 heard.now();
             }
@@ -245,7 +241,7 @@ impl ToClient<'_> {
         }
     }
 
-    /// Passes requests on, and returns the lines for the page.
+    /// Sends requests to the daemon, and returns the lines for the page.
     fn pass(&self, outgoing: Outgoing) -> Vec<Bytes> {
         for line in outgoing.to_daemon {
             // Without the receiver the socket is closed.
@@ -255,7 +251,6 @@ impl ToClient<'_> {
     }
 }
 
-/// Reads the lines of the daemon.
 pub(crate) struct Lines {
     daemon: StreamReader,
     framer: Framer,
@@ -266,7 +261,7 @@ impl Lines {
         Lines { daemon, framer: Framer::new(usize::MAX) }
     }
 
-    /// The next line; `None` at the end. A caller that waits for something else as well loses nothing.
+    /// The next line; `None` at the end. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(frame) = self.framer.next_frame() {
@@ -274,7 +269,7 @@ impl Lines {
                     return Some(line);
                 }
             }
-            // One that was killed with something unread is gone all the same.
+            // A reset connection is an end, too: the daemon was killed with unread bytes.
             let count = self.daemon.read_buf(self.framer.read_buf()).await.ok()?;
             if count == 0 {
                 return None;
@@ -283,10 +278,9 @@ impl Lines {
     }
 }
 
-/// Waits until the token is taken back.
 async fn revoked(server: &Server, token: &Token, changes: &mut watch::Receiver<()>) {
     loop {
-        // A file that cannot be read grants no access.
+        // An unreadable file grants no access.
         if !server.store.has(&token.id).unwrap_or(false) {
             return;
         }
@@ -296,9 +290,9 @@ async fn revoked(server: &Server, token: &Token, changes: &mut watch::Receiver<(
     }
 }
 
-/// Says why it ends, if the client takes that.
-async fn tell(sink: &mut (impl futures_util::Sink<Message> + Unpin), end: End, limits: &Limits) {
-    let End::Told(code, mut reason) = end else { return };
+/// Sends the reason of the end, if the client takes it.
+async fn tell(sink: &mut (impl futures_util::Sink<Message> + Unpin), end: WsEnd, limits: &Limits) {
+    let WsEnd::Code(code, mut reason) = end else { return };
     while reason.len() > LONGEST_REASON {
         reason.pop();
     }

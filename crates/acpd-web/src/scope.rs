@@ -1,7 +1,8 @@
 //! The permissions of a token.
 //!
-//! Architecture invariant: a method that is not in this table never reaches the daemon. The daemon itself
-//! (its start and end), its agents' processes, logins, the policy and deletions are for the terminal.
+//! Architecture invariant: a method that is not in this table never reaches the daemon. The
+//! daemon's start and end, its agents' processes, logins, the policy and deletions are for the
+//! terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,6 @@ use std::str::FromStr;
 use acpd_api::method;
 use serde::{Deserialize, Serialize};
 
-/// A kind of things that a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -40,7 +40,7 @@ impl FromStr for Scope {
     }
 }
 
-/// The permissions of one token. Each may watch: without that the others are of no use.
+/// The permissions of one token. All have `Watch`, because the others need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Scope>", into = "Vec<Scope>")]
 pub struct Scopes {
@@ -49,7 +49,6 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Returns whether it may do things of this kind.
     pub(crate) fn has(self, scope: Scope) -> bool {
         match scope {
             Scope::Watch => true,
@@ -112,7 +111,7 @@ const METHODS: &[(&str, Scope)] = &[
     (method::USAGE, Watch),
     (method::METRICS, Watch),
     (method::INTERACTION_LIST, Watch),
-    // How a client comes back.
+    // Resuming a connection.
     (method::CLIENT_ANSWERED, Watch),
     (method::CLIENT_LEAVE, Watch),
     ("session/new", Prompt),
@@ -135,11 +134,12 @@ const METHODS: &[(&str, Scope)] = &[
     (method::SESSION_ARCHIVE, Prompt),
     (method::SESSION_UNARCHIVE, Prompt),
     (method::INTERACTION_ANSWER, Answer),
-    // A mode says what a person is asked, and which mode asks less only its agent knows. An option may be a mode.
+    // A mode decides what a user is asked, and only the agent knows which mode asks less. An option
+    // may be a mode.
     ("session/set_mode", Answer),
     ("session/set_config_option", Answer),
     ("session/set_model", Prompt),
-    // Words of a server that the client has: an answer like any other.
+    // The answer of a server in the client counts as an answer.
     ("mcp/message", Answer),
 ];
 

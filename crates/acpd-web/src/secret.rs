@@ -1,4 +1,4 @@
-//! Random words that grant access, and their hashes: the word itself is never kept.
+//! Random words that grant access, and their hashes: the words are never stored.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,6 @@ impl Secret {
         &self.0
     }
 
-    /// The hash that is kept instead.
     pub(crate) fn hash(&self) -> Hash {
         Hash::of(&self.0)
     }
@@ -46,21 +45,18 @@ impl Secret {
 pub(crate) struct Hash(String);
 
 impl Hash {
-    /// Hashes a word from a client.
     pub(crate) fn of(word: &str) -> Hash {
         Hash(hex(&Sha256::digest(word)))
     }
 
-    /// Compares in the same time, however much is equal.
+    /// Compares in constant time.
     pub(crate) fn is(&self, other: &Hash) -> bool {
         self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
     }
 }
 
-/// Bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

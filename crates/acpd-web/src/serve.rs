@@ -33,37 +33,29 @@ use crate::state::{Event, Limits, News, Server};
 use crate::store::{Store, folder, server_lock};
 use crate::{door, push, sign, socket, tls, worktree};
 
-/// The port that is tried first: the letters of `acpd` on a telephone.
+/// The first port to try: the letters of `acpd` on a telephone.
 const PORT: u16 = 2273;
-/// The number of ports that are tried from there.
+/// The number of ports to try from there.
 const PORTS: u16 = 20;
 /// Pause after the system refused a connection: it has no descriptors, say.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of the server.
 #[derive(Debug)]
 pub struct Options {
-    /// Where the files of acpd are.
     pub paths: Paths,
-    /// Start the daemon if none runs.
     pub spawn: bool,
-    /// Open the page in the browser.
     pub open: bool,
     pub address: IpAddr,
-    /// On which port; else the first free one of a few.
+    /// `None` for the first free one of a few.
     pub port: Option<u16>,
     /// A certificate and its key.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The proxy that browsers open.
     pub behind: Option<Behind>,
-    /// How much, and how long.
     pub limits: Limits,
 }
 
-/// Serves until a user or the system ends it.
-///
-/// # Errors
-/// When it cannot begin.
+/// Serves until a user or the system ends the server.
 pub fn serve(
     options: Options,
     tell: impl Fn(Event) + Send + Sync + 'static,
@@ -74,7 +66,7 @@ pub fn serve(
 }
 
 async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result<(), Failure> {
-    // First: who finds our lock may ask for something.
+    // Caught before the lock is taken: other commands send signals to its holder.
     let asks = Asks::hear().map_err(|error| Failure::about("cannot catch signals", &error))?;
     let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
     let lock = take_lock(&options.paths)?;
@@ -95,7 +87,8 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         (None, None) => Names::Loopback(at),
     };
     let daemon = acpd_client::Options { spawn: options.spawn, paths: options.paths };
-    // A user who opens the page wants the daemon. The first socket reports why it is away, too.
+    // A user who opens the page wants the daemon. The first socket reports a failure to start it,
+    // too.
     let first = daemon.clone();
     tokio::task::spawn_blocking(move || acpd_client::open_socket(&first))
         .await
@@ -118,7 +111,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     });
     let code = server.off(|server| server.store.add_code(Scopes::default(), None)).await?;
     let invitation = Invitation::new(&address, &code);
-    // Before it is opened: what fails is told after the address.
+    // Announced first, so that the address comes before an error of opening.
     (server.tell)(Event::Listening(invitation.clone()));
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
     let pushes = tokio::spawn(push::run(Arc::clone(&server)));
@@ -160,7 +153,7 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
     }
 }
 
-/// Requests to end the server, and to look at its tokens again.
+/// Requests to end the server, and to read the tokens again.
 struct Asks {
     end: UnboundedReceiver<ReceivedSignal>,
     changed: UnboundedReceiver<()>,
@@ -173,7 +166,7 @@ impl Asks {
     }
 }
 
-/// Passes the items of a blocking iterator through another thread.
+/// Moves the items of a blocking iterator through a thread.
 fn received<T: Send + 'static>(
     items: impl Iterator<Item = T> + Send + 'static,
 ) -> UnboundedReceiver<T> {
@@ -188,7 +181,7 @@ fn received<T: Send + 'static>(
     receiver
 }
 
-/// Takes connections until a request ends that, and then waits a moment for the goodbyes.
+/// Accepts connections until the end, and then waits a moment for the goodbyes.
 async fn accept(
     server: &Arc<Server>,
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! Signing in with a code, signing out, and who one is.
+//! Signing in with a code, signing out, and the caller's identity.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::page::VERSION;
 use crate::refusal::{Refusal, json};
 use crate::state::{Event, Server};
 
-/// For how long a browser keeps the cookie: the longest that browsers take, 400 days.
+/// Seconds that a browser keeps the cookie: 400 days, the most that browsers take.
 const COOKIE_LIFE: u64 = 400 * 24 * 60 * 60;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) async fn sign_in(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
-    // A form of another site could send anything else without being asked first.
+    // A form of another site could send any other type without a preflight request.
     let is_json = headers
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
@@ -72,7 +72,7 @@ pub(crate) async fn sign_in(
     Ok(response)
 }
 
-/// `POST /sign-out`: the token is gone, and so are its sockets.
+/// `POST /sign-out`: revokes the token and closes its sockets.
 pub(crate) async fn sign_out(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,
@@ -84,7 +84,7 @@ pub(crate) async fn sign_out(
     Ok(response)
 }
 
-/// `GET /me`: who one is, and what one may do.
+/// `GET /me`: the name and the scopes of the token.
 pub(crate) async fn me(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,
@@ -110,7 +110,7 @@ fn device(agent: &str) -> String {
     let first = |known: &[(&str, &'static str)]| {
         known.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)
     };
-    // Each names those that it wants to be taken for.
+    // In this order, because each browser names those that it imitates.
     let browser = first(&[
         ("Firefox/", "Firefox"),
         ("FxiOS/", "Firefox"),

@@ -1,5 +1,5 @@
-//! `GET /acp`, and `GET /page` for the page: the door of a socket. The transport for remote agents lets a server offer
-//! WebSockets alone, and so does this one: other requests are answered with how to connect.
+//! `GET /acp`, and `GET /page` for the page: opening a socket. The transport for remote agents lets
+//! a server offer WebSockets only; other requests are answered with how to connect.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ const PROTOCOL: &str = "acp.v1";
 /// The transport's header for the id of a connection.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
 
-/// Opens a socket for a sender with a token.
 pub(crate) async fn acp(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,
@@ -38,20 +37,20 @@ pub(crate) async fn acp(
     let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let agent = query.find(|(name, _)| name == "agent").map(|(_, agent)| agent.into_owned());
     let client = Client { scopes: token.scopes, agent, place: token.name.clone() };
-    // Of all frames of a message together.
+    // The limit counts all frames of a message together.
     let longest = server.limits.message;
     let socket = socket.protocols([PROTOCOL]).max_message_size(longest).max_frame_size(longest);
     let mut response = socket.on_upgrade(async move |socket| {
         relay(server, socket, token, client, conversation).await;
         drop(place);
     });
-    // Each socket is a connection of its own, and nothing else refers to it.
+    // The transport requires an id, but each socket is a connection of its own and needs none.
     let id = Secret::code().ok().and_then(|id| HeaderValue::from_str(id.reveal()).ok());
     response.headers_mut().extend(id.map(|id| (CONNECTION, id)));
     Ok(response)
 }
 
-/// `POST` and `DELETE` of the transport's other form, which is not here.
+/// `POST` and `DELETE` of the transport's other form, which this server does not offer.
 pub(crate) async fn no_stream() -> Response {
     only_sockets(StatusCode::METHOD_NOT_ALLOWED)
 }

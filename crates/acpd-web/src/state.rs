@@ -15,22 +15,22 @@ use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
 
-/// How much the server takes, and how long it waits.
+/// Limits of size, number and time.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections that are open at the same time.
+    /// Open connections.
     pub connections: usize,
-    /// Those of them that are sockets, each with a connection to the daemon, which takes 64 in all.
+    /// Open sockets, each with a connection to the daemon, which takes 64 in all.
     pub sockets: usize,
-    /// The longest message, in bytes, in however many frames. A longer one is not read to its end.
+    /// Most bytes of a message, in however many frames. A longer one is not read to its end.
     pub message: usize,
-    /// For how long the head of a request may come, and a handshake last.
+    /// Longest time for the head of a request, or a handshake.
     pub head: Duration,
-    /// Time between the questions whether a client is there.
+    /// Time between pings.
     pub ping: Duration,
-    /// How long a client may neither say nor take anything.
+    /// Longest time in which a client neither sends nor takes anything.
     pub silence: Duration,
-    /// How long a client may take to hear why its socket ends.
+    /// Longest time for a client to take the reason of its end.
     pub goodbye: Duration,
 }
 
@@ -53,14 +53,12 @@ impl Default for Limits {
 #[derive(Debug)]
 pub enum Event {
     Listening(Invitation),
-    /// A browser has used a code.
     SignedIn {
         /// The name of the new token.
         name: String,
     },
 }
 
-/// State that all requests share.
 pub(crate) struct Server {
     pub(crate) names: Names,
     pub(crate) store: Store,
@@ -90,7 +88,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Does something that may wait for the disk or the daemon, on a thread of its own.
+    /// Runs blocking work on a thread of its own.
     pub(crate) async fn off<R: Send + 'static>(
         self: &Arc<Server>,
         work: impl FnOnce(&Server) -> Result<R, Failure> + Send + 'static,
@@ -100,8 +98,8 @@ impl Server {
         done.unwrap_or_else(|error| Err(Failure::new(error)))
     }
 
-    /// A new connection to the daemon. One that was stopped stays so: it has removed its socket. One that died
-    /// has left it where the system leaves anything, and is replaced.
+    /// Opens a connection to the daemon. A daemon that was stopped has removed its socket, and is
+    /// not started. One that died has left its socket, if the system allows that, and is replaced.
     pub(crate) fn daemon(&self) -> Result<Stream, Failure> {
         let has_died = socket::is_left(&self.daemon.paths.socket());
         let spawn = self.daemon.spawn && has_died;
@@ -116,22 +114,21 @@ impl Server {
 }
 
 impl News {
-    /// Every socket looks whether its token is still there.
+    /// Makes every socket check its token.
     pub(crate) fn tokens_changed(&self) {
         self.tokens.send_replace(());
     }
 
-    /// Tells when tokens may have changed.
+    /// Changes when tokens may have changed.
     pub(crate) fn of_tokens(&self) -> watch::Receiver<()> {
         self.tokens.subscribe()
     }
 
-    /// The server ends, and so does every socket.
+    /// Ends every socket.
     pub(crate) fn end(&self) {
         self.end.send_replace(true);
     }
 
-    /// Tells when the server ends.
     pub(crate) fn of_the_end(&self) -> watch::Receiver<bool> {
         self.end.subscribe()
     }

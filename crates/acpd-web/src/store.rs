@@ -1,13 +1,13 @@
-//! Tokens and codes on disk: one file with mode 0600, written whole and at once, without a secret that grants
-//! access. The push subscription of a browser is kept with its token, and removed with it.
+//! Tokens and codes on disk: one file with mode 0600, replaced as a whole, without a secret that
+//! grants access. The push subscription of a browser is kept with its token, and removed with it.
 //!
 //! ```text
 //!  code: made ──2 min──▶ gone          token: made by a code, or by name ──▶ revoked
 //!          └──── said ──▶ a token
 //! ```
 //!
-//! The server and the commands next to it change the file under a lock. A code becomes a token in one change,
-//! so it never works twice.
+//! The server and the commands next to it change the file under a lock. A code becomes a token in
+//! one change, so it never works twice.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -24,31 +24,29 @@ use crate::scope::Scopes;
 use crate::secret::{Hash, Secret};
 use crate::subscription::Subscription;
 
-/// How long a code lives.
 pub(crate) const CODE_LIFE: Duration = Duration::from_mins(2);
 /// Codes that live at the same time; the oldest one goes first.
 const MOST_CODES: usize = 5;
-/// A file that is longer was not written here.
+/// Bytes of the longest valid file.
 const LONGEST: u64 = 1 << 20;
-/// How long another one that changes the file is waited for.
+/// Longest wait for another process that changes the file.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest name of a token, in characters.
+/// Characters of the longest name of a token.
 const LONGEST_NAME: usize = 60;
 
-/// An entry for a client that was let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) scopes: Scopes,
-    /// When it was made (ms since the epoch).
+    /// Ms since the epoch.
     pub(crate) created: u64,
     key: Hash,
-    /// A browser has to bring its cookie as well; a program has none.
+    /// A browser must also send its cookie; a program has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cookie: Option<Hash>,
-    /// Where its browser wants to be told when a person is needed.
+    /// The browser wants notifications there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     push: Option<Subscription>,
 }
@@ -58,21 +56,19 @@ pub(crate) struct Token {
 struct Code {
     hash: Hash,
     scopes: Scopes,
-    /// The name that the token will have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// When it was made (ms since the epoch).
+    /// Ms since the epoch.
     created: u64,
 }
 
 impl Code {
     fn is_alive(&self, now: u64) -> bool {
-        // Also when the clock was set back.
+        // Holds also when the clock was set back.
         now.abs_diff(self.created) < CODE_LIFE.as_millis() as u64
     }
 }
 
-/// The content of the file.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Content {
     tokens: Vec<Token>,
@@ -86,12 +82,11 @@ pub(crate) struct SignedIn {
     pub(crate) cookie: Secret,
 }
 
-/// The secrets that a client sends to be let in.
 #[derive(Clone, Copy)]
 pub(crate) struct Credentials<'a> {
     pub(crate) key: &'a str,
     pub(crate) cookie: Option<&'a str>,
-    /// A page says where it comes from, a program does not.
+    /// A page sends its origin, a program does not.
     pub(crate) is_page: bool,
 }
 
@@ -103,7 +98,6 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The one of this user.
     pub(crate) fn open(paths: &Paths) -> Result<Store, Failure> {
         let folder = folder(paths);
         files::private_dir(&paths.state)?;
@@ -115,30 +109,28 @@ impl Store {
         self.folder.join("tokens.json")
     }
 
-    /// All tokens, in the order in which they were made.
+    /// All tokens, the oldest first.
     pub(crate) fn tokens(&self) -> Result<Vec<Token>, Failure> {
         Ok(self.content()?.tokens.clone())
     }
 
-    /// The token of these credentials.
     pub(crate) fn token(&self, credentials: &Credentials<'_>) -> Result<Option<Token>, Failure> {
         let key = Hash::of(credentials.key);
         let cookie = credentials.cookie.map(Hash::of);
         let is_it = |token: &&Token| {
             let has_cookie = match (&token.cookie, &cookie) {
                 (Some(kept), Some(brought)) => kept.is(brought),
-                // A key of a browser is open to scripts, so it is none for a program.
+                // Scripts can read a browser's key, so a program cannot use it.
                 (Some(_), None) => false,
                 (None, _) => !credentials.is_page,
             };
             token.key.is(&key) & has_cookie
         };
-        // All are looked at, wherever it is.
+        // All are compared, so that the time does not show the position.
         let content = self.content()?;
         Ok(content.tokens.iter().filter(is_it).fold(None, |_, token| Some(token.clone())))
     }
 
-    /// Returns whether the token with this id is there.
     pub(crate) fn has(&self, id: &str) -> Result<bool, Failure> {
         Ok(self.content()?.tokens.iter().any(|token| token.id == id))
     }
@@ -160,14 +152,14 @@ impl Store {
         Ok(secret)
     }
 
-    /// Makes a token of a code. `called` is its name if the code has none.
+    /// Makes a token from a code. `called` is its name if the code has none.
     pub(crate) fn redeem(&self, word: &str, called: &str) -> Result<Option<SignedIn>, Failure> {
         let (said, time) = (Hash::of(word), now());
         let find = |content: &Content| {
             let fits = |code: &Code| code.hash.is(&said) & code.is_alive(time);
             content.codes.iter().rposition(fits)
         };
-        // A wrong guess must not make us write.
+        // A wrong guess must not cause a write.
         if find(&*self.content()?).is_none() {
             return Ok(None);
         }
@@ -185,7 +177,7 @@ impl Store {
         Ok(token.map(|token| SignedIn { token, key, cookie }))
     }
 
-    /// A token for a program, which needs no cookie.
+    /// Makes a token for a program, which needs no cookie.
     pub(crate) fn add_program(&self, name: &str, scopes: Scopes) -> Result<Secret, Failure> {
         let (key, id, name) = (Secret::key()?, Secret::code()?, tidy_name(name));
         if name.is_empty() {
@@ -209,7 +201,7 @@ impl Store {
         )))
     }
 
-    /// Takes back the tokens that fit; they are returned.
+    /// Removes and returns the tokens that fit.
     pub(crate) fn revoke(&self, fits: impl Fn(&Token) -> bool) -> Result<Vec<Token>, Failure> {
         if !self.content()?.tokens.iter().any(&fits) {
             return Ok(Vec::new());
@@ -217,8 +209,8 @@ impl Store {
         self.change(|content| content.tokens.extract_if(.., |token| fits(token)).collect())
     }
 
-    /// The browser of a token wants to be told there, or nowhere. Another token has no longer what this one has now: both
-    /// are of one browser, which has signed in again.
+    /// Sets the push subscription of a token. Another token with the same subscription loses it:
+    /// the same browser has signed in again.
     pub(crate) fn subscribe(&self, id: &str, push: Option<Subscription>) -> Result<(), Failure> {
         self.change(|content| {
             for token in &mut content.tokens {
@@ -231,7 +223,7 @@ impl Store {
         })
     }
 
-    /// The browser of a token does not listen there any more.
+    /// Removes a subscription whose browser no longer listens.
     pub(crate) fn forget(&self, id: &str, gone: &Subscription) -> Result<(), Failure> {
         self.change(|content| {
             let is_it = |token: &&mut Token| token.id == id && token.push.as_ref() == Some(gone);
@@ -239,19 +231,17 @@ impl Store {
         })
     }
 
-    /// The push subscriptions, with the ids of their tokens.
     pub(crate) fn subscriptions(&self) -> Result<Vec<(String, Subscription)>, Failure> {
         let content = self.content()?;
         let all = content.tokens.iter();
         Ok(all.filter_map(|token| Some((token.id.clone(), token.push.clone()?))).collect())
     }
 
-    /// Where all that is kept lies.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the present content of the file.
+    /// Reads the file again if it has changed.
     fn content(&self) -> Result<Arc<Content>, Failure> {
         let path = self.path();
         let Some(version) = files::version(&path) else { return Ok(Arc::default()) };
@@ -276,12 +266,12 @@ impl Store {
         Ok(content)
     }
 
-    /// Takes the lock, whose holder may write here.
+    /// The holder may write here.
     pub(crate) fn lock(&self) -> Result<InstanceLock, Failure> {
         Ok(InstanceLock::acquire_wait(&self.folder.join("tokens.lock"), PATIENCE)?)
     }
 
-    /// Changes the file. Meanwhile, readers see the content from before.
+    /// Changes the file. Meanwhile, readers see the old content.
     fn change<R>(&self, change: impl FnOnce(&mut Content) -> R) -> Result<R, Failure> {
         let lock = self.lock()?;
         let mut content = Content::clone(&*self.content()?);
@@ -296,7 +286,7 @@ impl Store {
     }
 }
 
-/// Where all that the server keeps is.
+/// The folder of all files of the server.
 pub(crate) fn folder(paths: &Paths) -> PathBuf {
     paths.state.join("web")
 }
@@ -311,7 +301,7 @@ fn short(word: &Secret) -> String {
     word.reveal()[..8].to_owned()
 }
 
-/// A name on one line, of some length.
+/// A name on one line, of up to [`LONGEST_NAME`] characters.
 pub(crate) fn tidy_name(name: &str) -> String {
     let words: Vec<&str> =
         name.split(|char: char| char.is_whitespace() || char.is_control()).collect();
@@ -319,7 +309,7 @@ pub(crate) fn tidy_name(name: &str) -> String {
     words.join(" ").chars().take(LONGEST_NAME).collect()
 }
 
-/// The name, or with a number if another token has it.
+/// The name, with a number if another token has it.
 fn free_name(tokens: &[Token], name: &str) -> String {
     let is_free = |name: &str| tokens.iter().all(|token| token.name != name);
     let numbered = (2_usize..).map(|number| format!("{name} {number}"));

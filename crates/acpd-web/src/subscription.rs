@@ -1,13 +1,12 @@
-//! Where one browser hears of things while the page is closed.
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// As browsers write it (`PushSubscription.toJSON`).
+/// The push subscription of a browser, as it writes it (`PushSubscription.toJSON`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Subscription {
-    /// The address at its push service. Who knows it and has our key can send to it.
+    /// The address at its push service. Anyone with the address and this server's key can send to
+    /// it.
     pub(crate) endpoint: String,
     keys: Keys,
 }
@@ -19,7 +18,7 @@ struct Keys {
 }
 
 impl Subscription {
-    /// The public key and the secret of the browser, if they can be read.
+    /// The public key and the secret of the browser; `None` if they are malformed.
     pub(crate) fn keys(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let decode = |text: &str| URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
         Some((decode(&self.keys.p256dh)?, decode(&self.keys.auth)?))

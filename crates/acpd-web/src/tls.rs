@@ -1,4 +1,4 @@
-//! The certificate that is given, and what it is for.
+//! The configured certificate and its names.
 
 use std::io::Read as _;
 use std::net::IpAddr;
@@ -14,15 +14,14 @@ use webpki::EndEntityCert;
 
 use crate::failure::Failure;
 
-/// Files of certificates and keys are not longer.
+/// Most bytes of the file of a certificate or key.
 const LONGEST: u64 = 1 << 20;
 
-/// A certificate that was given.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificate(CertificateDer<'static>);
 
 impl Certificate {
-    /// Returns whether it is for this name or address, as browsers see it.
+    /// Returns whether the certificate has this name or address, as browsers see it.
     pub(crate) fn is_for(&self, name: &str) -> bool {
         let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         let Ok(name) = ServerName::try_from(name) else { return false };
@@ -30,7 +29,7 @@ impl Certificate {
             .is_ok_and(|own| own.verify_is_valid_for_subject_name(&name).is_ok())
     }
 
-    /// A name that it is for, else this address, else that of the machine for itself.
+    /// A name of the certificate, else this address, else a loopback name.
     pub(crate) fn name(&self, at: IpAddr) -> Option<String> {
         let own = EndEntityCert::try_from(&self.0).ok()?;
         let mut names = own.valid_dns_names();

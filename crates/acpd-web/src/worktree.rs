@@ -39,7 +39,7 @@ struct Unwanted {
     path: String,
 }
 
-/// `POST /worktree`: makes one; the answer says where the session works.
+/// `POST /worktree`: makes a worktree; the answer has the session's directory.
 pub(crate) async fn make(
     State(server): State<Arc<Server>>,
     SignedIn(token): SignedIn,

@@ -1,4 +1,4 @@
-//! Changes of blocks: a block is sent once, and then the additions to it.
+//! Changes of blocks: a block is sent once, and then its additions.
 
 use acpd_view::{Block, Content, Folding, Id, Kind, Progress, State};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::encoding::{self, BlockPlace};
 use super::{Outgoing, PageConversation};
 
 impl PageConversation {
-    /// Sends a block that the user has unfolded, and first the subagents that it is in.
+    /// Sends an unfolded block, and first the subagents that it is in.
     pub(super) fn send_body(&mut self, id: Id, out: &mut Outgoing) {
         self.open.insert(id);
         let of = find(&self.state, id).and_then(|(_, place)| place.of);
@@ -23,7 +23,7 @@ impl PageConversation {
         self.send_block(id, out);
     }
 
-    /// Sends blocks that have changed, and the changes of the header.
+    /// Sends changed blocks, and changes of the header.
     pub(super) fn send(&mut self, changed: Vec<Id>, out: &mut Outgoing) {
         for id in changed {
             self.send_block(id, out);
@@ -54,7 +54,7 @@ impl PageConversation {
         };
         let is_open = self.open.contains(&id);
         if place.of.is_some_and(|of| !self.shown.contains(&of)) {
-            // Blocks in a subagent are sent when that is unfolded.
+            // Blocks in a subagent are sent when the subagent is unfolded.
             return;
         }
         let now = size(block);
@@ -102,7 +102,7 @@ impl PageConversation {
     }
 }
 
-/// Returns the ids of blocks, and of those inside of them.
+/// Returns the ids of blocks and of the blocks inside of them.
 pub(super) fn ids(blocks: &[Block]) -> Vec<Id> {
     let inside = |block: &Block| match &block.kind {
         Kind::Subagent(subagent) => ids(&subagent.blocks),

@@ -1,4 +1,4 @@
-//! A block as the page gets it: text that may be shown as it is, but for messages, which are what was said.
+//! Blocks as JSON for the page. Texts are safe to show; only messages are raw, as they were said.
 
 use acpd_api::{Question, Untrusted};
 use acpd_view::text::Text;
@@ -9,15 +9,15 @@ use acpd_view::{
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-/// Lines of output, and of one changed file, that are sent.
+/// Most lines of output, and of one changed file.
 const MOST_LINES: usize = 4000;
-/// BlockPlaces, and changed files of a turn, that are sent.
+/// Most places, and changed files of a turn.
 const MOST_PLACES: usize = 200;
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Bytes of base64 of a picture.
 const LONGEST_PICTURE: usize = (8 << 20) / 3 * 4;
 
-/// BlockPlace of a block: its turn, by the line with which that begins, and the subagent that it is in.
+/// The turn of a block, by its first line, and the subagent of the block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockPlace {
     pub(super) turn: u64,
@@ -32,7 +32,6 @@ pub(super) fn id(id: Id) -> Value {
     }
 }
 
-/// Reads what [`id`] writes.
 pub(super) fn read_id(value: &Value) -> Option<Id> {
     match value {
         Value::String(text) => text.strip_prefix('a')?.parse().ok().map(Id::Around),
@@ -45,7 +44,7 @@ pub(super) fn line(line: &Text) -> Value {
     line.parts().map(|(text, style)| json!([style.role, text])).collect()
 }
 
-/// A block; `is_open` if the user has unfolded it. `has` says how much of its body is there.
+/// A block; `is_open` if the user has unfolded it. `has` says how much of its body is sent.
 pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bool) -> Value {
     let folding = if is_open { Folding::Open } else { block.folding };
     let mut drawn = json!({
@@ -180,7 +179,7 @@ fn entries(entries: &[PlanEntry]) -> Value {
     entries.collect()
 }
 
-/// Adds to open questions how their changes look, and what choosing each answer does.
+/// Adds to open questions the compared changes, and the effect of each answer.
 pub(super) fn questions(interactions: &mut Value) {
     let all = interactions.as_array_mut();
     for question in all.into_iter().flatten().filter_map(|row| row.get_mut("question")) {
@@ -201,7 +200,6 @@ pub(super) fn questions(interactions: &mut Value) {
     }
 }
 
-/// The header, which the page shows above and below the conversation.
 pub(super) fn header(header: &Header) -> Map<String, Value> {
     let text = |text: &Untrusted| Value::from(Text::from(text).as_str());
     let modes = header.modes.iter();

@@ -1,9 +1,9 @@
-//! Notifications for a user, made from the rows of the daemon: a question, the end of a long turn, a failure.
-//! Never the text of a conversation: a phone shows this to its holder.
+//! Notifications from the daemon's rows: a question, the end of a long turn, a failure. Never the
+//! text of a conversation: a locked phone shows them to anyone.
 //!
 //! ```text
-//!  session: idle ──works──▶ working since … ──ends──▶ told, if that took a minute or went wrong
-//!  question: new ──▶ told once
+//!  session: idle ──works──▶ working since … ──ends──▶ notified, if that took a minute or went wrong
+//!  question: new ──▶ notified once
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ const LONGEST: usize = 80;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Asked,
-    /// A turn that took a while is done.
+    /// A long turn is done.
     Done,
     /// A turn did not end as it should.
     Broken,
@@ -32,16 +32,14 @@ pub(super) enum What {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) what: What,
-    /// The session, for people.
     name: String,
     agent: Untrusted,
     session: Option<Untrusted>,
-    /// How long it took.
     took: Duration,
 }
 
 impl News {
-    /// As the service worker reads it.
+    /// JSON for the service worker.
     pub(super) fn text(&self) -> Vec<u8> {
         let agent = escape::one_line(self.agent.raw()).to_string();
         let body = match self.what {
@@ -56,16 +54,15 @@ impl News {
     }
 }
 
-/// State from the rows seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     questions: BTreeSet<String>,
-    /// Since when turns run (ms since the epoch).
+    /// Start of running turns (ms since the epoch).
     working: BTreeMap<SessionRowKey, u64>,
 }
 
 impl Needs {
-    /// Takes all rows. What has ended while the daemon was away is news as well.
+    /// Takes all rows. Turns that ended while the daemon was away are reported as well.
     pub(super) fn snapshot(
         &mut self,
         Watched { sessions, interactions, .. }: Watched,
@@ -76,7 +73,7 @@ impl Needs {
         self.changed(Changed { sessions, interactions, ..Changed::default() })
     }
 
-    /// Takes rows that have changed.
+    /// Takes changed rows.
     pub(super) fn changed(&mut self, changed: Changed) -> Vec<News> {
         for id in &changed.removed.interactions {
             self.questions.remove(id.raw());
@@ -109,7 +106,7 @@ impl Needs {
         }
         let since = self.working.remove(&key)?;
         let took = Duration::from_millis(session.updated.saturating_sub(since));
-        // An agent that has begun it hears of it; a person who has cancelled it knows.
+        // The parent agent is notified of its own sessions, and a user who cancelled knows.
         let what = match turn.last.as_ref().map_or("", Untrusted::raw) {
             "interrupted" | "unwedged" | "outcome_unknown" | "error" => What::Broken,
             "cancelled" => return None,
@@ -126,7 +123,7 @@ impl Needs {
     }
 }
 
-/// The name of a session: given by its user, else from its directory. A title may quote the conversation.
+/// The user's name for a session, or its directory. A title may quote the conversation.
 fn name(name: Option<&Untrusted>, cwd: Option<&Untrusted>) -> String {
     let folder = || Path::new(cwd?.raw()).file_name()?.to_str();
     let name = name.map(Untrusted::raw).or_else(folder).unwrap_or("acpd");

@@ -1,4 +1,5 @@
-//! One request to a push service: over TLS that the system trusts, and no answer of it goes anywhere.
+//! One request to a push service, over TLS with the system's roots. The body of the answer is
+//! ignored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,34 +23,33 @@ use crate::failure::Failure;
 use crate::state::Server;
 use crate::subscription::Subscription;
 
-/// How long all of it may take.
+/// Longest time of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For how long a push service keeps what a browser that is away does not take, in seconds.
+/// Seconds for which a push service keeps a message for a browser that is away.
 const KEPT: &str = "43200";
 
-/// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The push service has it, or never takes it.
     Taken,
     /// The browser no longer listens there.
     Gone,
-    /// Another try may do better.
+    /// Another try may succeed.
     Later,
 }
 
-/// Where the request goes.
+/// The receiver of the request.
 #[derive(Debug)]
 pub(super) struct Service {
     host: String,
     port: u16,
-    /// As it is written in addresses.
+    /// Host and port, as in addresses.
     authority: String,
     path: String,
 }
 
 impl Service {
-    /// That of an address, which has to begin with `https`.
+    /// The service of an `https` address.
     pub(super) fn of(endpoint: &str) -> Option<Service> {
         let address: Uri = endpoint.parse().ok()?;
         let authority = address.authority().filter(|it| !it.as_str().contains('@'))?;
@@ -63,7 +63,6 @@ impl Service {
     }
 }
 
-/// Sends something to one browser.
 pub(super) async fn post(
     server: &Arc<Server>,
     to: &Subscription,
@@ -108,15 +107,14 @@ async fn send(
     let stream = tls.connect(name, stream).await.map_err(Failure::new)?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(Failure::new)?;
-    // Ends with the answer.
+    // The task ends with the answer.
     tokio::spawn(connection);
     Ok(sender.send_request(request).await.map_err(Failure::new)?.status())
 }
 
-/// TLS with the roots that the system trusts.
 fn trusted() -> Result<TlsConnector, Failure> {
     let mut roots = RootCertStore::empty();
-    // Those that cannot be read are not trusted.
+    // Unreadable roots are not trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

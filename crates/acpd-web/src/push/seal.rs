@@ -1,4 +1,5 @@
-//! A message that only one browser can read: RFC 8291 (`aes128gcm` of RFC 8188), by the primitives of ring.
+//! A message that only one browser can read: RFC 8291 (`aes128gcm` of RFC 8188), by the primitives
+//! of ring.
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
@@ -12,14 +13,13 @@ use crate::subscription::Subscription;
 const PUBLIC: usize = 65;
 const SECRET: usize = 16;
 const SALT: usize = 16;
-/// The length of a text is a multiple of this, in bytes, so that it reveals little.
+/// Texts are padded to a multiple of these bytes, so that the length reveals little.
 const STEP: usize = 256;
-/// The longest text. Push services take bodies of 4,096 bytes.
+/// Most bytes of a text. Push services take bodies of 4,096 bytes.
 const LONGEST: usize = 2048;
-/// Bytes of a record: all is in one.
+/// Bytes of a record; a message is one record.
 const RECORD: u32 = 4096;
 
-/// The keys of a browser.
 #[derive(Debug)]
 pub(super) struct Recipient {
     public: Vec<u8>,
@@ -32,7 +32,8 @@ impl Recipient {
         Recipient::new(public, secret)
     }
 
-    /// Accepts keys of the right sizes; whether the first is a point of the curve shows when it is used.
+    /// Accepts keys of the right sizes; a public key off the curve fails in
+    /// [`seal`](Recipient::seal).
     fn new(public: Vec<u8>, secret: Vec<u8>) -> Option<Recipient> {
         let is_it = public.len() == PUBLIC && public[0] == 4 && secret.len() == SECRET;
         is_it.then_some(Recipient { public, secret })
@@ -49,7 +50,7 @@ impl Recipient {
         let (key, nonce) =
             agree_ephemeral(own, &theirs, |shared| self.keys(shared, public.as_ref(), &salt))??;
         let text = &text[..text.len().min(LONGEST)];
-        // The end of the text is marked; zeros follow.
+        // A mark ends the text; zeros follow.
         let mut body = [text, &[2]].concat();
         body.resize(body.len().next_multiple_of(STEP), 0);
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key)?);
@@ -58,7 +59,7 @@ impl Recipient {
         Ok([head, body].concat())
     }
 
-    /// The key and the nonce that follow from what both sides know.
+    /// Derives the key and the nonce.
     fn keys(
         &self,
         shared: &[u8],

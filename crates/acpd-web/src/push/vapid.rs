@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::store::Store;
 
-/// Lifetime of a signature.
 const LIFE: Duration = Duration::from_hours(12);
-/// Largest size of a key file.
+/// Most bytes of a key file.
 const LONGEST: u64 = 4 << 10;
 
 pub(super) struct Vapid(EcdsaKeyPair);
@@ -28,7 +27,8 @@ impl fmt::Debug for Vapid {
 }
 
 impl Vapid {
-    /// Reads the key, or makes one the first time. Browsers that subscribed with another key get no pushes.
+    /// Reads the key, or makes one the first time. Browsers that subscribed with another key get no
+    /// pushes.
     pub(super) fn of(store: &Store) -> Result<Vapid, Failure> {
         let path = store.folder().join("push.key");
         if !path.exists() {
@@ -57,7 +57,8 @@ impl Vapid {
         URL_SAFE_NO_PAD.encode(self.0.public_key())
     }
 
-    /// Returns the header `Authorization` for a push service; `address` is the contact of this server.
+    /// Returns the header `Authorization` for a push service; `address` is the contact of this
+    /// server.
     pub(super) fn sign(&self, service: &str, address: &str) -> Result<String, Failure> {
         let until = SystemTime::now() + LIFE;
         let until = until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -71,7 +72,6 @@ impl Vapid {
     }
 }
 
-/// Writes a new key.
 fn make(path: &Path) -> Result<(), Failure> {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
     let key = key.map_err(|_| Failure::new("the system gives no random bits"))?;
