@@ -1,11 +1,11 @@
-//! Finds other processes of this agent: none of an earlier run may be alive when the next one starts.
+//! Finds processes of an earlier run: none may be alive when the next one starts.
 
 use std::fs;
 
 const MARK: &str = "ACPD_AGENT_MARK";
 
-/// Returns other processes with our mark in their environment: process id and command line. Empty
-/// without a mark or `/proc`. A zombie has no environment.
+/// Returns pid and command line of other processes with this agent's mark in their environment.
+/// Empty without a mark or `/proc`. A zombie has no environment.
 pub(crate) fn others() -> Vec<String> {
     let Ok(mark) = std::env::var(MARK) else { return Vec::new() };
     let wanted = format!("{MARK}={mark}");

@@ -1,5 +1,5 @@
-//! The agent `demo`: a scripted ACP v1 agent on stdio, without a model. It echoes, remembers, and does what
-//! the verbs in a prompt say (`[slow 5]`, `[ask]`, `[crash]`; all of them are in `verbs.rs`).
+//! The agent `demo`: a scripted ACP v1 agent on stdio, without a model. It echoes, remembers, and
+//! does what the verbs in a prompt say (`[slow 5]`, `[ask]`, `[crash]`; all are in `verbs.rs`).
 //!
 //! The main thread reads and answers; each turn has a thread of its own.
 
@@ -37,19 +37,17 @@ use store::{Entry, Store, prompt_text};
 use turn::Turn;
 use wire::{Failure, Wire, lock, request, response};
 
-/// Marker file of a login.
 const AUTHED: &str = "authed";
 const LOGIN_METHOD: &str = "demo-login";
 
 /// Runs the agent on stdin and stdout until stdin ends, and returns the process's exit code.
-///
 /// Crashes on demand (`[crash]`, `crash-on`) end the process from within.
 pub fn run(options: Options) -> ExitCode {
     let complain = |text: &str| {
         let _ = writeln!(std::io::stderr(), "scripted agent: {text}");
     };
     if options.flags.ignore_term
-        // On Windows, `Quit` is what asks a group of processes to end.
+        // On Windows, `Quit` asks a group of processes to end.
         && let Err(error) = signals::ignore(&[signals::Signal::Terminate, signals::Signal::Quit])
     {
         complain(&format!("cannot ignore SIGTERM: {error}"));
@@ -94,7 +92,7 @@ pub fn run(options: Options) -> ExitCode {
     wire.exit_code(0)
 }
 
-/// Waits for a number of milliseconds.
+/// In milliseconds.
 fn sleep(time: Option<u64>) {
     std::thread::sleep(Duration::from_millis(time.unwrap_or(0)));
 }
@@ -105,17 +103,17 @@ fn park() -> ! {
     }
 }
 
-/// The agent: what the main thread and the turns share.
+/// State that the main thread and the turns share.
 struct Agent {
     options: Options,
     wire: Wire,
     store: Store,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
-    /// Requests of the agent that wait for an answer, by their id as JSON text.
+    /// The agent's open requests, by their id as JSON text.
     asked: Mutex<HashMap<String, Sender<Signal>>>,
-    /// How often each method came.
+    /// Number of messages of each method.
     received: Mutex<HashMap<String, u32>>,
-    /// Set if the client understands boolean options.
+    /// The client understands boolean options.
     boolean_options: AtomicBool,
     next_request: AtomicU64,
     next_session: AtomicU64,
@@ -148,7 +146,6 @@ impl Agent {
         }
     }
 
-    /// Handles lines until stdin ends or fails.
     fn read_all(self: &Arc<Self>) {
         let mut stdin = std::io::stdin().lock();
         let mut line = Vec::new();
@@ -345,7 +342,6 @@ impl Agent {
         Ok(self.begin(Session::new(id, cwd), params))
     }
 
-    /// Makes a session that continues from another one.
     fn fork_session(&self, params: &Value) -> Result<Answer, Failure> {
         self.check_login()?;
         let parent = self.session(params)?;
@@ -373,7 +369,7 @@ impl Agent {
         }
     }
 
-    /// Holds a session that was just made, and answers with it.
+    /// Keeps a new session, and answers with it.
     fn begin(&self, session: Session, params: &Value) -> Answer {
         let id = session.id.clone();
         {
@@ -417,7 +413,7 @@ impl Agent {
         self.restore(params).map(|(_, answer)| answer)
     }
 
-    /// Brings a session back from disk. One that is live stays as it is.
+    /// Reads a session from disk. A live one stays unchanged.
     fn restore(&self, params: &Value) -> Result<(Arc<Session>, Answer), Failure> {
         self.check_login()?;
         let id = text(params, "sessionId")?;
@@ -487,7 +483,7 @@ impl Agent {
 
     fn store_settings(&self, session: &Session, state: &State) {
         if state.on_disk {
-            // Losing a setting is what real agents do too; the session itself is safe.
+            // Real agents lose settings, too; the session itself is safe.
             let _ = self
                 .store
                 .append(&session.id, &Entry::Settings { settings: state.settings.clone() });
@@ -542,7 +538,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes a message of the user into the running turn; begins no turn with it.
+    /// Takes a message into the running turn; begins no turn with it.
     fn steer(&self, params: &Value) -> Result<Value, Failure> {
         let session = self.session(params)?;
         let prompt = params["prompt"].as_array().cloned().unwrap_or_default();
@@ -576,7 +572,6 @@ impl Agent {
         self.store.append(&session.id, &Entry::User { prompt: prompt.to_vec() })
     }
 
-    /// The live session that these params name.
     fn session(&self, params: &Value) -> Result<Arc<Session>, Failure> {
         let id = text(params, "sessionId")?;
         lock(&self.sessions).get(id).cloned().ok_or_else(|| Failure::unknown_session(id))
@@ -600,7 +595,7 @@ fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Failure> {
     params[key].as_str().ok_or_else(|| Failure::invalid_params(format!("{key} is missing")))
 }
 
-/// ACP v1 wants an absolute path; half of the real agents insist on it.
+/// ACP v1 requires an absolute path, and half of the real agents check it.
 fn working_directory(params: &Value) -> Result<String, Failure> {
     match text(params, "cwd")? {
         cwd if Path::new(cwd).is_absolute() => Ok(cwd.to_owned()),

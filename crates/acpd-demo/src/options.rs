@@ -1,20 +1,16 @@
-//! Options of the scripted agent: directories, and flags that make it misbehave.
-
 use std::fmt::Write as _;
 use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where the agent keeps its sessions, what it records, and how it misbehaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Directory of the sessions and of the counters that outlive a process; made on demand.
     pub state: PathBuf,
-    /// File that every line received and sent is appended to; `%p` stands for the process id.
+    /// Every line received and sent is appended to this file; `%p` stands for the process id.
     pub record: Option<PathBuf>,
     /// Directory in which `[pause NAME]` makes `NAME.hit` and waits for `NAME.go`.
     pub points: Option<PathBuf>,
-    /// Misbehaviour, none by default.
     pub(crate) flags: Flags,
 }
 
@@ -23,7 +19,6 @@ macro_rules! flags {
     ($($title:literal {
         $($name:literal $($form:literal)? => $field:ident: $type:ty, $effect:literal;)*
     })*) => {
-        /// One field for each flag.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Flags {
             $($(#[doc = $effect] pub(crate) $field: $type,)*)*
@@ -42,7 +37,7 @@ macro_rules! flags {
             }
         }
 
-        /// All flags with their forms and effects, by what they are about.
+        /// All flags with their forms and effects, by topic.
         const FLAGS: &[(&str, &[(&str, &str)])] =
             &[$(($title, &[$((concat!($name, $($form)?), $effect),)*]),)*];
     };
@@ -108,7 +103,6 @@ flags! {
     }
 }
 
-/// Usage text of `acpd-scripted-agent`.
 pub fn help() -> String {
     let mut text = "\
 usage: acpd-scripted-agent [--state DIR] [--record FILE] [--FLAG[=VALUE]]...
@@ -127,7 +121,7 @@ usage: acpd-scripted-agent [--state DIR] [--record FILE] [--FLAG[=VALUE]]...
     text
 }
 
-/// A flag, which is set with or without a value; `None` if the value is not such a one.
+/// A flag, set with or without a value; `None` if the value is malformed.
 trait Flag {
     fn set(&mut self, value: Option<&str>) -> Option<()>;
 }
@@ -177,10 +171,8 @@ impl Options {
         base.join("acpd/demo")
     }
 
-    /// Options from arguments (without the program's name), as [`help`] tells them.
-    ///
-    /// # Errors
-    /// With a sentence about the argument that the agent does not understand.
+    /// Options from arguments (without the program's name), as in [`help`]. The error names the
+    /// argument that the agent does not understand.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let points = path_var("ACPD_TEST_POINTS");
         let mut options = Self { points, ..Self::new(Self::default_state()) };
@@ -200,7 +192,6 @@ impl Options {
 }
 
 impl Flags {
-    /// Returns whether the agent has a login to offer.
     pub(crate) fn has_login(&self) -> bool {
         self.auth_required || self.auth_once_after.is_some()
     }

@@ -1,4 +1,4 @@
-//! The record: every line that a scripted agent received or sent, for tests to look at afterwards.
+//! The record: every line that a scripted agent received or sent, for tests.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -7,38 +7,33 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a recorded line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// The agent received it.
     In,
-    /// The agent sent it.
     Out,
     /// No line of the wire: `start`, `eof` or `exit CODE`.
     Event,
 }
 
-/// One line of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordLine {
-    /// Process that wrote it; processes may share a record.
+    /// The writing process; processes may share a record.
     pub pid: u32,
-    /// Which way the line went.
     pub dir: Direction,
-    /// Position in what this process recorded, from 0.
+    /// Position in the record of this process, from 0.
     pub n: u64,
     /// The line without its line feed; bytes that are not UTF-8 are replaced.
     pub line: String,
 }
 
-/// Reads a record. A missing file is an empty record; a line that is still being written is left out.
+/// Reads a record. A missing file is an empty record; an unfinished line is left out.
 pub fn read_record(path: impl AsRef<Path>) -> Vec<RecordLine> {
     let text = std::fs::read(path).unwrap_or_default();
     text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// Appends to a record. Each line is one write, so that it is there before the agent acts on it,
+/// Appends to a record. Each line is one write before the agent acts on it, so that it is there
 /// even if the process dies.
 pub(crate) struct Recorder(Mutex<(File, u64)>);
 

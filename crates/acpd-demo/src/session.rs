@@ -1,5 +1,3 @@
-//! A live session: what it remembers, and how it looks on the wire.
-
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
@@ -11,7 +9,7 @@ use crate::store::{Entry, Stored};
 use crate::tool_server::ToolServer;
 use crate::wire::{Failure, lock, update};
 
-/// Commands that are offered: name, description, hint of the input. Each is the verb of the same name.
+/// Name, description, hint of the input. Each is the verb of the same name.
 pub(crate) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
     ("plan", "Show a plan that gets done", None),
     ("think", "Think aloud", Some("thought")),
@@ -20,36 +18,32 @@ pub(crate) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
     ("slow", "Answer slowly, ten words a second", Some("number of words")),
 ];
 
-/// Messages of the main thread to a running turn.
 pub(crate) enum Signal {
     Cancel,
-    /// Something that the user adds.
+    /// A message of the user.
     Steer(String),
-    /// The client's answer to the request that the turn waits for.
     Answer(Result<Value, Failure>),
 }
 
-/// One conversation that this process holds.
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) cwd: String,
     pub(crate) state: Mutex<State>,
 }
 
-/// Changes of a session.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) settings: Settings,
     /// Texts of all prompts, the running one last.
     pub(crate) prompts: Vec<String>,
-    /// MCP servers in the client: their ids, by name.
+    /// MCP servers in the client: ids by name.
     pub(crate) servers: HashMap<String, String>,
-    /// MCP servers that it starts: their descriptions, by name.
+    /// MCP servers that the agent starts: descriptions by name.
     pub(crate) commands: HashMap<String, Value>,
     pub(crate) tool_servers: HashMap<String, ToolServer>,
-    /// Cost since this process holds it, in US dollars.
+    /// Cost in US dollars since this process has the session.
     pub(crate) cost: f64,
-    /// Set once the store has it, from its first prompt on.
+    /// Set with the first prompt.
     pub(crate) on_disk: bool,
     pub(crate) turn: Option<Sender<Signal>>,
 }
@@ -65,7 +59,6 @@ impl Session {
         Self { id, cwd, state: Mutex::new(state) }
     }
 
-    /// Cancels the running turn, if there is one.
     pub(crate) fn cancel(&self) {
         if let Some(turn) = &lock(&self.state).turn {
             let _ = turn.send(Signal::Cancel);
@@ -73,7 +66,6 @@ impl Session {
     }
 }
 
-/// A short title for a conversation.
 pub(crate) fn title(first_prompt: &str) -> String {
     first_prompt.lines().next().unwrap_or_default().chars().take(60).collect()
 }
@@ -101,8 +93,8 @@ pub(crate) fn chunk(session: &str, kind: &str, content: &Value, message_id: &str
     update(session, json!({"sessionUpdate": kind, "content": content, "messageId": message_id}))
 }
 
-/// The conversation as updates. Message ids differ from those of the live turn, as they may (ACP v1, message
-/// ids need not survive a load).
+/// The conversation as updates. Message ids differ from those of the live turn, which ACP v1 allows
+/// after a load.
 pub(crate) fn replay(session: &str, extra_turns: u32, stored: &Stored) -> Vec<Value> {
     let extra = (1..=extra_turns).flat_map(|turn| {
         let text = |text: String| json!({"type": "text", "text": text});

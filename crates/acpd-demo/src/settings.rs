@@ -1,5 +1,3 @@
-//! The mode and the config options of a session.
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -8,7 +6,6 @@ use crate::wire::Failure;
 const MODES: [(&str, &str); 2] = [("ask", "Ask"), ("code", "Code")];
 const MODELS: [(&str, &str); 2] = [("demo-small", "Demo small"), ("demo-large", "Demo large")];
 
-/// Mode and config options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     mode: String,

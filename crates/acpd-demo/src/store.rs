@@ -1,5 +1,6 @@
-//! Sessions on disk: one file of JSON lines each, written like real agents do it. The user's message is there
-//! before the turn runs, the answer only after it, so a killed turn leaves a question without an answer.
+//! Sessions on disk: one file of JSON lines each, written as real agents do. The user's message is
+//! stored before the turn runs, the answer only after it, so a killed turn leaves a question
+//! without an answer.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use crate::settings::Settings;
 
-/// One line of a session's file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Entry {
@@ -20,7 +20,6 @@ pub(crate) enum Entry {
     Agent { text: String },
 }
 
-/// A session as its file has it.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) cwd: String,
@@ -42,7 +41,6 @@ impl Stored {
         stored
     }
 
-    /// The texts of the user's prompts.
     pub(crate) fn prompts(&self) -> Vec<String> {
         let prompt = |entry: &Entry| match entry {
             Entry::User { prompt } => Some(prompt_text(prompt)),
@@ -52,7 +50,6 @@ impl Stored {
     }
 }
 
-/// The text blocks of a prompt.
 pub(crate) fn prompt_text(prompt: &[Value]) -> String {
     let texts: Vec<&str> = prompt.iter().filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
@@ -71,7 +68,7 @@ impl Store {
         let _ = fs::remove_dir_all(self.root.join("sessions"));
     }
 
-    /// Makes the file of a session, over that of an older session with the same id.
+    /// Replaces the file of an older session with the same id.
     pub(crate) fn create(&self, id: &str, cwd: &str, settings: &Settings) -> io::Result<()> {
         let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(self.root.join("sessions"))?;
@@ -80,7 +77,7 @@ impl Store {
         write_entry(&mut file, &Entry::Settings { settings: settings.clone() })
     }
 
-    /// Makes the file of a session that goes on from another one; what it has.
+    /// Copies a session's file for a fork, and returns its content.
     pub(crate) fn copy(&self, from: &str, id: &str, cwd: &str) -> io::Result<Stored> {
         let mut stored = self.read(from).ok_or(io::ErrorKind::NotFound)?;
         cwd.clone_into(&mut stored.cwd);
@@ -89,7 +86,7 @@ impl Store {
         Ok(stored)
     }
 
-    /// Adds to a session's file, which must be there: a deleted session stays deleted.
+    /// Adds to an existing file: a deleted session stays deleted.
     pub(crate) fn append(&self, id: &str, entry: &Entry) -> io::Result<()> {
         let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
         write_entry(&mut OpenOptions::new().append(true).open(path)?, entry)
@@ -99,7 +96,8 @@ impl Store {
         Some(Stored::of(entries(File::open(self.session_file(id)?).ok()?)))
     }
 
-    /// A session up to its first prompt: enough for a list, which must not take longer with each word that was said.
+    /// Reads a session up to its first prompt, so that the time of a list does not grow with
+    /// conversations.
     fn read_head(&self, id: &str) -> Option<Stored> {
         let mut head = Vec::new();
         for entry in entries(File::open(self.session_file(id)?).ok()?) {
@@ -132,7 +130,6 @@ impl Store {
         sessions
     }
 
-    /// Returns whether a marker file exists.
     pub(crate) fn has(&self, marker: &str) -> bool {
         self.root.join(marker).exists()
     }
@@ -148,14 +145,13 @@ impl Store {
         }
     }
 
-    /// Returns the content of a file, without white space at its ends; nothing if it does not
-    /// exist.
+    /// Returns the trimmed content of a file; empty if it does not exist.
     pub(crate) fn text(&self, name: &str) -> String {
         let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
         text.trim().to_owned()
     }
 
-    /// Counts one up, across restarts, and returns the number before.
+    /// Increments a counter that outlives the process, and returns the number before.
     pub(crate) fn count(&self, counter: &str) -> u32 {
         let before: u32 = self.text(counter).parse().unwrap_or(0);
         let _ = self.write(counter, &before.saturating_add(1).to_string());
@@ -179,7 +175,7 @@ impl Store {
     }
 }
 
-/// The lines of a session's file. The process may have been killed within the last one.
+/// The lines of a session's file. A killed process may leave the last one cut off.
 fn entries(file: File) -> impl Iterator<Item = Entry> {
     let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
     lines.filter_map(|line| serde_json::from_slice(&line).ok())

@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A server that runs. It ends with its session.
+/// A running server. It ends with its session.
 pub(crate) struct ToolServer {
     child: Child,
     stdin: ChildStdin,
@@ -16,7 +16,7 @@ pub(crate) struct ToolServer {
     last_id: u64,
 }
 
-/// The servers of a request that are started by a command, by name.
+/// The servers in a request that a command starts, by name.
 pub(crate) fn commands(params: &Value) -> HashMap<String, Value> {
     let servers = params["mcpServers"].as_array().into_iter().flatten();
     let named = servers.filter(|server| server["command"].is_string());
@@ -24,7 +24,6 @@ pub(crate) fn commands(params: &Value) -> HashMap<String, Value> {
 }
 
 impl ToolServer {
-    /// Starts a server as its description says.
     pub(crate) fn start(server: &Value) -> std::io::Result<ToolServer> {
         let texts = |list: &Value| -> Vec<String> {
             let list = list.as_array().into_iter().flatten();
@@ -65,7 +64,7 @@ impl ToolServer {
         self.request("tools/call", call)
     }
 
-    /// The answer to a call, if it has come. Nothing if the server is gone.
+    /// The answer to a call; `None` if it has not come.
     pub(crate) fn answer(&self, id: u64) -> Option<Result<Value, TryRecvError>> {
         match self.lines.try_recv() {
             Ok(line) if line["id"] == id => Some(Ok(line)),

@@ -1,4 +1,4 @@
-//! One turn: does what the prompt's verbs say, then echoes its text.
+//! One turn: executes the prompt's verbs, then echoes its text.
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::wire::{Failure, lock, notification, response, update};
 const SLOW: Duration = Duration::from_millis(100);
 const POLL: Duration = Duration::from_millis(5);
 
-/// How a turn ends before its text.
+/// Ends of a turn before its text.
 enum End {
     Stop(String),
     Fail(Failure),
@@ -35,25 +35,22 @@ pub(crate) struct Turn {
     /// Number of prompts before this one.
     pub(crate) history: usize,
     pub(crate) inbox: Receiver<Signal>,
-    /// The other end of the inbox, for answers to the turn's own requests.
+    /// For answers to the turn's own requests.
     pub(crate) sender: Sender<Signal>,
-    /// All message text so far; this is what the store gets.
+    /// All message text so far, for the store.
     pub(crate) answer: String,
     /// Number of tool calls so far.
     pub(crate) tools: u32,
     /// Number of numbered chunks so far.
     pub(crate) numbered: u64,
     pub(crate) late_chunk: bool,
-    /// The agent reports its tokens.
     pub(crate) tells_tokens: bool,
-    /// The last terminal that it made.
     pub(crate) terminal: String,
     /// The id of the prompt's request, as JSON text.
     pub(crate) request: String,
 }
 
 impl Turn {
-    /// Runs the turn and answers the prompt, which has this request id.
     pub(crate) fn run(mut self, request: &Value) {
         let outcome = match self.play() {
             ControlFlow::Continue(()) => Ok(json!({"stopReason": "end_turn"})),
@@ -78,7 +75,7 @@ impl Turn {
     fn play(&mut self) -> Step {
         let (verbs, text) = parse(&prompt_text(&self.prompt));
         for verb in verbs {
-            // A hanging turn does not notice a cancel that came just before it, either.
+            // A hanging turn ignores a cancel that came just before, too.
             if verb != Verb::Hang {
                 self.check()?;
             }
@@ -95,11 +92,11 @@ impl Turn {
         Step::Continue(())
     }
 
-    /// Stores the answer, sends what comes at the end of each turn, and lets the next turn in.
+    /// Stores the answer, sends the messages that end each turn, and lets the next turn in.
     fn finish(&mut self) {
         if !self.answer.is_empty() {
             let entry = Entry::Agent { text: self.answer.clone() };
-            // A session that was deleted meanwhile has no file any more.
+            // A session that was deleted meanwhile has no file.
             let _ = self.agent.store.append(&self.session.id, &entry);
         }
         let (prompts, cost) = {
@@ -227,7 +224,7 @@ impl Turn {
         Step::Continue(())
     }
 
-    /// Sends the bytes of a file, with the ids of the session and the request put in.
+    /// Sends the bytes of a file, with the ids of the session and the request filled in.
     fn raw(&self, file: &str) -> Step {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
@@ -262,7 +259,7 @@ impl Turn {
         self.say(&format!("tool: {}\n", String::from_utf8_lossy(&said)));
     }
 
-    /// Calls a tool of a server that it starts, and says what came of it.
+    /// Calls a tool of a server that the agent starts, and reports the result.
     fn mcp_tool(&mut self, name: &str, file: &str) -> Step {
         let failed =
             |error: &dyn std::fmt::Display| fail(Failure::internal(format!("{name}: {error}")));
@@ -272,7 +269,7 @@ impl Turn {
             Ok(call) => call,
             Err(error) => return failed(&error),
         };
-        // Taken out while it is used, so that no turn waits for the lock.
+        // Removed while in use, so that no turn waits for the lock.
         let known = lock(&self.session.state).tool_servers.remove(name);
         let started = known.map_or_else(
             || {
@@ -449,8 +446,7 @@ impl Turn {
         self.agent.wire.crash()
     }
 
-    /// Starts a process in a session of its own and leaves it; its process id comes by way of a file, because
-    /// it has to inherit stdout itself.
+    /// Leaves a process in a session of its own, which inherits stdout; so its pid comes in a file.
     fn daemonize(&self) -> String {
         let file = self.agent.store.root().join(format!("child-{}.pid", self.session.id));
         let script = r#"setsid sleep 600 </dev/null & echo $! >"$0""#;
@@ -462,7 +458,6 @@ impl Turn {
         }
     }
 
-    /// Sends a request and waits for its answer, or for the end of the turn.
     fn request(&mut self, method: &str, params: Value) -> Step<Result<Value, Failure>> {
         let id = self.agent.send_request(method, params, self.sender.clone());
         loop {
@@ -493,7 +488,6 @@ impl Turn {
         self.wait(Duration::ZERO)
     }
 
-    /// The user adds something.
     fn hear(&mut self, text: &str) {
         self.say(&format!("heard: {text}\n"));
     }

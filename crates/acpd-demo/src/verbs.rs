@@ -9,8 +9,8 @@ pub(crate) enum Verb {
     Slow(u64),
     /// `[chunks N]`: N numbered lines as fast as possible.
     Chunks(u64),
-    /// `[number N NAME MICROS]`: N chunks `NAME/1`, `NAME/2`, … with a pause after each; counted on
-    /// over the whole turn.
+    /// `[number N NAME MICROS]`: N chunks `NAME/1`, `NAME/2`, … with a pause after each; the count
+    /// continues over the whole turn.
     Number(u64, String, u64),
     /// `[big N]`: one chunk of N bytes.
     Big(usize),
@@ -38,7 +38,7 @@ pub(crate) enum Verb {
     Noise,
     /// `[auth]`: the prompt fails with -32000.
     Auth,
-    /// `[error CODE TEXT]`: the prompt fails so.
+    /// `[error CODE TEXT]`: the prompt fails with this error.
     Error(i64, String),
     /// `[stop REASON]`: the turn ends with this stop reason.
     Stop(String),
@@ -50,13 +50,13 @@ pub(crate) enum Verb {
     Stderr(usize),
     /// `[fs-read PATH]`: reads a file through the client.
     FsRead(String),
-    /// `[terminal CALL FILE]`: `terminal/CALL` about the last terminal; `create` has its params in a
+    /// `[terminal CALL FILE]`: `terminal/CALL` for the last terminal; `create` has its params in a
     /// file, and shows the terminal in a tool call.
     Terminal(String, String),
     /// `[mcp SERVER METHOD]`: calls an MCP server in the client.
     Mcp(String, String),
-    /// `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that it starts itself; the file has its name
-    /// and arguments. A turn that is cancelled meanwhile ends, and the server is not told.
+    /// `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that the agent starts; the file has
+    /// its name and arguments. A cancelled turn ends without notifying the server.
     McpTool(String, String),
     /// `[unknown-update]`: an update of an unknown kind.
     UnknownUpdate,
@@ -66,8 +66,8 @@ pub(crate) enum Verb {
     Env(String),
     /// `[cwd]`: reports the session's and the process's working directory.
     Cwd,
-    /// `[cost N]`: tells that the session has cost N US dollars more, and with the turn's end how many
-    /// tokens that took.
+    /// `[cost N]`: reports that the session has cost N US dollars more, and with the turn's end the
+    /// tokens of that.
     Cost(f64),
     /// `[late-chunk]`: one more chunk after the response.
     LateChunk,
@@ -76,11 +76,11 @@ pub(crate) enum Verb {
     /// `[raw FILE]`: sends the bytes of a file, with the session's id for `$SESSION` and that of the
     /// prompt's request for `$REQUEST`.
     Raw(String),
-    /// `[tool-run FILE]`: runs a file with `sh`, as a tool of the agent, and says what it wrote.
+    /// `[tool-run FILE]`: runs a file with `sh`, as a tool of the agent, and prints its output.
     ToolRun(String),
 }
 
-/// Splits a prompt into its verbs and the text around them. Brackets that are no verb are text.
+/// Splits a prompt into its verbs and the text around them. Brackets without a verb are text.
 pub(crate) fn parse(prompt: &str) -> (Vec<Verb>, String) {
     if let Some(verb) = slash_command(prompt) {
         return (vec![verb], String::new());

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::record::{Direction, Recorder};
 
-/// Exit code of every crash on demand.
 pub(crate) const CRASH: u8 = 3;
 
 #[derive(Clone, Debug)]
@@ -46,7 +45,6 @@ impl Failure {
         }
     }
 
-    /// Reads the `error` member of a response.
     pub(crate) fn from_error(error: &Value) -> Self {
         let message = error["message"].as_str().unwrap_or_default();
         Self::new(error["code"].as_i64().unwrap_or_default(), message)
@@ -66,12 +64,10 @@ pub(crate) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
     }
 }
 
-/// A request of the agent.
 pub(crate) fn request(id: &Value, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A notification of the agent.
 pub(crate) fn notification(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
@@ -80,7 +76,6 @@ pub(crate) fn update(session: &str, update: Value) -> Value {
     notification("session/update", json!({"sessionId": session, "update": update}))
 }
 
-/// Stdout and the record.
 pub(crate) struct Wire {
     out: Mutex<()>,
     recorder: Option<Recorder>,
@@ -95,7 +90,7 @@ impl Wire {
         self.send_raw(format!("{message}\n").as_bytes());
     }
 
-    /// Writes bytes as they are. A reader that is gone is no reason to stop: the end of stdin tells.
+    /// Writes raw bytes. A reader that is gone is ignored: stdin ends with it.
     pub(crate) fn send_raw(&self, bytes: &[u8]) {
         let _guard = lock(&self.out);
         self.note(Direction::Out, bytes);
@@ -111,15 +106,14 @@ impl Wire {
         self.note(Direction::Event, event.as_bytes());
     }
 
-    /// Notes the end of the process.
     pub(crate) fn exit_code(&self, code: u8) -> ExitCode {
         self.event(&format!("exit {code}"));
         ExitCode::from(code)
     }
 
-    /// Ends the process at once, from any thread.
     pub(crate) fn crash(&self) -> ! {
-        // Taken so that no other turn leaves half a line; not waited for, stdout may be blocked for good.
+        // Locked so that no other turn leaves half a line, but not waited for: stdout may be
+        // blocked for good.
         let _guard = self.out.try_lock();
         self.event(&format!("exit {CRASH}"));
         std::process::exit(CRASH.into())
