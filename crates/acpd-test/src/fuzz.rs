@@ -1,8 +1,8 @@
-//! Fuzzers: checks with random inputs, each made from a seed. In the tests each fuzzer runs for a moment;
-//! `cargo xtask fuzz` runs them for as long as one wants.
+//! Fuzzers: checks with random inputs, each made from a seed. Tests run each fuzzer for a moment;
+//! `cargo xtask fuzz` runs them for any time.
 //!
-//! proptest makes the inputs and shrinks those that fail. This module counts executions (lines or frames, not
-//! inputs) and their outcomes, so that a fuzzer that reaches nothing fails.
+//! proptest makes the inputs and shrinks those that fail. This module counts executions (lines or
+//! frames, not inputs) and their outcomes, so that a fuzzer that reaches nothing fails.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,21 +14,20 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// How many executions at least.
+/// Least number of executions.
 pub const RUNS: &str = "ACPD_FUZZ_RUNS";
 /// The seed of the first input; each further one has the next number.
 pub const SEED: &str = "ACPD_FUZZ_SEED";
-/// How many minutes, in place of a number of executions.
+/// Minutes, instead of a number of executions.
 pub const MINUTES: &str = "ACPD_FUZZ_MINUTES";
 
-/// No input takes as long as this, on a slow machine either.
+/// No input takes this long, even on a slow machine.
 const HANGS: Duration = Duration::from_secs(20);
 /// Number of executions after which a missing outcome is a failure.
 const ENOUGH: u64 = 1_000;
-/// The most outcomes that are counted apart: the names of some are random.
+/// Most outcomes that are counted separately: the names of some are random.
 const MOST: usize = 100;
 
-/// Outcomes of the executions.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     counts: RefCell<BTreeMap<String, u64>>,
@@ -40,7 +39,6 @@ impl Outcomes {
         *self.executions.borrow_mut() += 1;
     }
 
-    /// Counts an outcome of an execution.
     pub fn met(&self, outcome: &str) {
         let mut counts = self.counts.borrow_mut();
         let is_known = counts.contains_key(outcome) || counts.len() < MOST;
@@ -52,12 +50,12 @@ impl Outcomes {
     }
 }
 
-/// Checks inputs until there were `runs` executions, or as many as the environment says. A check panics if
-/// something is wrong.
+/// Checks inputs until there were `runs` executions, or as many as the environment says. A failing
+/// check panics.
 ///
 /// # Panics
-/// With the smallest input that fails and its seed; if an input takes very long; or if one of `must_occur` did
-/// not come of a run that was not very short.
+/// With the smallest failing input and its seed; if an input takes very long; or if one of
+/// `must_occur` is missing after `ENOUGH` executions.
 pub fn fuzz<S: Strategy>(
     name: &str,
     runs: u64,
@@ -78,7 +76,7 @@ pub fn fuzz<S: Strategy>(
             one(name, seed, &inputs, |input| check(input, &outcomes));
             before.elapsed()
         };
-        // Once more if it was slow: the machine may have slept.
+        // Measured again if it was slow: the machine may have slept.
         let took = Some(timed()).filter(|took| *took < HANGS).unwrap_or_else(timed);
         slowest = slowest.max((took, seed));
         assert!(took < HANGS, "{name}: the input of seed {seed} took {took:?}");
@@ -97,14 +95,13 @@ pub fn fuzz<S: Strategy>(
     for (outcome, count) in &counts {
         let _ = writeln!(report, "{count:>12} {outcome}");
     }
-    // A part of the output of the test.
     let _ = io::stderr().write_all(report.as_bytes());
     let missing = must_occur.iter().filter(|outcome| !counts.contains_key(**outcome));
     let missing: Vec<_> = missing.collect();
     assert!(executions < ENOUGH || missing.is_empty(), "{name} met none of {missing:?}");
 }
 
-/// The input of a seed; if it fails, smaller ones too.
+/// Checks the input of a seed, and smaller ones if it fails.
 fn one<S: Strategy>(name: &str, seed: u64, inputs: &S, check: impl Fn(S::Value)) {
     let config = Config {
         cases: 1,
@@ -129,7 +126,7 @@ pub fn throws(lines: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(dice, 1..lines)
 }
 
-/// Random choices, made from these bytes in order; after the last one every choice is 0, which changes
+/// Random choices from these bytes, in order; after the last one every choice is 0, which changes
 /// nothing.
 #[derive(Debug, Clone)]
 pub struct Dice<'a>(pub &'a [u8]);

@@ -1,4 +1,4 @@
-//! A throw-away home: directories, `acpctl` run in it, and nothing left of it at the end.
+//! A throw-away home with `acpctl`, of which nothing is left at the end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
 
-/// Description of a failure, for a developer.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How long processes that are going down may take.
+/// Longest time for processes to end.
 const GOING: Duration = Duration::from_secs(2);
-/// How often it is looked whether something has happened.
+/// Time between two checks of a wait.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Private directories for acpd, its agents and their sessions. On drop the daemon is stopped and
@@ -26,7 +25,6 @@ pub struct Home {
 }
 
 impl Home {
-    /// Makes one for the programs in `bins`.
     pub fn new(bins: &Path) -> Result<Home> {
         let dir = tempfile::Builder::new().prefix("acpd-").tempdir()?;
         for name in ["work", "config"] {
@@ -35,12 +33,11 @@ impl Home {
         Ok(Home { dir, bins: bins.to_owned() })
     }
 
-    /// Leaves the directory where it is, for a look at what went wrong.
+    /// Keeps the directory, to find out what went wrong.
     pub fn keep(&mut self) {
         self.dir.disable_cleanup(true);
     }
 
-    /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -49,7 +46,6 @@ impl Home {
         self.path("run/acpd.sock")
     }
 
-    /// One of the programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bins.join(name)
     }
@@ -58,7 +54,7 @@ impl Home {
         Ok(fs::write(self.path("config/config.toml"), text)?)
     }
 
-    /// A program that sees this home and nothing else of our environment.
+    /// A program with this home and no other part of the environment.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.path("work")).stdin(Stdio::null());
@@ -69,7 +65,7 @@ impl Home {
         }
         command
             .env("HOME", self.dir.path())
-            // As in a terminal: a shell has started it.
+            // As if a shell has started it.
             .env("SHLVL", "1")
             .env("ACPD_RUNTIME_DIR", self.path("run"))
             .env("ACPD_STATE_DIR", self.path("state"))
@@ -78,7 +74,6 @@ impl Home {
         command
     }
 
-    /// `acpctl` with these arguments.
     pub fn acpctl(&self, args: &[&str]) -> Command {
         let mut command = self.command(&self.program("acpctl"));
         command.args(args);
@@ -94,13 +89,11 @@ impl Home {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Returns the output of `acpctl … --json`.
     pub fn read_json(&self, args: &[&str]) -> Result<serde_json::Value> {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         Ok(serde_json::from_str(&self.read(&args)?)?)
     }
 
-    /// The process of an agent.
     pub fn agent(&self, name: &str) -> Result<ProcessId> {
         let info = self.read_json(&["agent", "show", name])?;
         let pid = info["pid"].as_u64().ok_or_else(|| format!("agent `{name}` does not run"))?;
@@ -120,8 +113,8 @@ impl Home {
         ProcessId::of(parent).filter(|_| is_shim(&command_of(parent)) && self.owns(parent))
     }
 
-    /// Processes that were started in this home and are alive: by their environment, and shims, which
-    /// have none, by their arguments. Always empty on a system without `/proc`.
+    /// Living processes of this home: by their environment, and shims, which have none, by their
+    /// arguments. Always empty on a system without `/proc`.
     pub fn processes(&self) -> Vec<ProcessId> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -131,7 +124,6 @@ impl Home {
             .collect()
     }
 
-    /// Returns whether a process was started in this home.
     pub fn owns(&self, pid: u32) -> bool {
         let mark = self.dir.path().as_os_str().as_encoded_bytes();
         let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);
@@ -140,7 +132,7 @@ impl Home {
         (is_shim(&command) && has(&command)) || has(&environ())
     }
 
-    /// Processes that are still alive after a moment in which they may end.
+    /// Processes that are still alive after `GOING`.
     pub fn leftovers(&self) -> Vec<ProcessId> {
         let deadline = Instant::now() + GOING;
         loop {
@@ -152,7 +144,7 @@ impl Home {
         }
     }
 
-    /// Stops the daemon and checks that nothing is left.
+    /// Stops the daemon and checks that no process is left.
     pub fn stop(&self) -> Result {
         self.read(&["daemon", "stop"])?;
         let left = self.leftovers();
@@ -179,7 +171,6 @@ impl Drop for Home {
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
-    /// Returns whether it has ended.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
@@ -193,20 +184,16 @@ impl Drop for ChildGuard {
     }
 }
 
-/// Returns the command line of a process, with a NUL after each word; empty if it is gone.
+/// The command line of a process, with a NUL after each word; empty if it is gone.
 pub(crate) fn command_of(pid: u32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
-/// Returns whether a command line is that of a shim.
 pub(crate) fn is_shim(command: &[u8]) -> bool {
     command.split(|byte| *byte == 0).nth(1) == Some(b"shim")
 }
 
-/// Waits until something is so.
-///
-/// # Errors
-/// When it is not so after `patience`: then `what` was waited for in vain.
+/// Waits until `is_so`. The error after `patience` names `what`.
 pub fn wait_for(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool) -> Result {
     let deadline = Instant::now() + patience;
     while !is_so() {
@@ -218,7 +205,7 @@ pub fn wait_for(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool)
     Ok(())
 }
 
-/// Kills a process and everything below it at once; returns what was killed.
+/// Kills a process and everything below it at once; returns all that were killed.
 pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
     let mut tree = tree(leader);
     let alive = tree.alive();
@@ -226,8 +213,8 @@ pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
     alive
 }
 
-/// A process and everything below it. An agent has the mark that acpd gave it, as all below it have:
-/// without it they would be taken for strangers.
+/// A process and everything below it. Processes of an agent count by acpd's mark: without it they
+/// would be strangers.
 pub fn tree(leader: ProcessId) -> Tree {
     let environ = fs::read(format!("/proc/{}/environ", leader.pid)).unwrap_or_default();
     let mark = environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"ACPD_HOST="));

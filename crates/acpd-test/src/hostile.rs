@@ -1,22 +1,23 @@
-//! An agent whose every text is hostile: escape sequences, invisible characters, lines that look like ours.
-//! Each text begins with the name of its field, so that a test can tell which fields it has seen.
+//! An agent whose every text is hostile: escape sequences, invisible characters, lines that imitate
+//! acpd. Each text begins with the name of its field, so that a test can check which fields it has
+//! seen.
 //!
-//! The prompt says what a turn does: `say` (updates of all kinds), `ask`, `plain` (a yes or no), `form`,
-//! `page`, `fail` and `die`.
+//! The prompt selects what a turn does: `say` (updates of all kinds), `ask`, `plain` (a yes or no),
+//! `form`, `page`, `fail` and `die`.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-/// Characters that must not reach a terminal: OSC 52, colours, C0, C1, DEL, bidi, zero width, fillers, tags.
+/// Characters that must not reach a terminal: OSC 52, colours, C0, C1, DEL, bidi, zero width,
+/// fillers, tags.
 pub const EVIL: &str = "\u{1b}]52;c;eA==\u{7}\u{1b}[31m\u{1b}[2J\u{9b}1m\u{7f}\u{8}\u{ad}\u{61c}\u{115f}\
     \u{180e}\u{200b}\u{200e}\u{202e}\u{2028}\u{2066}\u{2800}\u{3164}\u{fe05}\u{feff}\u{fff9}\u{e000}\
     \u{1d173}\u{e0041}\u{e0101}\r";
-/// How a line begins that an agent has made up.
+/// Beginning of a line that an agent has forged.
 pub const FORGED: &str = "forged";
 
-/// Hostile words of a field, with a line of their own.
 pub fn evil(field: &str) -> String {
     format!("{field}{EVIL}\n{FORGED} {field}")
 }
@@ -86,7 +87,7 @@ impl Agent {
             }
             "plain" => {
                 let mut question = permission(session);
-                // An option of an unknown kind is for a person only.
+                // Only a user may choose an option of an unknown kind.
                 question["options"].as_array_mut().map(Vec::pop);
                 self.ask("session/request_permission", &question);
             }
@@ -111,7 +112,6 @@ impl Agent {
         Ok(json!({"stopReason": "end_turn"}))
     }
 
-    /// Sends a request and waits for the answer to it.
     fn ask(&mut self, method: &str, params: &Value) {
         self.asked += 1;
         let id = json!(self.asked);
@@ -133,7 +133,7 @@ fn say(session: &Value, update: &Value) {
     send(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}));
 }
 
-/// On stderr, and a line on stdout that is no message.
+/// Writes to stderr, and a line on stdout that is no message.
 fn complain() {
     let _ = writeln!(io::stderr(), "stderr {EVIL}");
     let _ = writeln!(io::stdout(), "no message {EVIL}");
@@ -185,7 +185,7 @@ fn permission(session: &Value) -> Value {
 fn form(mut scope: Value) -> Value {
     scope["mode"] = json!("form");
     scope["message"] = json!(evil("form message"));
-    // In the order of their names, which is the one that a map of JSON may have.
+    // Sorted by name, as a map of JSON may be.
     let properties = json!({
         "choice": {"type": "string", "oneOf": [
             {"const": evil("choice"), "title": evil("choice title")}, {"const": "b"}]},
@@ -205,7 +205,6 @@ fn page(mut scope: Value) -> Value {
     scope
 }
 
-/// Updates of every kind.
 fn updates() -> Vec<Value> {
     let text = |text: &str| json!({"type": "text", "text": text});
     let chunk = |kind: &str, content: Value| json!({"sessionUpdate": kind, "content": content});

@@ -1,6 +1,6 @@
-//! The common part of the tests of acpd: homes in which the real programs run, the simulator of the hub, the
-//! kill loop and the soak, fuzzers, and a hostile agent. The scripted agent is `acpd-demo`; its program for tests
-//! is in here.
+//! The common part of the tests of acpd: homes with the real programs, the simulator of the hub,
+//! the kill loop and the soak, fuzzers, and a hostile agent. The scripted agent is `acpd-demo`; its
+//! program for tests is in here.
 
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -19,7 +19,7 @@ pub mod soak;
 #[cfg(all(feature = "torture", unix))]
 pub mod torture;
 
-/// Locks data that a test shares with its threads, also after one of them has panicked.
+/// Locks data also after a thread has panicked.
 #[cfg(any(feature = "harness", feature = "torture"))]
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,5 +1,5 @@
-//! A blocking client of an agent: over pipes, or of acpd over its socket. It does next to nothing, so
-//! that what the benchmarks measure is the other side.
+//! A blocking client of an agent over pipes, or of acpd over its socket. It does next to nothing,
+//! so that benchmarks measure the other side.
 
 use std::io::{BufRead as _, BufReader, Error, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 
 use crate::home::Result;
 
-/// Lines that are longer are part of a stream and not parsed.
+/// Longer lines are part of a stream and not parsed.
 const SHORT: usize = 250;
 
-/// Where a message that has a method has it: behind `{"jsonrpc":"2.0",`.
+/// Bytes that contain the member `method` of a message that has one: behind `{"jsonrpc":"2.0",`.
 const HEAD: usize = 32;
 
-/// A request as a message.
 pub fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
@@ -33,7 +32,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client of a daemon, with a limit for the wait for a line.
+    /// A client of a daemon; `patience` limits the wait for a line.
     pub fn connect(socket: &Path, patience: Option<Duration>) -> Result<Peer> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(patience)?;
@@ -58,12 +57,10 @@ impl Peer {
         Peer { reader, writer, last_id: 0, last: String::new(), line: Vec::new(), child }
     }
 
-    /// The process that was started for it.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Sends a request and returns its id.
     pub fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
@@ -75,7 +72,7 @@ impl Peer {
     /// The next line with its newline.
     pub fn line(&mut self) -> Result<&[u8]> {
         self.line.clear();
-        // After a giant line its buffer would distort what is measured next.
+        // The buffer of a giant line would distort the next measurement.
         self.line.shrink_to(64 << 10);
         let read = self.reader.read_until(b'\n', &mut self.line).map_err(|error| {
             Error::new(error.kind(), format!("nothing comes after `{}`: {error}", self.last))
@@ -86,12 +83,12 @@ impl Peer {
         }
     }
 
-    /// Hands lines to `each` until the response to this request has come; its result.
+    /// Passes lines to `each` until the response to this request; returns the result.
     pub fn until(&mut self, id: u64, mut each: impl FnMut(&[u8])) -> Result<Value> {
         loop {
             let line = self.line()?;
-            // The stream's own lines are longer than any response that is waited for here; longer
-            // responses are looked at because they have an id and no method.
+            // The stream's lines are longer than any expected response; longer responses are parsed
+            // because they have an id and no method.
             if line.len() > SHORT && line.windows(8).take(HEAD).any(|w| w == b"\"method\"") {
                 each(line);
                 continue;
@@ -107,13 +104,11 @@ impl Peer {
         }
     }
 
-    /// Sends a request and waits for its result.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let id = self.send(method, params)?;
         self.until(id, |_| ())
     }
 
-    /// Reads until a notification of this method has come.
     pub fn notice(&mut self, method: &str, mut each: impl FnMut(&[u8])) -> Result {
         let wanted = format!("\"method\":\"{method}\"");
         loop {
@@ -125,7 +120,7 @@ impl Peer {
         }
     }
 
-    /// `initialize`, with what acpd takes beyond ACP.
+    /// `initialize` with acpd's extensions.
     pub fn initialize(&mut self, acpd: &Value) -> Result {
         let params = json!({"protocolVersion": 1, "clientCapabilities": {},
             "clientInfo": {"name": "bench", "version": "0"}, "_meta": {"_acpd": acpd}});
@@ -137,7 +132,7 @@ impl Peer {
         Ok(result["sessionId"].as_str().ok_or("no session id")?.to_owned())
     }
 
-    /// A turn; every other line that comes meanwhile goes to `each`.
+    /// A turn; all other lines go to `each`.
     pub fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
         let prompt = json!([{"type": "text", "text": text}]);
         let id = self.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
@@ -148,7 +143,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // An unreaped child of this process.
+            // The child is not reaped, so its pid is its own.
             child.kill().ok();
             child.wait().ok();
         }

@@ -1,5 +1,3 @@
-//! The source of chance of the simulator, the kill loop, the soak and hostile clients.
-
 /// SplitMix64: small, fast, and a function of its seed.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
@@ -29,7 +27,6 @@ impl Rng {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// Like [`below`](Rng::below), for a time, a size or a count.
     pub fn below_u64(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::wait::DEADLINE;
 
-/// A connection that speaks lines of JSON. Everything received is kept in its order.
+/// A connection that speaks lines of JSON, and keeps all of them in order.
 pub struct Client {
     out: Box<dyn Write + Send>,
     source: Source,
     next_id: u64,
     seen: Vec<Value>,
-    /// Where [`Client::next`] goes on.
+    /// Position at which [`Client::next`] continues.
     from: usize,
 }
 
@@ -47,7 +47,7 @@ impl Client {
         Client { out, source, next_id: 0, seen: Vec::new(), from: 0 }
     }
 
-    /// `initialize` with these members in `_meta._acpd`; its result.
+    /// Sends `initialize` with these members in `_meta._acpd`; returns the result.
     pub fn initialize(&mut self, meta: Value) -> Value {
         self.ok("initialize", initialize_params(meta))
     }
@@ -56,7 +56,7 @@ impl Client {
         writeln!(self.out, "{message}").and_then(|()| self.out.flush()).expect("the peer reads");
     }
 
-    /// Sends a request; its id.
+    /// Returns the id.
     pub fn request(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -68,18 +68,16 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Answers a request of the peer.
     pub fn respond(&mut self, request: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// Chooses an option of a `session/request_permission`.
     pub fn permit(&mut self, request: &Value, option: &str) {
         let outcome = json!({"outcome": "selected", "optionId": option});
         self.respond(request, json!({"outcome": outcome}));
     }
 
-    /// The result or the error of a request; what comes before it is kept.
+    /// The result or the error of a request; earlier lines are kept.
     pub fn answer(&mut self, id: u64) -> Result<Value, Value> {
         let is_it = |m: &Value| m["id"] == id && m.get("method").is_none();
         let at = self.find(&format!("the answer to request {id}"), 0, is_it);
@@ -90,30 +88,27 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for its result or its error.
     pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.request(method, params);
         self.answer(id)
     }
 
-    /// Sends a request that must succeed.
     pub fn ok(&mut self, method: &str, params: Value) -> Value {
         self.call(method, params).unwrap_or_else(|error| panic!("{method} failed: {error}"))
     }
 
-    /// The next message that fits, after the one that this gave last.
+    /// The next matching message after the one returned last.
     pub fn next(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let at = self.find(what, self.from, fits);
         self.from = at + 1;
         self.seen[at].clone()
     }
 
-    /// The next message of this method.
     pub fn next_of(&mut self, method: &str) -> Value {
         self.next(method, |message| message["method"] == method)
     }
 
-    /// Waits until the agent has said this, in one piece.
+    /// Waits for an agent's chunk with this text.
     pub fn hear(&mut self, text: &str) -> Value {
         self.next(text, |message| chunk_text(message).is_some_and(|said| said.contains(text)))
     }
@@ -124,39 +119,36 @@ impl Client {
         self.call("_acpd/sync", json!({})).expect_err("there is no such method");
     }
 
-    /// Waits until the peer has closed the connection.
     pub fn wait_closed(&mut self) {
         while let Some(line) = self.read_line("the end of the connection") {
             self.keep(&line);
         }
     }
 
-    /// Everything received so far.
     pub fn seen(&self) -> &[Value] {
         &self.seen
     }
 
-    /// Everything received so far that is about this session and has a place in its journal:
-    /// positions and messages.
+    /// Positions and messages of this session's journal.
     pub fn view(&self, session: &str) -> Vec<(u64, Value)> {
         let of = |message: &&Value| message["params"]["sessionId"] == session;
         let lines = self.seen.iter().filter(of);
         lines.filter_map(|message| Some((seq_of(message)?, message.clone()))).collect()
     }
 
-    /// Returns the agent's text in this session, as this client got it.
+    /// The agent's text in this session, as this client got it.
     pub fn said(&self, session: &str) -> String {
         let of = |message: &&Value| message["params"]["sessionId"] == session;
         self.seen.iter().filter(of).filter_map(chunk_text).collect()
     }
 
-    /// `session/new`; the session's id.
+    /// Returns the id.
     pub fn new_session(&mut self, cwd: &Path, name: Option<&str>) -> String {
         let result = self.ok("session/new", new_session_params(cwd, name));
         result["sessionId"].as_str().expect("a session id").to_owned()
     }
 
-    /// Sends a prompt; the id of the request.
+    /// Returns the id of the request.
     pub fn prompt(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
         self.request("session/prompt", json!({"sessionId": session, "prompt": prompt}))
@@ -171,7 +163,7 @@ impl Client {
         self.notify("session/cancel", json!({"sessionId": session}));
     }
 
-    /// Attaches to a session: after this position, or only for what comes.
+    /// Attaches behind this position, or at the end.
     pub fn attach(&mut self, session: &str, after: Option<u64>) -> Value {
         let reference = json!({"session": session});
         self.ok("_acpd/session/attach", json!({"ref": reference, "after": after}))
@@ -201,7 +193,7 @@ impl Client {
                         Ok(0) => return None,
                         Ok(_) => {}
                         Err(error) if timed_out(&error) => give_up(what, &self.seen),
-                        // A daemon that was killed.
+                        // A killed daemon.
                         Err(_) => return None,
                     }
                 }
@@ -266,19 +258,17 @@ fn new_session_params(cwd: &Path, name: Option<&str>) -> Value {
     params
 }
 
-/// The text of an `agent_message_chunk`.
 pub fn chunk_text(message: &Value) -> Option<&str> {
     let update = &message["params"]["update"];
     let is_chunk = update["sessionUpdate"] == "agent_message_chunk";
     update["content"]["text"].as_str().filter(|_| is_chunk)
 }
 
-/// Position of a message in its session's journal.
 pub fn seq_of(message: &Value) -> Option<u64> {
     message["params"]["_meta"]["_acpd"]["seq"].as_u64()
 }
 
-/// Why acpd could not do what was asked.
+/// acpd's reason for an error.
 pub fn reason(error: &Value) -> &str {
     error["data"]["_acpd"]["reason"].as_str().unwrap_or_default()
 }

@@ -14,19 +14,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// With these agents; the first one is the default.
+    /// The first agent is the default.
     pub fn new(agents: impl IntoIterator<Item = Agent>) -> Config {
         Config { agents: agents.into_iter().collect(), ..Config::default() }
     }
 
-    /// Adds tables in TOML.
     #[must_use]
     pub fn tables(mut self, toml: &str) -> Config {
         let _ = writeln!(self.tables, "{toml}");
         self
     }
 
-    /// Sets a key under `[daemon]` to a value in TOML.
     #[must_use]
     pub fn daemon(mut self, key: &str, value: &str) -> Config {
         let _ = writeln!(self.daemon, "{key} = {value}");
@@ -61,7 +59,7 @@ restart_delay = \"20ms\"
 restart_max_delay = \"100ms\"
 ";
 
-/// An agent profile that runs the scripted agent, unless told otherwise.
+/// An agent profile, by default of the scripted agent.
 #[derive(Debug, Clone)]
 pub struct Agent {
     name: String,
@@ -73,7 +71,6 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The scripted agent under this name; well-behaved.
     pub fn new(name: &str) -> Agent {
         let (name, keys) = (name.to_owned(), String::new());
         Agent { name, command: None, script: None, flags: Vec::new(), keys, recorded: true }
@@ -86,28 +83,26 @@ impl Agent {
         self
     }
 
-    /// Sets a key of the profile to a value in TOML.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Agent {
         let _ = writeln!(self.keys, "{key} = {value}");
         self
     }
 
-    /// Another program in the agent's place.
     #[must_use]
     pub fn command(mut self, command: &[&str]) -> Agent {
         self.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
         self
     }
 
-    /// Has a shell run this script first; the agent then takes the shell's place.
+    /// Runs this script in a shell first; the agent then replaces the shell.
     #[must_use]
     pub fn after_script(mut self, script: &str) -> Agent {
         self.script = Some(script.to_owned());
         self
     }
 
-    /// Keeps no record of its lines, for floods.
+    /// Keeps no record of lines, for floods.
     #[must_use]
     pub fn unrecorded(mut self) -> Agent {
         self.recorded = false;

@@ -14,7 +14,6 @@ use super::client::Client;
 use super::wait::{DEADLINE, until};
 use crate::lock;
 
-/// Result of a program.
 #[derive(Debug, Clone)]
 pub struct Output {
     status: ExitStatus,
@@ -23,20 +22,17 @@ pub struct Output {
 }
 
 impl Output {
-    /// Checks that it ended with 0.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn success(self) -> Output {
         self.code(0)
     }
 
-    /// Checks that it ended with this exit code.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn code(self, code: i32) -> Output {
         assert!(self.code_is(code), "expected exit code {code}: {self:#?}");
         self
     }
 
-    /// Returns whether it ended with this exit code.
     pub fn code_is(&self, code: i32) -> bool {
         self.status.code() == Some(code)
     }
@@ -49,7 +45,6 @@ impl Output {
         &self.stderr
     }
 
-    /// Checks that it wrote all of this to stderr.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn explains(self, words: &[&str]) -> Output {
         for word in words {
@@ -62,18 +57,17 @@ impl Output {
 /// Output of a pipe so far, and whether more can come.
 type Shared = Arc<(Mutex<(String, bool)>, Condvar)>;
 
-/// A program that runs. Dropping it kills it.
+/// A running program. Dropping it kills it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     stdout: Shared,
     stderr: Shared,
-    /// The person's end of its terminal, if it has one.
+    /// The user's end of its terminal.
     terminal: Option<File>,
 }
 
 impl Running {
-    /// Starts a command whose stdout and stderr are pipes.
     pub fn start(mut command: Command) -> Running {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
         let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
@@ -81,7 +75,7 @@ impl Running {
         Running { child, stdout, stderr, terminal: None }
     }
 
-    /// Starts a command on a terminal of its own; what it shows there counts as stdout.
+    /// Starts a command on a terminal of its own, whose output counts as stdout.
     pub fn on_terminal(mut command: Command) -> Running {
         let pty = openpty(None, None).expect("a terminal");
         let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
@@ -94,13 +88,12 @@ impl Running {
         Running { child, stdout, stderr, terminal: Some(terminal) }
     }
 
-    /// Types on its terminal.
     pub fn types(&mut self, keys: &str) {
         let terminal = self.terminal.as_mut().expect("it is on a terminal");
         terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Starts a command whose stdin and stdout speak the protocol, and gives the other end.
+    /// Starts a command that speaks the protocol on stdin and stdout, and returns the other end.
     pub(super) fn start_editor(mut command: Command) -> (Running, Client) {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
         let stdin = child.stdin.take().expect("stdin is a pipe");
@@ -125,17 +118,14 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until what it wrote to stdout contains `text`.
     pub fn wait_stdout(&mut self, text: &str) -> String {
         wait_until(text, &self.stdout, |all, _| all.contains(text))
     }
 
-    /// Waits until what it wrote to stderr contains `text`.
     pub fn wait_stderr(&mut self, text: &str) -> String {
         wait_until(text, &self.stderr, |all, _| all.contains(text))
     }
 
-    /// Sends SIGINT, as Ctrl-C does.
     pub fn interrupt(&self) {
         super::signal(self.pid(), Signal::SIGINT);
     }
@@ -146,14 +136,12 @@ impl Running {
         stdin.write_all(text.as_bytes()).expect("it reads its stdin");
     }
 
-    /// SIGKILL, and waits until it is gone.
     pub fn kill(&mut self) {
         // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for its end.
     #[must_use = "look at what it did"]
     pub fn finish(mut self) -> Output {
         let status = until("a command to end", || self.child.try_wait().expect("a child"));
@@ -189,7 +177,6 @@ fn collect(mut pipe: impl Read + Send + 'static) -> Shared {
     shared
 }
 
-/// Waits until what a pipe has brought, or its end, is enough.
 fn wait_until(what: &str, shared: &Shared, enough: impl Fn(&str, bool) -> bool) -> String {
     let end = Instant::now() + DEADLINE;
     let (mut inner, changed) = (lock(&shared.0), &shared.1);

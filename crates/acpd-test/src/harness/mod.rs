@@ -1,10 +1,10 @@
-//! A hermetic home for tests with the real programs: nothing of the user's is read or touched, and
-//! nothing that a test started is left when it ends.
+//! A hermetic home for tests with the real programs: tests neither read nor touch the user's files,
+//! and leave no process.
 //!
-//! [`TestEnv`] is a throw-away home with a configuration; the daemon in it is started on demand, by
-//! `acpctl`, as for a user. Tests talk to it with `acpctl` ([`TestEnv::acpctl`]) or over the socket
-//! ([`TestEnv::client`]), and steer the scripted agent with pause points. Nothing here sleeps for a
-//! fixed time: a wait is for something that happens, and fails with its name after [`DEADLINE`].
+//! [`TestEnv`] is a throw-away home with a configuration. `acpctl` starts its daemon on demand, as
+//! for a user. Tests use `acpctl` ([`TestEnv::acpctl`]) or the socket ([`TestEnv::client`]), and
+//! steer the scripted agent with pause points. No test sleeps for a fixed time: a wait is for an
+//! event, and fails with its name after [`DEADLINE`].
 
 mod client;
 mod config;
@@ -40,8 +40,7 @@ pub struct TestEnv {
 }
 
 impl TestEnv {
-    /// A home with this configuration. `acpd` is the daemon's program; `acpctl` and
-    /// `acpd-scripted-agent` are expected beside it.
+    /// A home for `acpd`, the daemon's program, with `acpctl` and `acpd-scripted-agent` next to it.
     pub fn new(acpd: impl Into<PathBuf>, config: &Config) -> TestEnv {
         let dir =
             tempfile::Builder::new().prefix("acpd-").tempdir().expect("a temporary directory");
@@ -59,22 +58,20 @@ impl TestEnv {
         env
     }
 
-    /// Writes another configuration; a running daemon does not look at it.
+    /// Writes another configuration; a running daemon does not read it.
     pub fn configure(&self, config: &Config) {
         self.write_config(&config.render(self));
     }
 
-    /// Writes these words as the configuration.
     pub fn write_config(&self, text: &str) {
         fs::write(self.path("config").join("config.toml"), text).expect("the configuration");
     }
 
-    /// A path below the test's own directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// A working directory of that name; made on first use.
+    /// The working directory of that name; made on first use.
     pub fn work(&self, name: &str) -> PathBuf {
         let dir = self.path("work").join(name);
         fs::create_dir_all(&dir).expect("a working directory");
@@ -85,24 +82,23 @@ impl TestEnv {
         self.path("run").join("acpd.sock")
     }
 
-    /// A program beside the daemon's.
+    /// A program next to the daemon's.
     pub fn program(&self, name: &str) -> PathBuf {
         let path = self.acpd.with_file_name(name);
         assert!(path.is_file(), "{} is missing: run `cargo build` first", path.display());
         path
     }
 
-    /// A command in this home that sees nothing of the user's environment, in the directory
-    /// `work/main`.
+    /// A command in `work/main` of this home, without the user's environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
             .env("HOME", self.path("home"))
-            // Agents of the machine are in other directories: they would be the default one.
+            // Agents of the machine are in other directories: one would become the default.
             .env("PATH", "/usr/bin:/bin")
             .env("TZ", "UTC")
-            // As in a terminal: a shell has started it.
+            // As if a shell has started it.
             .env("SHLVL", "1")
             .env("COLUMNS", "100")
             .env("ACPD_RUNTIME_DIR", self.path("run"))
@@ -116,20 +112,17 @@ impl TestEnv {
         command
     }
 
-    /// `acpctl` with these arguments.
     pub fn acpctl_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(self.program("acpctl"));
         command.args(args);
         command
     }
 
-    /// Runs `acpctl` to its end.
     #[must_use = "look at what it did"]
     pub fn acpctl(&self, args: &[&str]) -> Output {
         self.spawn_acpctl(args).finish()
     }
 
-    /// Runs `acpctl` to its end in the working directory of that name.
     #[must_use = "look at what it did"]
     pub fn acpctl_in(&self, work: &str, args: &[&str]) -> Output {
         let mut command = self.acpctl_command(args);
@@ -137,19 +130,18 @@ impl TestEnv {
         Running::start(command).finish()
     }
 
-    /// Starts `acpctl`, for what happens while it runs.
     pub fn spawn_acpctl(&self, args: &[&str]) -> Running {
         Running::start(self.acpctl_command(args))
     }
 
-    /// The daemon in the foreground: a start-up failure is in its output.
+    /// The daemon in the foreground: its output has a start-up failure.
     pub fn acpd_command(&self) -> Command {
         let mut command = self.command(&self.acpd);
         command.arg("run");
         command
     }
 
-    /// A connection that has said nothing yet. Starts the daemon if none runs.
+    /// A silent connection. Starts the daemon if none runs.
     pub fn connect(&self) -> Client {
         let stream = UnixStream::connect(self.socket()).unwrap_or_else(|_| {
             self.acpctl(&["daemon", "start"]).success();
@@ -170,7 +162,7 @@ impl TestEnv {
         client
     }
 
-    /// `acpctl acp` with these arguments, and the editor's end of it.
+    /// `acpctl acp`, and the editor's end of it.
     pub fn bridge(&self, args: &[&str]) -> (Running, Client) {
         let mut command = self.acpctl_command(&[&["acp"], args].concat());
         command.stdin(Stdio::piped());
@@ -183,27 +175,24 @@ impl TestEnv {
         until(&format!("the pause point {name}"), || hit.exists().then_some(()));
     }
 
-    /// Lets the scripted agent go on from `[pause NAME]`.
+    /// Lets the scripted agent continue from `[pause NAME]`.
     pub fn release(&self, name: &str) {
         fs::write(self.path("points").join(format!("{name}.go")), "").expect("the pause point");
     }
 
-    /// `_acpd/status`, by way of a connection of its own.
+    /// `_acpd/status` over a new connection.
     pub fn status(&self) -> Value {
         self.connect().ok("_acpd/status", json!({}))
     }
 
-    /// One agent of [`TestEnv::status`].
     pub fn agent(&self, name: &str) -> Value {
         self.connect().ok("_acpd/agent/show", json!({"agent": name}))
     }
 
-    /// Process id of an agent's leader.
     pub fn agent_pid(&self, name: &str) -> Option<u32> {
         Some(self.agent(name)["pid"].as_u64()? as u32)
     }
 
-    /// Waits until an agent is in this state.
     pub fn wait_agent(&self, name: &str, state: &str) -> Value {
         until(&format!("agent {name} to be {state}"), || {
             Some(self.agent(name)).filter(|agent| agent["state"] == state)
@@ -220,7 +209,6 @@ impl TestEnv {
         });
     }
 
-    /// Waits until there are open questions, and returns them.
     pub fn wait_questions(&self) -> Vec<Value> {
         until("a question", || {
             let list = self.connect().ok("_acpd/interaction/list", json!({}));
@@ -228,24 +216,21 @@ impl TestEnv {
         })
     }
 
-    /// One session, by name or id.
     pub fn session(&self, session: &str) -> Value {
         self.connect().ok("_acpd/session/show", json!({"session": session}))
     }
 
-    /// Process id of the daemon, as it says itself.
     pub fn daemon_pid(&self) -> u32 {
         self.status()["daemon"]["pid"].as_u64().expect("a pid") as u32
     }
 
-    /// Kills the daemon and waits until it is gone.
     pub fn kill_daemon(&self) {
         let pid = self.daemon_pid();
         kill9(pid);
         until("the killed daemon to be gone", || (!exists(pid)).then_some(()));
     }
 
-    /// Kills the daemon, and then the shims: the next daemon finds what they have left.
+    /// Kills the daemon, and then the shims: the next daemon finds their remains.
     pub fn kill_daemon_and_shims(&self) {
         self.kill_daemon();
         for shim in self.shims() {
@@ -254,17 +239,14 @@ impl TestEnv {
         until("the killed shims to be gone", || self.shims().is_empty().then_some(()));
     }
 
-    /// Every process that belongs to this home.
     pub fn tree(&self) -> Vec<Process> {
         tree_of_home(self.as_ref())
     }
 
-    /// The shims of the agents.
     pub fn shims(&self) -> Vec<Process> {
         shims_of(&self.path("state"))
     }
 
-    /// Every process of this home and every shim.
     fn everything(&self) -> Vec<Process> {
         let mut found = self.tree();
         found.extend(self.shims());
@@ -290,13 +272,12 @@ impl TestEnv {
         }
     }
 
-    /// Returns the agent's text, as the journal has it: all message chunks.
+    /// The agent's message chunks in the journal.
     pub fn said(&self, session: &str) -> String {
         let journal = self.journal(session);
         journal.iter().filter_map(|(_, line)| chunk_text(line)).collect()
     }
 
-    /// Where the scripted agent of this name keeps its sessions.
     pub fn agent_state(&self, agent: &str) -> PathBuf {
         self.path("agents").join(agent)
     }
@@ -306,7 +287,6 @@ impl TestEnv {
         read_record(self.record_file(agent))
     }
 
-    /// Every request or notification of this method that the agent received.
     pub fn received(&self, agent: &str, method: &str) -> Vec<Value> {
         let lines = self.record(agent).into_iter().filter(|line| line.dir == Direction::In);
         let messages = lines.filter_map(|line| serde_json::from_str::<Value>(&line.line).ok());
@@ -325,7 +305,6 @@ impl TestEnv {
         self.program("acpd-scripted-agent")
     }
 
-    /// The directory of the pause points.
     pub fn points(&self) -> PathBuf {
         self.path("points")
     }
@@ -367,7 +346,6 @@ impl Drop for TestEnv {
     }
 }
 
-/// The directory itself; for messages.
 impl AsRef<Path> for TestEnv {
     fn as_ref(&self) -> &Path {
         self.dir.path()

@@ -14,7 +14,7 @@ pub struct Process {
     pub command: String,
 }
 
-/// Every process whose `HOME` is this directory or one below it; zombies are not among them.
+/// Every process whose `HOME` is this directory or below it, without zombies.
 pub fn tree_of_home(root: &Path) -> Vec<Process> {
     find(|pid| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -24,7 +24,8 @@ pub fn tree_of_home(root: &Path) -> Vec<Process> {
     })
 }
 
-/// Every shim with a directory below this state directory; shims have no environment to be found by.
+/// Every shim with a directory below this state directory. Shims have no environment to be found
+/// by.
 pub fn shims_of(state: &Path) -> Vec<Process> {
     let below = state.join("shims");
     find(|pid| {
@@ -39,7 +40,7 @@ fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
     let pids = fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    // A process that ends in between does not count.
+    // A process that ends meanwhile does not count.
     let command = |pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned();
@@ -58,23 +59,23 @@ pub fn exists(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
 }
 
-/// SIGKILL. A process that is gone already is fine.
+/// A process that is gone already is fine.
 pub fn kill9(pid: u32) {
     signal(pid, Signal::SIGKILL);
 }
 
-/// Sends a signal. A process that is gone already is fine.
+/// A process that is gone already is fine.
 pub fn signal(pid: u32, signal: Signal) {
     assert!(pid > 1, "not a process of a test: {pid}");
     let _ = kill(Pid::from_raw(pid as i32), signal);
 }
 
-/// Memory of one process that is in RAM, in bytes.
+/// Resident memory in bytes.
 pub fn rss(pid: u32) -> u64 {
     status_bytes(pid, "VmRSS:")
 }
 
-/// The most that [`rss`] has ever been for this process.
+/// Peak of [`rss`] in bytes.
 pub fn peak_rss(pid: u32) -> u64 {
     status_bytes(pid, "VmHWM:")
 }

@@ -20,7 +20,7 @@ use crate::lock;
 pub struct Screen {
     child: Child,
     terminal: File,
-    /// Keeps the terminal open after the program, to look at its modes.
+    /// Keeps the terminal open after the program, to check its modes.
     program_side: OwnedFd,
     shared: Arc<(Mutex<Shown>, Condvar)>,
 }
@@ -31,7 +31,6 @@ struct Shown {
 }
 
 impl Screen {
-    /// Starts a command on a terminal of this size.
     pub fn start(mut command: Command, (columns, rows): (u16, u16)) -> Screen {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).expect("a terminal");
@@ -63,7 +62,7 @@ impl Screen {
         self.terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Waits until the screen fits, and returns what is on it.
+    /// Waits until the screen matches, and returns its text.
     pub fn waits(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) -> String {
         let end = Instant::now() + DEADLINE;
         let mut shown = lock(&self.shared.0);
@@ -77,7 +76,6 @@ impl Screen {
         shown.parser.screen().contents()
     }
 
-    /// Waits until this is on the screen.
     pub fn sees(&self, text: &str) -> String {
         self.waits(text, |screen| screen.contents().contains(text))
     }
@@ -87,12 +85,11 @@ impl Screen {
         until(text, || self.written().contains(text).then_some(()));
     }
 
-    /// Returns all output, with cursor movements.
+    /// All output, with cursor movements.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&lock(&self.shared.0).bytes).into_owned()
     }
 
-    /// Gives the terminal another size.
     pub fn resize(&mut self, (columns, rows): (u16, u16)) {
         lock(&self.shared.0).parser.screen_mut().set_size(size_of(rows), size_of(columns));
         let size =
@@ -110,7 +107,7 @@ impl Screen {
         super::signal(self.pid(), signal);
     }
 
-    /// Returns whether the terminal is as a shell needs it: no mode of a full screen is left.
+    /// Returns whether the terminal is as a shell needs it: without any mode of a full screen.
     pub fn is_as_before(&self) -> bool {
         let modes = tcgetattr(&self.program_side).expect("a terminal");
         let is_cooked = modes.local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO);
@@ -123,12 +120,10 @@ impl Screen {
             && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
     }
 
-    /// Waits until the terminal is as a shell needs it.
     pub fn gives_back(&self) {
         until("the modes of a shell", || self.is_as_before().then_some(()));
     }
 
-    /// Waits for its end.
     pub fn ends(&mut self) -> ExitStatus {
         until("a command to end", || self.child.try_wait().expect("a child"))
     }
@@ -148,7 +143,7 @@ impl std::fmt::Debug for Screen {
     }
 }
 
-/// Length of the output that a terminal shows: nothing of an unfinished frame (synchronized output).
+/// Length of the shown output: without an unfinished frame (synchronized output).
 fn whole_frames(bytes: &[u8]) -> usize {
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
     match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {

@@ -1,11 +1,9 @@
-//! Waits for something to happen, with a deadline.
-
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Limit for any wait of a test. Generous: only a failing test reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(30);
-/// How long a process that has said goodbye may take to be gone.
+/// Longest time for a process to end after its goodbye.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
 /// Calls `look` until it returns something.

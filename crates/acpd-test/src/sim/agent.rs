@@ -1,4 +1,4 @@
-//! Model agents: what a process of one answers, and what of it survives the process.
+//! Model agents: the answers of a process, and the state that survives the process.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,6 @@ use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
 use super::truth::{Truth, wire_id};
 use crate::rng::Rng;
 
-/// Fixed properties of an agent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Quirks {
     pub(super) load: bool,
@@ -24,41 +23,38 @@ pub(super) struct Quirks {
     pub(super) echo: bool,
     /// A part of a replay comes after the response.
     pub(super) late_replay: bool,
-    /// How it takes messages into a running turn.
     pub(super) steering: Option<Steering>,
 }
 
 impl Quirks {
-    /// Returns whether a process has a way to a session of another one.
+    /// Returns whether a process can restore a session of another one.
     pub(super) fn brings_back(&self) -> bool {
         self.load || (self.resume && !self.resume_lies)
     }
 }
 
-/// State that survives the process.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     sessions: BTreeMap<String, Vec<(String, Vec<String>)>>,
-    /// Sessions that were told a summary of what was before.
+    /// Sessions that got a summary.
     summed_up: BTreeSet<String>,
     next: u64,
-    /// The login that it wants.
+    /// The login that the agent requires.
     pub(super) login: Option<Loss>,
-    /// Promises that it does not keep.
+    /// Promises that the agent breaks.
     pub(super) lies: BTreeMap<&'static str, Lie>,
-    /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
+    /// Sessions that the agent falsely reported as restored, or whose prompt it falsely accepted.
     pub(super) lied_about: BTreeSet<String>,
-    /// How many loads still fail for a reason that passes.
+    /// Number of loads that still fail for a reason that passes.
     pub(super) bad_loads: u32,
     /// The next crash loses a session for good.
     pub(super) forgets: bool,
-    /// The next crash leaves a session that no load and no resume brings back.
+    /// The next crash leaves a session that no load and no resume restores.
     pub(super) breaks: bool,
     broken: BTreeSet<String>,
 }
 
 impl Disk {
-    /// Returns whether a process finds the session there.
     pub(super) fn has(&self, session: &str) -> bool {
         self.sessions.contains_key(session)
     }
@@ -75,14 +71,13 @@ impl Disk {
         }
     }
 
-    /// A session is continued without acpd.
     pub(super) fn goes_on_elsewhere(&mut self, text: &str) {
         if let Some(mut log) = self.sessions.last_entry() {
             log.get_mut().push((text.to_owned(), vec![format!("{text}#0")]));
         }
     }
 
-    /// A process ends without having written everything down.
+    /// A process ends before everything was written.
     pub(super) fn lose(&mut self) {
         if std::mem::take(&mut self.forgets) {
             self.sessions.pop_last();
@@ -99,13 +94,11 @@ pub(super) struct Process {
     quirks: Quirks,
     pub(super) initialized: bool,
     pub(super) held: BTreeMap<String, Held>,
-    /// Sessions that it held.
     pub(super) forgotten: BTreeSet<String>,
     turns: Vec<Turn>,
     /// Lines that come later by themselves.
     late: VecDeque<Value>,
     asked: u64,
-    /// Ids under which it was asked.
     ids: BTreeSet<String>,
     /// Questions that were answered.
     answered: BTreeSet<u64>,
@@ -113,35 +106,30 @@ pub(super) struct Process {
     pub(super) hung: bool,
     pub(super) deaf: bool,
     pub(super) ignores_cancel: bool,
-    /// Methods that it never answers.
     pub(super) silent: BTreeSet<&'static str>,
-    /// The login that it has asked for, even if there is one by now.
+    /// The login that the process required, even if there is one by now.
     pub(super) refuses: Option<Loss>,
-    /// The process wanted a login before anything else.
+    /// The process required a login first.
     pub(super) wanted_login: bool,
-    /// The prompt that it took last.
     pub(super) took: Option<Took>,
 }
 
-/// Environment of a process that reads a line.
 pub(super) struct Cx<'a> {
     pub(super) disk: &'a mut Disk,
     pub(super) rng: &'a mut Rng,
     pub(super) truth: &'a mut Truth,
-    /// Lines of the process.
+    /// Output of the process.
     pub(super) out: &'a mut Vec<Value>,
 }
 
-/// A session in a process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
-    /// The prompts that it has in mind.
+    /// Prompts in the agent's context.
     knows: BTreeSet<String>,
-    /// The session got a summary.
     summed_up: bool,
 }
 
-/// A prompt that was taken, and what was in mind at that time.
+/// An accepted prompt, and the context at that time.
 #[derive(Debug)]
 pub(super) struct Took {
     pub(super) session: String,
@@ -164,12 +152,12 @@ struct Turn {
     text: String,
     plan: VecDeque<Act>,
     told: Vec<String>,
-    /// Lines that it has said so far.
+    /// Number of lines so far.
     said: u64,
     cancelled: bool,
-    /// The request for a permission that is open, and its tool call.
+    /// The open permission request, and its tool call.
     waits: Option<(u64, String)>,
-    /// How often it has changed that call since.
+    /// Number of changes of that call.
     changes: u64,
 }
 
@@ -182,7 +170,6 @@ enum Act {
     Odd,
 }
 
-/// A result, or an error's code and message.
 pub(super) type Answer = Result<Value, (i64, &'static str)>;
 
 pub(super) const NO_METHOD: i64 = -32601;
@@ -207,23 +194,21 @@ impl Process {
         Process { name: name.to_owned(), quirks, ..Process::default() }
     }
 
-    /// Returns whether a turn of this session runs.
     pub(super) fn works_in(&self, session: &str) -> bool {
         self.turns.iter().any(|turn| turn.session == session)
     }
 
-    /// Returns whether it could say something without being told something first.
+    /// Returns whether the process could send something without input.
     pub(super) fn is_busy(&self) -> bool {
         let acts = self.turns.iter().any(|turn| self.is_free(turn));
         !self.hung && (acts || !self.late.is_empty())
     }
 
-    /// Returns whether something can happen in a turn by itself.
+    /// Returns whether the turn can continue without input.
     fn is_free(&self, turn: &Turn) -> bool {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }
 
-    /// Session ids differ in each process.
     pub(super) fn is_from_zero(&self) -> bool {
         self.quirks.from_zero
     }
@@ -233,12 +218,10 @@ impl Process {
         self.late.clear();
     }
 
-    /// A part of a replay is still to come.
     pub(super) fn is_replaying(&self) -> bool {
         !self.late.is_empty()
     }
 
-    /// Reads one line from stdin.
     pub(super) fn read(&mut self, line: &[u8], cx: &mut Cx<'_>) -> Result<(), String> {
         let line: Value =
             serde_json::from_slice(line).map_err(|e| format!("agent got no JSON: {e}"))?;
@@ -275,7 +258,6 @@ impl Process {
         Ok(())
     }
 
-    /// acpd answered a request for permission.
     fn answered(&mut self, line: &Value, truth: &mut Truth) -> Result<(), String> {
         let asked = line["id"].as_u64();
         let known = asked.filter(|id| (1..=self.asked).contains(id));
@@ -290,14 +272,14 @@ impl Process {
             Some("selected") => {
                 let option = outcome["optionId"].as_str().unwrap_or_default();
                 truth.hit("permission granted");
-                // Which of them acpd had heard of, the agent cannot know.
+                // The agent cannot know which of them acpd knew.
                 let mut said = (0..=turn.changes).map(|change| content(&tool, change));
                 if !said.any(|call| truth.consents.contains(&(call, option.to_owned()))) {
                     return Err(format!("agent was told `{option}` for {tool}, by nobody"));
                 }
             }
             Some("cancelled") if turn.cancelled => truth.hit("permission cancelled"),
-            // The session was closed in the meantime. No consent, in any case.
+            // The session was closed meanwhile. An error is no consent in any case.
             None if line.get("error").is_some() => truth.hit("permission refused"),
             _ => return Err(format!("agent got a strange answer for {tool}: {line}")),
         }
@@ -456,7 +438,6 @@ impl Process {
         Ok(json!({"modes":modes("ask")}))
     }
 
-    /// Has a session in mind as it is on cx.disk.
     fn hold(&mut self, session: &str, disk: &Disk) {
         let knows = disk.sessions.get(session).into_iter().flatten();
         let held = Held {
@@ -467,7 +448,6 @@ impl Process {
         self.held.insert(session.to_owned(), held);
     }
 
-    /// A message into the turn that runs.
     fn steer(
         &mut self,
         session: &str,
@@ -574,7 +554,7 @@ impl Process {
         Ok(None)
     }
 
-    /// Changes the call that a person is asked about.
+    /// Changes the call of an open question.
     fn change_of_mind(&mut self, rng: &mut Rng, truth: &mut Truth) -> Option<Value> {
         let turn = self.turns.iter_mut().find(|turn| turn.waits.is_some() && !turn.cancelled)?;
         if !rng.permille(150) {
@@ -593,7 +573,6 @@ impl Process {
         Some(line)
     }
 
-    /// Does the next spontaneous thing.
     pub(super) fn work(&mut self, disk: &mut Disk, rng: &mut Rng, truth: &mut Truth) -> Vec<Value> {
         if let Some(line) = self.late.pop_front() {
             truth.hit("late replay");

@@ -1,9 +1,9 @@
-//! Bad days: logins that run out, promises that are not kept, answers that never come, directories
-//! that go away, time that jumps.
+//! Bad days: logins that run out, broken promises, answers that never come, directories that go
+//! away, time that jumps.
 //!
-//! Each run has some of them. While faults last they come and go; then nothing breaks, and the
-//! faults of the moment stay until everything is quiet: nothing may wait for ever then, except for
-//! a person. In the end everything is good again, and has to come back.
+//! Each run has some of them. While faults last they come and go. Then nothing more breaks, and the
+//! present faults stay until everything is quiet: only what needs a person may wait for ever then.
+//! In the end everything is repaired, and has to recover.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,6 @@ pub(super) const TOKEN: &str = "token has expired";
 /// Error of a load for a session that is lost.
 pub(super) const BROKEN: &str = "cannot read the rollout";
 
-/// Which of these a run has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Days {
     pub(super) logins: bool,
@@ -36,7 +35,6 @@ impl Days {
     }
 }
 
-/// A login that an agent wants.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
     methods: BTreeSet<&'static str>,
@@ -58,22 +56,19 @@ impl Loss {
     }
 }
 
-/// How a promise is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
     NoMethod,
     BadParams,
-    /// Success, and nothing was done.
+    /// Reports success, and does nothing.
     Nothing,
 }
 
-/// Fate of a request on a bad day.
 pub(super) enum Bad {
     Answer(Answer),
     Silence,
 }
 
-/// False promises of agents.
 const LIES: [&str; 8] = [
     "session/load",
     "session/load",
@@ -85,7 +80,6 @@ const LIES: [&str; 8] = [
     "session/prompt",
 ];
 
-/// Requests that are never answered.
 const SILENCES: [&str; 7] = [
     "session/new",
     "session/load",
@@ -97,7 +91,7 @@ const SILENCES: [&str; 7] = [
 ];
 
 impl Disk {
-    /// From now on the agent lies, about something else than before, or not any more.
+    /// Replaces the agent's lies, or ends them.
     pub(super) fn change_lies(&mut self, rng: &mut Rng) {
         if rng.permille(400) {
             return self.lies.clear();
@@ -115,7 +109,7 @@ impl Disk {
 }
 
 impl Process {
-    /// From now on something is never answered, or nothing is read.
+    /// From now on some requests are never answered, or nothing is read.
     pub(super) fn go_silent(&mut self, rng: &mut Rng, truth: &mut Truth) {
         match rng.below(4) {
             0 => {
@@ -130,21 +124,20 @@ impl Process {
         }
     }
 
-    /// Something that is asked first is never answered.
+    /// An early request is never answered.
     pub(super) fn start_silent(&mut self, rng: &mut Rng) {
-        // The last two are asked only of an agent that comes back.
+        // The last two are sent only to an agent that can restore.
         let rare = ["session/load", "session/resume"];
         let first = ["initialize", "session/new", "session/load", "session/resume"];
         let among = if rng.permille(500) { &rare[..] } else { &first };
         self.silent.extend(rng.pick(among).copied());
     }
 
-    /// The request waits until its agent is stopped.
+    /// Returns whether the request waits until its agent is stopped.
     pub(super) fn is_stuck(&self) -> bool {
         self.hung || self.deaf || self.ignores_cancel || !self.silent.is_empty()
     }
 
-    /// Forgets a session that it holds.
     pub(super) fn forget_one(&mut self, rng: &mut Rng) {
         let idle: Vec<String> = self.held.keys().filter(|id| !self.works_in(id)).cloned().collect();
         if let Some(id) = rng.pick(&idle) {
@@ -212,7 +205,7 @@ impl Process {
         }))
     }
 
-    /// Says that it did what it did not do.
+    /// Falsely reports success.
     fn lie(&mut self, method: &str, session: &str, params: &Value, cx: &mut Cx<'_>) -> Value {
         match method {
             "session/load" | "session/resume" => {

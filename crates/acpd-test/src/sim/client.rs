@@ -1,4 +1,4 @@
-//! Model clients: what they ask, and what they check in what they get.
+//! Model clients: their requests, and the checks of everything that they get.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,35 +14,33 @@ use super::store::Store;
 use super::truth::{Truth, wire_id};
 use crate::rng::Rng;
 
-/// One connection; of a client with a token all its connections, one after another.
+/// One connection; for a client with a token all its connections, one after another.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) ride: Option<Ride>,
-    /// Sessions that it has left at some time.
     left: BTreeSet<String>,
-    /// Sessions that it follows since it came back because of prompts, without having opened them:
-    /// until it has caught up, what it is shown of them could be taken for a replay.
+    /// Sessions that the resumed client follows because of its prompts, without having opened them:
+    /// until it has caught up, their lines could be taken for a replay.
     followed: BTreeSet<String>,
-    /// Sessions of which it does not know, for the rest of a connection, whether it has opened them:
-    /// a replay may come at any time, and behind what it was shown for another reason.
+    /// Sessions that the client may have opened, for this connection: a replay may come at any
+    /// time, also behind other lines.
     unsure: BTreeSet<String>,
-    /// Sessions of which it did not know that when its last connection was lost, so it may not have named them
-    /// when it came back: an answer that was kept for it comes without their lines.
+    /// Sessions that were in `unsure` when the last connection was lost. The client may not have
+    /// named them when it resumed: an answer that was kept for it comes without their lines.
     unnamed: BTreeSet<String>,
-    /// A new session may or may not have been made: for the rest of the connection it may be any.
+    /// A `session/new` may have succeeded: for this connection the new session may be any.
     may_have_made: bool,
     pub(super) agent: String,
     pub(super) view: View,
-    /// Requests that are not answered yet, by the JSON text of their id.
+    /// Open requests, by the JSON text of their id.
     pub(super) open: BTreeMap<String, Vec<Asked>>,
     next: i64,
     /// Seen lines of each session.
     pub(super) places: BTreeMap<String, Place>,
-    /// Questions that wait for it: id and tool call.
+    /// Open questions: id and tool call.
     pub(super) questions: Vec<(Value, String)>,
-    /// Ids under which it was asked.
     asked: BTreeSet<String>,
-    /// Pending work of the daemon for it, in order.
+    /// Pending work of the daemon for this client, in order.
     pub(super) waiting: VecDeque<ToClient>,
     pub(super) lagged: bool,
     pub(super) slow: bool,
@@ -51,15 +49,14 @@ pub(super) struct Client {
     set_modes: u32,
     set_titles: u32,
     prompts: Vec<String>,
-    /// Sessions that it only observes, as far as its requests say.
+    /// Sessions that the client only observes, by its requests.
     observed: BTreeSet<String>,
-    /// The last line that it was shown of each session, over all connections.
+    /// The last line of each session, over all connections.
     shown: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
-    /// The answer does not matter.
     Plain,
     Login,
     /// A second request under an id that is in use.
@@ -71,7 +68,7 @@ pub(super) enum Asked {
     Mode {
         session: String,
     },
-    /// A message into the turn that runs; in which form is told by what it is answered.
+    /// A message into the running turn; the answer shows in which form.
     Steer {
         session: String,
         text: String,
@@ -81,7 +78,6 @@ pub(super) enum Asked {
         load: bool,
     },
     New,
-    /// The client left the session.
     Leave {
         session: String,
     },
@@ -92,21 +88,20 @@ pub(super) enum Asked {
     },
 }
 
-/// How far a client has seen a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// An attach is on its way: nothing can be said. Never of a client with a token.
+    /// An attach is open: no check is possible. Never for a client with a token.
     Unknown,
-    /// Attached; the position comes with the next line, or with the notice that it has caught up.
+    /// Attached; the position comes with the next line, or with the notice that the client has
+    /// caught up.
     Opened { last: u64 },
-    /// A load replays it: what was seen before, the last number of the replay, and the last one
-    /// that was not a state.
+    /// A load replays the session: lines seen before, the last number of the replay, and the last
+    /// one that was not a state.
     Loading { before: u64, seen: Option<u64>, told: u64 },
-    /// Everything up to here.
+    /// Everything up to this line was seen.
     At(u64),
 }
 
-/// The session that a request is to leave.
 fn leaves(asked: &Asked) -> Option<&String> {
     match asked {
         Asked::Leave { session } => Some(session),
@@ -115,7 +110,7 @@ fn leaves(asked: &Asked) -> Option<&String> {
 }
 
 impl Place {
-    /// The last line that it has seen, if that can be told.
+    /// The last line that was certainly seen.
     fn cursor(self) -> Option<u64> {
         match self {
             Place::At(seq) => Some(seq),
@@ -141,7 +136,7 @@ impl Client {
         Client { agent: agent.to_owned(), view, slow, ..Client::default() }
     }
 
-    /// A request with a new id. What can be sent at once, is to be.
+    /// A request with a new id. Returns the line if it can be sent now.
     pub(super) fn ask(
         &mut self,
         method: &str,
@@ -191,14 +186,13 @@ impl Client {
         self.say(line)
     }
 
-    /// A line that is no request. What can be sent at once, is to be.
+    /// A line that is no request. Returns it if it can be sent now.
     pub(super) fn say(&mut self, line: Bytes) -> Option<Bytes> {
         let Some(ride) = &mut self.ride else { return Some(line) };
         ride.send(line);
         None
     }
 
-    /// The first line of a connection.
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
         let own = json!({"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq});
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
@@ -207,10 +201,10 @@ impl Client {
         let Some(ride) = &mut self.ride else {
             return self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default();
         };
-        // Lines that it gets in any case.
+        // Lines come with numbers in any case.
         self.view.seq = true;
         if ride.has_begun {
-            // Of a session that it has lost track of, its memory may know more.
+            // The memory may know more of a session that this model has lost track of.
             for (session, seq) in ride.back() {
                 self.places.entry(session).or_insert(Place::At(seq));
             }
@@ -222,11 +216,12 @@ impl Client {
         ride.wire.pop_front().unwrap_or_default()
     }
 
-    /// The connection is lost, with all that was on its way. `false`: it does not come back.
+    /// The connection is lost with all lines under way. Returns whether the client resumes.
     pub(super) fn cut_off(&mut self, now: u64) -> bool {
         self.waiting.clear();
         self.unnamed = std::mem::take(&mut self.unsure);
-        // How far it has seen of them was not followed here. Its memory knows, and says so when it comes back.
+        // The memory, but not this model, knows the position in these sessions, and reports it when
+        // the client resumes.
         self.places.retain(|session, _| !self.unnamed.contains(session));
         self.may_have_made = false;
         self.lagged = false;
@@ -235,7 +230,7 @@ impl Client {
                 *before = 0;
             }
         }
-        // A session that it is leaving is not named, and not to be followed again.
+        // A session that the client is leaving is neither named nor followed again.
         let leaving: BTreeSet<&String> = self.open.values().flatten().filter_map(leaves).collect();
         let loads = |place: &Place| matches!(place, Place::Loading { .. });
         self.places.retain(|session, place| loads(place) || !leaving.contains(session));
@@ -247,7 +242,7 @@ impl Client {
         self.ride.as_mut().is_some_and(|ride| ride.lost(now))
     }
 
-    /// Returns whether an attach to this session is on its way, or may be.
+    /// Returns whether an attach to this session is open, or may be.
     pub(super) fn is_opening(&self, wanted: &str) -> bool {
         self.unsure.contains(wanted)
             || self.open.values().flatten().any(|asked| match asked {
@@ -256,18 +251,18 @@ impl Client {
             })
     }
 
-    /// Returns whether it has asked to hear no more of a session.
+    /// Returns whether the client is leaving a session.
     fn is_leaving(&self, wanted: &str) -> bool {
         self.open.values().flatten().filter_map(leaves).any(|session| session == wanted)
     }
 
-    /// Returns whether it may work in a session: a resuming client has opened it before, because
-    /// otherwise its seen lines would be unknown.
+    /// Returns whether the client may work in a session. A resuming client must have opened it,
+    /// because otherwise its seen lines would be unknown.
     pub(super) fn may_work(&self, wanted: &str) -> bool {
         self.ride.is_none() || matches!(self.places.get(wanted), Some(Place::At(_)))
     }
 
-    /// Returns whether a replay could be told from what else comes of a session.
+    /// Returns whether a replay could be distinguished from other lines of a session.
     pub(super) fn may_load(&self, wanted: &str) -> bool {
         let named = |asked: &Asked| match asked {
             Asked::Prompt { session, .. }
@@ -286,7 +281,6 @@ impl Client {
         self.ride.is_none() || (is_clear && stands && !self.followed.contains(wanted))
     }
 
-    /// The daemon sent a line.
     pub(super) fn receive(
         &mut self,
         bytes: &Bytes,
@@ -315,7 +309,7 @@ impl Client {
                 }
                 let text = wire_id(id)?;
                 let known = truth.asked.entry(text.clone()).or_insert_with(|| tool.to_owned());
-                // The memory of one with a token knows those that it has.
+                // The memory of a client with a token knows its questions.
                 let is_new = self.ride.is_some() || self.asked.insert(text);
                 if *known != tool || !is_new {
                     return Err(format!("id {id} was issued before"));
@@ -338,7 +332,8 @@ impl Client {
         }
     }
 
-    /// How far it was shown a session, by a line or by the word that it has caught up.
+    /// Notes the shown position of a session, from a line or from a notice that the client has
+    /// caught up.
     fn remember_shown(&mut self, line: &Value) {
         let params = &line["params"];
         let seq = params["_meta"]["_acpd"]["seq"].as_u64().or(params["seq"].as_u64());
@@ -348,7 +343,7 @@ impl Client {
         }
     }
 
-    /// Requests that the daemon wants again were not answered.
+    /// Checks that the daemon requests only open requests again.
     fn is_open_again(&self, line: &Value) -> Result<(), String> {
         let again = &line["result"]["agentCapabilities"]["_meta"]["_acpd"]["again"];
         let mut again = again.as_array().into_iter().flatten();
@@ -358,7 +353,8 @@ impl Client {
         }
     }
 
-    /// Returns whether its memory may keep a line from it: one that it was shown before, or that tells it nothing.
+    /// Returns whether the memory may keep a line from the client: one that was shown before, or is
+    /// of no use.
     fn may_be_kept(&self, line: &Value, store: &Store) -> bool {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         match (line["method"].as_str(), line["params"]["_meta"]["_acpd"]["seq"].as_u64()) {
@@ -420,7 +416,7 @@ impl Client {
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
-                // A list may have told the id, and the session may have been opened in vain before this answer.
+                // The session may have been listed, and opened in vain, before this answer.
                 if !self.unsure.contains(made) {
                     self.places.entry(made.to_owned()).or_insert(Place::At(0));
                 }
@@ -464,7 +460,7 @@ impl Client {
                     let found = &line["result"]["session"];
                     let id = found["sessionId"].as_str().unwrap_or_default();
                     if id != session {
-                        // A beginning of its id, once nothing has all of it.
+                        // A prefix of its id, once no session has all of it.
                         let key = store.public.get(&session);
                         let exists = key.is_some_and(|key| store.has(*key));
                         if (exists && !store.reused.contains(&session)) || !id.starts_with(&session)
@@ -493,7 +489,7 @@ impl Client {
         Ok(())
     }
 
-    /// The answer to a prompt never comes before what the agent said.
+    /// The answer to a prompt never comes before the agent's lines.
     fn prompt_ended(
         &mut self,
         session: &str,
@@ -513,11 +509,12 @@ impl Client {
             _ => truth.hit("prompt failed"),
         }
         let key = store.public.get(session);
-        // Of a deleted session there is nothing left to read.
+        // A deleted session has nothing left to read.
         let key = key.filter(|key| store.has(**key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
-        // After an answer that tells no outcome it does not know either whether it follows the session.
+        // After an answer without an outcome the client does not know whether it follows the
+        // session.
         let untold = store.reused.contains(session)
             || self.left.contains(session)
             || self.unsure.contains(session)
@@ -526,13 +523,14 @@ impl Client {
             None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
-            // The prompt of an observer is refused, though its key may be that of another client's turn.
+            // The prompt of an observer is refused, though its key may be that of another client's
+            // turn.
             Some(Place::At(_)) if self.observed.contains(session) && line["result"].is_null() => {
                 Ok(())
             }
             // A refused prompt has no turn: one under its key is another client's.
             Some(Place::At(_)) if is_refusal(line) => Ok(()),
-            // A client that closes a session during its own prompt gets that answer, and no more.
+            // A client that closes a session during its own prompt gets only that answer.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             // Answers no longer wait for lines of a session that was left.
             Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
@@ -543,8 +541,7 @@ impl Client {
         }
     }
 
-    /// The client attached to a session as a controller. An open prompt may have been refused
-    /// before.
+    /// The client attached as a controller. An open prompt may have been refused before.
     fn controls(&mut self, session: &str) {
         let is_prompt =
             |asked: &Asked| matches!(asked, Asked::Prompt { session: of, .. } if of == session);
@@ -553,7 +550,7 @@ impl Client {
         }
     }
 
-    /// How far it has seen a session, if that can be told.
+    /// The position in a session, if it is certain.
     fn place(&self, session: &str, store: &Store) -> Option<Place> {
         let place = self.places.get(session).copied();
         place.filter(|_| !store.reused.contains(session))
@@ -599,7 +596,7 @@ impl Client {
         Ok(())
     }
 
-    /// A line of a journal, or a notice that is in none.
+    /// Checks a line of a journal, or a notice that is in none.
     fn told(&mut self, line: &Value, bytes: &Bytes, store: &Store) -> Result<(), String> {
         let Some(seq) = line["params"]["_meta"]["_acpd"]["seq"].as_u64() else { return Ok(()) };
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
@@ -634,8 +631,8 @@ impl Client {
         Ok(())
     }
 
-    /// A line while a load is open: still of before, or of the replay. The replay begins where the
-    /// numbers fall back; of each state it shows the last one, behind everything else.
+    /// Checks a line while a load is open: an older line, or one of the replay. The replay begins
+    /// where the numbers fall back; of each state it has the last one, at its end.
     fn replayed(
         &mut self,
         session: &str,
@@ -659,7 +656,7 @@ impl Client {
         Ok(())
     }
 
-    /// Everything that it should have seen, it has.
+    /// Checks that nothing is missing.
     pub(super) fn missed(&self, store: &Store) -> Result<(), String> {
         for (session, place) in &self.places {
             let key = store.public.get(session);
@@ -678,7 +675,7 @@ impl Client {
         Ok(())
     }
 
-    /// Between two lines that it has seen there is nothing that it should have seen.
+    /// Checks that no line for this client is missing between two seen lines.
     fn nothing_missing(
         &self,
         session: &str,
@@ -699,7 +696,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns whether a row tells what this client itself did.
+    /// Returns whether a row is about this client's own action.
     fn is_its_own(&self, row: &EventRow) -> bool {
         let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
         let text = line["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
@@ -712,7 +709,7 @@ impl Client {
     }
 }
 
-/// An answer about a message to a turn is true: in the journal, or returned, or a prompt.
+/// Checks the answer about a message to a turn: in the journal, or returned, or a prompt.
 fn steered(
     session: &str,
     text: &str,
@@ -747,7 +744,7 @@ fn steered(
     Ok(())
 }
 
-/// A line of a journal; it is an error if it is not committed.
+/// A committed line of a journal, or an error.
 fn committed<'s>(session: &str, seq: u64, store: &'s Store) -> Result<&'s EventRow, String> {
     let key: Option<&SessionKey> = store.public.get(session);
     let journal = key.and_then(|key| store.journals.get(key));
@@ -756,12 +753,11 @@ fn committed<'s>(session: &str, seq: u64, store: &'s Store) -> Result<&'s EventR
         .ok_or_else(|| format!("{session} {seq}: shown before it was committed"))
 }
 
-/// A line of a client.
 pub(super) fn line(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
 }
 
-/// Returns whether an answer says that its prompt was not accepted.
+/// Returns whether an answer refuses its prompt.
 fn is_refusal(answer: &Value) -> bool {
     let reason = &answer["error"]["data"]["_acpd"]["reason"];
     ["shutting_down", "store_failed"].iter().any(|refused| reason == refused)

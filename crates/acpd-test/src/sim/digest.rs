@@ -3,9 +3,9 @@
 //! - `wire` covers the bytes that clients, agents and shims receive, in order.
 //! - `state` covers the snapshot after each commit and the journal lines of that commit.
 //!
-//! Both are fed with words and values that this file chooses, never with the names or the shape of the
-//! engine's types, so a renamed type and a record that is cut differently change nothing. A change of
-//! the engine's types may need a change in [`tables`]; the numbers must stay.
+//! Both digest words and values chosen in this file, never the names or the shape of the engine's
+//! types. So a renamed type, or a record that is split, changes nothing. A change of the engine's
+//! types may need a change in [`tables`]; the numbers must stay.
 
 use std::fmt::{self, Write as _};
 
@@ -16,12 +16,9 @@ use acpd_core::record::{
 use acpd_core::{Effect, StopStep, ToClient, ToHost};
 use serde_json::json;
 
-/// The digests of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Digests {
-    /// Everything that left the engine.
     pub wire: u64,
-    /// Everything that it committed.
     pub state: u64,
 }
 
@@ -41,13 +38,12 @@ impl Digester {
         Digests { wire: self.wire.0, state: self.state.0 }
     }
 
-    /// Takes a line that a client receives.
     pub(super) fn client_line(&mut self, client: u64, line: &[u8]) {
         self.sent("client", client, line);
     }
 
-    /// Takes an effect, if it says something to a watcher, a shim, an agent, a hook or the desktop. Lines for
-    /// other clients are taken when they arrive ([`Digester::client_line`]).
+    /// Takes an effect for a watcher, a shim, an agent, a hook or the desktop. Lines for other
+    /// clients count when they arrive ([`Digester::client_line`]).
     pub(super) fn effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Client(client, ToClient::Rows(line)) => self.sent("rows", client.0, line),
@@ -88,7 +84,7 @@ impl Digester {
         self.wire.part(bytes);
     }
 
-    /// Takes a commit: its records, and what all records so far add up to.
+    /// Takes the records of a commit, and the state after it.
     pub(super) fn commit(&mut self, records: &[Record], snapshot: &Snapshot) {
         for record in records {
             if let Record::Event(row) = record {
@@ -100,13 +96,12 @@ impl Digester {
             }
         }
         self.text.clear();
-        // Writing to a string does not fail.
         let _: fmt::Result = tables(&mut self.text, snapshot);
         self.state.part(self.text.as_bytes());
     }
 }
 
-/// FNV-1a, over parts that are told apart by their lengths.
+/// FNV-1a over parts, which are separated by their lengths.
 #[derive(Debug)]
 struct Fnv(u64);
 
@@ -123,8 +118,8 @@ impl Fnv {
     }
 }
 
-/// Writes a snapshot as text, a line per fact. `Debug` is used for strings, numbers and
-/// collections of these only; values of the API are written as the API writes them.
+/// Writes a snapshot as text, a line per fact. `Debug` is used for strings, numbers and collections
+/// of these only; values of the API are written as the API writes them.
 fn tables(out: &mut String, snapshot: &Snapshot) -> fmt::Result {
     writeln!(out, "boot {}", snapshot.boot)?;
     writeln!(out, "last session {}", snapshot.last_session)?;

@@ -1,7 +1,8 @@
-//! Model hosts: what stands between the daemon and a process, and what of it outlives the daemon.
+//! Model hosts: the shims between the daemon and processes, and their state that outlives the
+//! daemon.
 //!
-//! A host is a shim: it numbers the output of its agent and keeps it until it is acknowledged, takes
-//! numbered lines once, and tells each new daemon how the agent has ended. One that dies leaves
+//! A host numbers the output of its agent and keeps it until it is acknowledged, takes numbered
+//! lines once, and reports to each new daemon how the agent has ended. A host that dies leaves
 //! processes to be swept.
 
 use std::collections::VecDeque;
@@ -16,37 +17,34 @@ use serde_json::Value;
 use super::agent::{Cx, Process, Took};
 use super::world::World;
 
-/// Unacknowledged output from which on a shim does not read its agent.
+/// Unacknowledged output above which a shim does not read its agent.
 const BUDGET: u64 = 3_000;
-/// Length of a line over the limit.
 const LONG: u64 = 5_000;
 
-/// A process and its host.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     pub(super) agent: String,
     pub(super) process: Process,
     pid: u32,
     pub(super) leader: Leader,
-    /// Lines that the agent has not read.
     stdin: VecDeque<Bytes>,
     closed: bool,
     /// Last line that was taken completely, and the beginning of the next one.
     taken: u64,
     part: Vec<u8>,
-    /// Output of the agent, each piece with the offset of its end, until it is acknowledged.
+    /// Unacknowledged output of the agent, each piece with the offset of its end.
     said: VecDeque<(Said, u64)>,
     written: u64,
     acked: u64,
-    /// Where the last line over the limit ended, once that was acknowledged.
+    /// The acknowledged end of the last line over the limit.
     dropped: u64,
     /// The host is unreachable.
     lost: bool,
     /// A step of the stop ladder was made.
     pub(super) stopped: bool,
-    /// Does not end when stdin ends or SIGTERM comes.
+    /// Ignores the end of stdin and SIGTERM.
     stubborn: bool,
-    /// Something of it does not end, not even by SIGKILL.
+    /// A process of the tree survives SIGKILL.
     pub(super) undying: bool,
     /// The process broke by itself, or never became ready.
     pub(super) failed: bool,
@@ -59,23 +57,21 @@ struct Link {
     started: bool,
     exited: bool,
     gone: bool,
-    /// Output was handed over up to here.
+    /// Offset of the delivered output.
     handed: u64,
-    /// Lines up to this one are known to be written.
+    /// Last line that the host reported as written.
     told: u64,
     /// Lines on their way.
     chunks: VecDeque<(u64, Bytes)>,
 }
 
-/// A line of an agent.
 #[derive(Debug)]
 enum Said {
     Line(Bytes),
-    /// Over the limit; its first bytes.
+    /// The first bytes of a line over the limit.
     Long(Bytes),
 }
 
-/// Where the leader of a process stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Leader {
     #[default]
@@ -85,7 +81,7 @@ pub(super) enum Leader {
     Gone,
 }
 
-/// A process that is to be taken over, and what it is to be told then.
+/// A process to take over, and the lines for it.
 #[derive(Debug)]
 pub(super) struct Adopting {
     adopt: Adopt,
@@ -100,12 +96,12 @@ impl Adopting {
 }
 
 impl Host {
-    /// Returns whether nothing but the agent's answer may end a turn of this process.
+    /// Returns whether only the agent's answer may end a turn of this process.
     pub(super) fn is_well(&self) -> bool {
         self.leader == Leader::Runs && !self.lost && !self.stopped
     }
 
-    /// Returns whether the daemon has not got all of its output yet.
+    /// Returns whether the daemon lacks some of its output.
     pub(super) fn is_behind(&self) -> bool {
         let link = self.link.as_ref().filter(|_| !self.lost);
         link.is_some_and(|link| link.handed < self.written)
@@ -119,8 +115,7 @@ impl Host {
         self.said.push_back((said, self.written));
     }
 
-    /// Output is committed up to here: it is no longer kept, nor is the rest of a line over the
-    /// limit.
+    /// Drops committed output up to this offset, and the rest of a line over the limit.
     fn acknowledge(&mut self, offset: u64) {
         self.acked = self.acked.max(offset);
         let handed = self.link.as_ref().map_or(0, |link| link.handed);
@@ -149,7 +144,6 @@ impl Host {
         }
     }
 
-    /// The daemon is gone.
     pub(super) fn cut_off(&mut self, survives: bool) {
         if !survives {
             self.lose();
@@ -206,7 +200,7 @@ impl World {
             process,
             pid: self.next_pid,
             stubborn: self.rng.permille(200),
-            // Not drawn, so that what older seeds have found they find again.
+            // Not drawn from the seed, so that older seeds still find what they found.
             undying: self.faults && self.days.hangs && self.next_pid.is_multiple_of(9),
             link: Some(Link::default()),
             ..Host::default()
@@ -216,7 +210,6 @@ impl World {
         Ok(())
     }
 
-    /// A start that could not be made is reported.
     pub(super) fn refuse(&mut self) -> Result<bool, String> {
         let Some((host, permanent)) = self.refusals.pop_front() else { return Ok(false) };
         let message = "it cannot be started".to_owned();
@@ -227,12 +220,12 @@ impl World {
         Ok(true)
     }
 
-    /// A process of an earlier daemon is to be taken over, which takes its time.
+    /// A process of an earlier daemon is to be taken over, which takes time.
     pub(super) fn begin_adoption(&mut self, adopt: Adopt) {
         self.adopting.push(Adopting { adopt, steps: Vec::new() });
     }
 
-    /// One of the processes of an earlier daemon is taken over, or cannot be.
+    /// Takes over one of the processes of an earlier daemon, or fails.
     pub(super) fn adopt(&mut self) -> Result<bool, String> {
         if self.adopting.is_empty() || self.store.failing {
             return Ok(false);
@@ -326,7 +319,6 @@ impl World {
         }
     }
 
-    /// Nothing has to be kept of a process any more.
     pub(super) fn forget(&mut self, id: HostId) -> Result<(), String> {
         if self.store.snapshot.hosts.contains_key(&id) {
             return Err(format!("{id:?} is forgotten before its end is committed"));
@@ -340,7 +332,7 @@ impl World {
                 self.truth.hit("left behind, as it does not end");
                 return Ok(());
             }
-            // A daemon that tries to reach it continues, and kills it then.
+            // A daemon that tries to reach the process continues, and kills it then.
             if adopting.is_some_and(|waits| waits.steps.contains(&StopStep::Kill)) {
                 self.truth.hit("left behind, as it does not answer");
                 return Ok(());
@@ -361,7 +353,7 @@ impl World {
         self.feed(Input::Host(host, HostEvent::Left(left)))
     }
 
-    /// A process without a row is over, or was forgotten.
+    /// Checks that a process without a row is over, or was forgotten.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
         let rows = &self.store.snapshot.hosts;
         let unknown = self.hosts.extract_if(.., |id, _| !rows.contains_key(id));
@@ -373,7 +365,7 @@ impl World {
         Ok(())
     }
 
-    /// A host is killed; what is left of its tree is ended by the daemon.
+    /// Kills a host; the daemon ends the rest of its tree.
     pub(super) fn kill_host(&mut self) {
         let ids: Vec<_> = self.hosts.keys().copied().collect();
         let Some(id) = self.rng.pick(&ids) else { return };
@@ -393,7 +385,7 @@ impl World {
         }
     }
 
-    /// Lets a process or its host do something, and returns whether there was anything to do.
+    /// Lets a process or its host act, and returns whether there was anything to do.
     pub(super) fn run(&mut self, id: HostId) -> Result<bool, String> {
         if self.rng.permille(500) && self.hear(id)? {
             return Ok(true);
@@ -418,7 +410,7 @@ impl World {
         }
     }
 
-    /// The daemon is told something by a host, or a host by the daemon.
+    /// Delivers something between a host and the daemon.
     fn hear(&mut self, id: HostId) -> Result<bool, String> {
         let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
         let Some(link) = host.link.as_mut().filter(|link| !link.gone) else { return Ok(false) };
@@ -430,7 +422,7 @@ impl World {
         }
         if link.told < host.taken && !host.lost {
             let news = host.taken - link.told;
-            // A host that is taken over tells all that it has at once.
+            // A host that is taken over reports all at once.
             let some = if link.told == 0 { news } else { 1 + self.rng.below(news as usize) as u64 };
             link.told += some;
             let chunk = link.told;
@@ -463,7 +455,6 @@ impl World {
         if link.chunks.is_empty() { Ok(false) } else { self.take(id) }
     }
 
-    /// A host gets a line for its agent, or a part of it.
     fn take(&mut self, id: HostId) -> Result<bool, String> {
         let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
         let Some(link) = &mut host.link else { return Ok(false) };
@@ -605,8 +596,8 @@ impl World {
         self.check_holders(id)
     }
 
-    /// No agent continues with less than the conversation says. A session that it falsely reported
-    /// as restored is its own fault.
+    /// Checks that no agent continues with less than the conversation says. A session that it
+    /// falsely reported as restored is its own fault.
     fn check_context(&mut self, id: HostId, took: &Took) -> Result<(), String> {
         let agent = &self.hosts[&id].agent;
         let mut sessions = self.store.snapshot.sessions.values();
@@ -636,7 +627,7 @@ impl World {
         Ok(())
     }
 
-    /// No session is held by two processes.
+    /// Checks that no session is held by two processes.
     fn check_holders(&self, id: HostId) -> Result<bool, String> {
         let host = &self.hosts[&id];
         let runs = |other: &Host| other.leader == Leader::Runs && other.agent == host.agent;

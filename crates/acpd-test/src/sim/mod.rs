@@ -1,48 +1,49 @@
 //! The simulator: the hub among model agents, model clients and a model store, all driven by one
 //! seed.
 //!
-//! Every step is chosen by the seed: a client asks something, a process says something, a batch is
-//! committed, one effect is performed, time passes, something breaks. The daemon can die between any
-//! two effects. What must always hold is checked where it happens: by the store for each journal, by
-//! each client for its view, by each agent for what it is told. In the end faults stop, time runs
-//! on, and everything has to come to rest.
+//! The seed chooses every step: a client requests something, a process sends something, a batch is
+//! committed, one effect is performed, time passes, something breaks. The daemon can die between
+//! any two effects. The promises are checked where they apply: by the store for each journal, by
+//! each client for its view, by each agent for its input. In the end faults stop, time continues,
+//! and everything has to come to rest.
 //!
-//! In about half of the runs shims outlive the daemon: the next one takes over what they hold, which is
-//! lost only if a shim itself is killed. In the others all shims die with the daemon, and the next one
-//! sweeps what they leave. About half of the clients have a token:
-//! they lose their connection at any moment and come back by the rules of `docs/protocol.md`, or
-//! never.
+//! In about half of the runs shims outlive the daemon: the next one takes them over, and output is
+//! lost only if a shim itself is killed. In the others all shims die with the daemon, and the next
+//! one sweeps their processes. About half of the clients have a token: they lose their connection
+//! at any moment and resume by the rules of `docs/protocol.md`, or never.
 //!
-//! What is held:
+//! The promises:
 //!
-//! - Every line that an agent says to a prompt is in the journal once and in its order; at the end of
-//!   a turn that the agent ended itself there are as many as it said. A turn ends as interrupted only
-//!   if its process has ended, was told to, or cannot be reached; or by a person.
-//! - Every line for an agent is committed once under its number, reaches it at most once, whole, and if it
-//!   lives to the end, at all. A prompt reaches agents once, and so does the answer to a question, which a
-//!   client has given.
-//! - A message into a running turn reaches agents once. It is in the journal when its sender is told that
-//!   the agent has taken it, and only then; what is given back reaches no agent. No agent may begin a
-//!   turn with one. What is in the archive is closed.
-//! - Output is acknowledged when it is committed; what a daemon wants to have again is there. A
-//!   process starts when the last one of its agent is gone, is never without a row, and is forgotten
-//!   when its end is committed. No session is held by two processes.
-//! - The view of a client that knows positions has no gap and nothing twice, over all its connections;
-//!   and in the end nothing is missing. A replay has everything that history shows.
-//! - A request is answered once, over all connections. Lines are called safe when they are committed.
-//! - No agent takes a prompt with less in mind than the conversation says, but one that has said that it
-//!   brought a session back, or took a prompt, when it did not. A summary that was promised is given.
-//! - While a login is wanted or nothing is answered (`rest.rs`, the evening), agents are not started again
-//!   and again, no agent is given up that has not failed as often as that takes, and nothing waits for ever
-//!   except for a person: for a login, for an answer of a person, or for an agent that hangs in a turn, in
-//!   `session/new`, or in a request that is passed on to it as it is.
-//! - When nothing moves, a connection that watches knows what it is told when it asks, and rows never pile up for
-//!   one that does not read.
-//! - In the end everything is at rest: no turn, request, line or process is left half done. What waited for
-//!   a login or a directory is back, and every session that was not lost takes a prompt.
+//! - Every line that an agent sends for a prompt is in the journal once and in order; a turn that
+//!   the agent ended itself has all of them. A turn ends as interrupted only if its process has
+//!   ended, was told to, or cannot be reached; or by a person.
+//! - Every line for an agent is committed once under its number, reaches it at most once, whole,
+//!   and if the agent lives to the end, at all. A prompt reaches agents once, and so does the
+//!   answer to a question, which a client has given.
+//! - A message into a running turn reaches agents once. It is in the journal when its sender hears
+//!   that the agent has taken it, and only then; a returned message reaches no agent. No agent may
+//!   begin a turn with one. Archived sessions are closed.
+//! - Output is acknowledged when it is committed; a daemon gets again all that it requests again. A
+//!   process starts when the last one of its agent is gone, is never without a row, and is
+//!   forgotten when its end is committed. No session is held by two processes.
+//! - The view of a client that knows positions has no gap and nothing twice, over all its
+//!   connections; and in the end nothing is missing. A replay has everything that history shows.
+//! - A request is answered once, over all connections. Lines are reported as safe when they are
+//!   committed.
+//! - No agent takes a prompt with less context than the conversation says, except one that falsely
+//!   reported a restored session or an accepted prompt. A promised summary is given.
+//! - While a login is missing or nothing is answered (`rest.rs`, the evening), agents are not
+//!   restarted again and again, no agent is given up before it has failed as often as that takes,
+//!   and only what needs a person waits for ever: a login, an answer, or an agent that hangs in a
+//!   turn, in `session/new`, or in a request that is relayed unchanged.
+//! - When nothing moves, a watching connection knows what a new one gets, and rows never pile up
+//!   for one that does not read.
+//! - In the end everything is at rest: no turn, request, line or process is unfinished. Sessions
+//!   that waited for a login or a directory are restored, and every session that was not lost takes
+//!   a prompt.
 //!
-//! A client with a token works only in sessions that it has opened, and does not load a session while
-//! its own requests there are open: it could not tell the replay from what else it is shown.
+//! A client with a token works only in sessions that it has opened, and does not load a session
+//! while its own requests there are open: it could not distinguish the replay from other lines.
 
 mod agent;
 mod bad;
@@ -67,30 +68,25 @@ pub use digest::Digests;
 use people::DIRECTORIES;
 use world::{AGENTS, World};
 
-/// Statistics of a run that held its promises.
+/// Statistics of a run without a broken promise.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How often each fault and state occurred.
+    /// Number of times each fault and state occurred.
     pub hits: BTreeMap<&'static str, u64>,
-    /// Steps until it had come to rest.
+    /// Steps until the run came to rest.
     pub steps: u64,
-    /// Digests of everything that the hub sent and committed, if they were wanted.
     pub digests: Option<Digests>,
 }
 
-/// Further results of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Watch {
-    /// An error ends with what happened last.
+    /// An error ends with the last events.
     pub trace: bool,
-    /// The report has digests.
     pub digest: bool,
 }
 
-/// Runs one seed for a number of steps with faults, then until everything is at rest.
-///
-/// # Errors
-/// The promise that was broken, and at which step.
+/// Runs one seed for a number of steps with faults, then until everything is at rest. The error has
+/// the broken promise and its step.
 pub fn run(seed: u64, steps: u64, watch: Watch) -> Result<Report, String> {
     let mut world = World::new(seed, watch);
     let mut done = Ok(0);
@@ -129,7 +125,7 @@ impl World {
         self.watchers_step()?;
         match self.rng.below(100) {
             0..8 if self.rng.permille(100) => {
-                // A client may be back before the end of its last connection was seen.
+                // A client may be back before the daemon saw the end of its last connection.
                 let came_first = self.rng.permille(300) && self.come_back()?;
                 if !came_first && !self.see_closed()? {
                     self.come_back()?;
@@ -186,7 +182,7 @@ impl World {
         Ok(())
     }
 
-    /// Something breaks, or is repaired.
+    /// Breaks or repairs something.
     fn fault(&mut self) -> Result<(), String> {
         if self.calm && !self.store.failing && self.rng.permille(800) {
             return Ok(());
@@ -227,7 +223,7 @@ impl World {
                 }
             }
             93..96 if self.days.jumps => {
-                // The machine was asleep: every deadline is over at once, and comes late.
+                // The machine was asleep: every deadline passes at once, and late.
                 self.truth.hit("clock jumped forward");
                 let most = if self.rng.permille(500) { 600_000 } else { 18_000_000 };
                 self.now += 60_000 + self.rng.below(most) as u64;
@@ -237,7 +233,7 @@ impl World {
         Ok(())
     }
 
-    /// A login runs out, or there is one again.
+    /// A login runs out, or is there again.
     fn change_login(&mut self) -> Result<(), String> {
         let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
         if self.rng.permille(600) {

@@ -59,7 +59,6 @@ impl World {
         self.send(id, line)
     }
 
-    /// The command that logs in has ended well.
     pub(super) fn logged_in(&mut self, id: ClientId, agent: &str) -> Result<(), String> {
         self.say(id, acpd_api::method::AUTH_DONE, json!({"agent":agent}), Asked::Plain)
     }
@@ -168,7 +167,6 @@ impl World {
         self.say(id, method, params, Asked::Open { session, load })
     }
 
-    /// Where a session works.
     fn directory_of(&self, session: &str) -> String {
         let key = self.store.public.get(session);
         let state = key.and_then(|key| self.store.snapshot.sessions.get(key));
@@ -252,7 +250,6 @@ impl World {
         }
     }
 
-    /// A client deletes a session, or restores one.
     fn delete(&mut self, id: ClientId, session: &str, reference: Value) -> Result<(), String> {
         let keeps = self.config.keep_deleted > 0;
         match self.next_text % 3 {
@@ -274,7 +271,6 @@ impl World {
         }
     }
 
-    /// A client adds a message to a running turn.
     fn steer(&mut self, id: ClientId) -> Result<(), String> {
         let Some(session) = self.busy_session(id) else { return Ok(()) };
         if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
@@ -298,7 +294,7 @@ impl World {
         self.say(id, method, params, Asked::Steer { session, text })
     }
 
-    /// A session of this client's agent, one with a running turn if there is one.
+    /// A session of this client's agent, preferably with a running turn.
     fn busy_session(&mut self, id: ClientId) -> Option<String> {
         let agent = self.clients.get(&id)?.agent.clone();
         let snapshot = &self.store.snapshot;
@@ -315,7 +311,7 @@ impl World {
         }
     }
 
-    /// A session goes into the archive or comes out of it, gets a title, or is asked about.
+    /// A client archives or unarchives a session, sets its title, or reads it.
     fn put_away(&mut self, id: ClientId, reference: &Value) -> Result<(), String> {
         let session = reference["session"].as_str().unwrap_or_default().to_owned();
         let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
@@ -360,7 +356,7 @@ impl World {
             3..9 => "_acpd/agent/start",
             _ => "_acpd/agent/show",
         };
-        // Of the others it is no parameter.
+        // The other methods ignore it.
         let force = self.rng.permille(500);
         self.say(id, method, json!({"agent":agent,"force":force}), Asked::Plain)
     }
@@ -424,7 +420,7 @@ impl World {
             .collect();
         for (agent, session) in rows {
             let mut clients = self.clients.iter();
-            // The last client that handled it.
+            // The last client that handled the session.
             let may = clients.rfind(|(_, client)| {
                 client.agent == agent && client.may_work(&session) && !client.is_opening(&session)
             });
@@ -455,7 +451,7 @@ impl World {
         Ok(())
     }
 
-    /// Handles every session: opens it, and ends running turns; or restarts agents that hang.
+    /// Opens every session and ends running turns, or restarts agents that hang.
     pub(super) fn tidy_up(&mut self, restart: bool) -> Result<(), String> {
         for agent in AGENTS {
             let id = self.connect(agent)?;

@@ -1,5 +1,5 @@
-//! How a run ends. First nothing breaks any more, and what is broken stays so (the evening); then everything
-//! is repaired (the morning).
+//! The end of a run. In the evening nothing more breaks, and broken things stay so; in the morning
+//! everything is repaired.
 
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{Desired, Dormant, SessionState, TurnStage};
@@ -12,12 +12,13 @@ use super::world::{AGENTS, World};
 const SETTLE: u64 = 60_000;
 /// Duration of the rest (ms).
 const LONG: u64 = 3_600_000;
-/// Starts of one process slot by itself for which there is a reason: what it has failed before, what it
-/// is stopped for, and the budget of the next failures.
+/// Justified starts of one process slot by itself: earlier failures, the reason of its stop, and
+/// the budget of the next failures.
 const STARTS: u64 = 7;
 
 impl World {
-    /// No more faults: time runs on until nothing moves. Every promise to a client is kept then.
+    /// Ends the faults and lets time pass until nothing moves. By then every promise to a client is
+    /// kept.
     pub(super) fn settle(&mut self) -> Result<u64, String> {
         self.faults = false;
         if self.store.failing {
@@ -26,13 +27,13 @@ impl World {
         }
         let mut steps = self.evening()?;
         steps += self.morning()?;
-        // People come back once more, answer what is asked and end what hangs.
+        // The clients come once more, answer open questions and end hanging work.
         for restart in [false, true] {
             self.tidy_up(restart)?;
             steps += self.quiet()?;
         }
-        // The first prompt may find out that a running agent has forgotten the session, which may not come
-        // back then: a person gives that up.
+        // The first prompt may find that a running agent has forgotten a session, and that it
+        // cannot be restored: a person gives it up.
         self.give_up_what_is_stuck()?;
         steps += self.quiet()?;
         self.prompt_everywhere()?;
@@ -52,8 +53,9 @@ impl World {
         }
     }
 
-    /// Returns whether a session is rightly lost: its agent cannot bring it back. The first prompt finds out
-    /// that a running agent has forgotten the session, the second one that it does not come back.
+    /// Returns whether a session is rightly lost: its agent cannot restore it. The first prompt
+    /// finds that a running agent has forgotten the session, the second one that it cannot be
+    /// restored.
     fn is_rightly_lost(&self, session: &str) -> bool {
         let Some((_, state)) = self.of_id(session) else { return false };
         let row = &state.row;
@@ -61,7 +63,6 @@ impl World {
         row.rest == Dormant::Lost && !(can && self.disks[&row.agent].has(&row.agent_id))
     }
 
-    /// Lets all parties continue until nothing moves.
     fn quiet(&mut self) -> Result<u64, String> {
         let mut quiet = 0;
         let end = self.now + LONG;
@@ -85,7 +86,6 @@ impl World {
         ))
     }
 
-    /// Lets all parties act once, and returns whether anything has happened.
     fn everybody(&mut self) -> Result<bool, String> {
         let mut moved = false;
         self.seal();
@@ -109,7 +109,7 @@ impl World {
         Ok(moved)
     }
 
-    /// Without repairs, nothing may wait for ever except for a person.
+    /// Without repairs, only what needs a person may wait for ever.
     fn evening(&mut self) -> Result<u64, String> {
         let steps = self.quiet()?;
         self.check_evening().map_err(|error| format!("in the evening: {error}"))?;
@@ -159,8 +159,8 @@ impl World {
         self.store.snapshot.sessions.get_key_value(key)
     }
 
-    /// Returns whether a request may have no answer because only a person can help: the agent does not
-    /// answer it, and is not stopped for that; or it asks something, or wants a login.
+    /// Returns whether a request may have no answer because only a person can help: the agent does
+    /// not answer it, and is not stopped for that; or it has a question, or requires a login.
     fn may_wait(&self, agent: &str, asked: &Asked) -> bool {
         let is_stuck = |agent: &str| {
             let mut hosts = self.hosts.values();
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Everything is good again; some logins are told.
+    /// Repairs everything; some logins are reported.
     fn morning(&mut self) -> Result<u64, String> {
         for agent in AGENTS {
             self.log_in_elsewhere(agent)?;
@@ -207,7 +207,7 @@ impl World {
         self.quiet()
     }
 
-    /// An archived session is closed.
+    /// Checks that archived sessions are closed.
     fn archive_is_closed(&self) -> Result<(), String> {
         let rows = self.store.sessions().map(|state| &state.row);
         let mut open =
@@ -251,14 +251,13 @@ impl World {
         }
     }
 
-    /// Returns whether a person has stopped an agent.
     pub(super) fn is_down(&self, agent: &str) -> bool {
         let row = self.store.snapshot.agents.get(agent);
         row.is_some_and(|row| row.desired == Desired::Down)
     }
 
-    /// Logins and directories are there again: nothing waits for them any more, but what a person
-    /// has stopped.
+    /// Checks that no session waits for a login or a directory, except those that a person has
+    /// stopped.
     fn is_back(&self) -> Result<(), String> {
         let snapshot = &self.store.snapshot;
         for state in self.store.sessions() {

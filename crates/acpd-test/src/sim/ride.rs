@@ -1,4 +1,4 @@
-//! A client with a token: the real memory of `acpd-client`, and the connections that it has one after another.
+//! A client with a token: the real memory of `acpd-client`, and one connection after another.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::store::Store;
 
-/// One client over all its connections.
 #[derive(Debug)]
 pub(super) struct Ride {
     token: String,
@@ -19,15 +18,13 @@ pub(super) struct Ride {
     pub(super) is_known: bool,
     /// Set once `initialize` is answered on this connection.
     up: bool,
-    /// The daemon refused to take it back.
+    /// The daemon refused to resume the connection.
     pub(super) refused: bool,
-    /// Since when it has no connection.
+    /// Start of the time without a connection.
     pub(super) away: u64,
-    /// Lines on their way to the daemon.
     pub(super) wire: VecDeque<Bytes>,
 }
 
-/// The id of its first `initialize`.
 pub(super) const HELLO: &str = "hello";
 
 impl Ride {
@@ -49,8 +46,8 @@ impl Ride {
         self.memory.send(line, &mut self.wire);
     }
 
-    /// The connection is lost. `false`: it does not come back. Who was only told to come later has been away
-    /// since before.
+    /// The connection is lost. Returns whether the client resumes. A client that was refused for
+    /// the moment has been away since before.
     pub(super) fn lost(&mut self, now: u64) -> bool {
         if self.up || !self.is_known {
             self.away = now;
@@ -61,7 +58,7 @@ impl Ride {
         self.memory.lost()
     }
 
-    /// There is another connection. How far its memory says that it has seen each session.
+    /// There is another connection. Returns the positions in the memory.
     pub(super) fn back(&mut self) -> BTreeMap<String, u64> {
         self.wire = self.memory.back();
         let first = self.wire.front().map(|line| serde_json::from_slice::<Value>(line));
@@ -70,7 +67,6 @@ impl Ride {
         serde_json::from_value(named).unwrap_or_default()
     }
 
-    /// Takes a line of the daemon.
     pub(super) fn receive(
         &mut self,
         bytes: &Bytes,
@@ -102,13 +98,11 @@ impl Ride {
     }
 }
 
-/// Fate of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// The line was for the memory.
     ForMemory,
-    /// The user is shown it.
+    /// The user gets the line.
     Shown,
-    /// The memory keeps it from the user.
+    /// The memory keeps the line from the user.
     Kept,
 }

@@ -1,4 +1,4 @@
-//! The model store: what is committed, and the rules that every journal keeps.
+//! The model store: committed records, and the rules of every journal.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,35 +13,34 @@ use serde_json::Value;
 
 use super::truth::Truth;
 
-/// A journal and what has been seen in it.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     pub(super) rows: Vec<EventRow>,
     /// Texts of chunks, each once.
     texts: BTreeSet<String>,
-    /// Chunks of the last prompt so far, to see their order.
+    /// Chunks of the last prompt so far, to check their order.
     last: Option<(String, u64)>,
-    /// The turn that has started and not ended.
     turn: Option<u64>,
     turns: u64,
-    /// Prompt of the turn, and the number of the agent's lines in it.
+    /// Prompt of the turn, and number of the agent's lines in it.
     prompt: Option<String>,
     said: u64,
-    /// Prompts that the agent has in mind, by all that the conversation says.
+    /// Prompts in the agent's context, according to the conversation.
     pub(super) known: BTreeSet<String>,
-    /// The journal says that the agent continues with a summary, which has not reached it.
+    /// The journal has announced a summary that has not reached the agent.
     pub(super) owes_summary: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Store {
     pub(super) snapshot: Snapshot,
-    /// Journals, those of deleted sessions too.
+    /// Journals, with those of deleted sessions.
     pub(super) journals: BTreeMap<SessionKey, Journal>,
     values: BTreeMap<(SessionKey, ValueKey), Bytes>,
-    /// Public id → session, deleted ones too.
+    /// Public id → session, with deleted ones.
     pub(super) public: BTreeMap<String, SessionKey>,
-    /// Public ids that were given again after a deletion, or brought back: a line does not tell of which it is.
+    /// Public ids that were used again after a deletion, or restored: a line does not show whose it
+    /// is.
     pub(super) reused: BTreeSet<String>,
     /// Every line that was ever committed for an agent.
     pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
@@ -52,7 +51,6 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Commits a batch as a whole.
     pub(super) fn commit(&mut self, records: &[Record], truth: &mut Truth) -> Result<(), String> {
         for record in records {
             match record {
@@ -117,7 +115,7 @@ impl Store {
         }
     }
 
-    /// An allowed call was allowed by a person, with the effect that acpd knew then.
+    /// Checks that an allowed call was allowed by a person, with the effect that acpd knew then.
     fn check_answer(&self, host: HostId, line: &[u8], truth: &mut Truth) -> Result<(), String> {
         let option = str_at(line, &["result", "outcome", "optionId"]);
         let (Some(option), Some(id)) = (option, locate(line, &["id"])) else { return Ok(()) };
@@ -155,7 +153,7 @@ impl Store {
         Ok(())
     }
 
-    /// A fork has what is there, and that up to where it was made.
+    /// Checks that a fork has the lines up to the moment when it was made.
     fn fork(&mut self, fork: &Forked, truth: &mut Truth) -> Result<(), String> {
         let of = |key| self.snapshot.sessions.get(key).map(|state| state.head);
         if of(&fork.session) != Some(0) || of(&fork.from).is_none_or(|head| head < fork.upto) {
@@ -164,7 +162,7 @@ impl Store {
         let from = self.journals.get(&fork.from).map_or(&[][..], |journal| &journal.rows);
         let lines = fork.lines(from);
         lines.iter().try_for_each(|row| self.append(row, truth))?;
-        // The fork knows everything that the session had until now.
+        // The fork has the whole context of its session.
         let owes = self.journals.get(&fork.from).is_some_and(|journal| journal.owes_summary);
         if let Some(journal) = self.journals.get_mut(&fork.session) {
             journal.owes_summary &= owes;
@@ -174,7 +172,7 @@ impl Store {
         Ok(())
     }
 
-    /// The sessions that there are: those that a person has deleted are kept, but nothing finds them.
+    /// All sessions but those that were deleted and can be restored.
     pub(super) fn sessions(&self) -> impl Iterator<Item = &SessionState> {
         self.snapshot.sessions.values().filter(|state| state.row.removed.is_none())
     }
@@ -215,7 +213,6 @@ impl Store {
         (rows, upto)
     }
 
-    /// The values of a session as members of a result.
     pub(super) fn values(&self, session: SessionKey) -> Vec<String> {
         let all = self.values.iter().filter(|((of, _), _)| *of == session);
         all.map(|((_, key), json)| {
@@ -226,7 +223,7 @@ impl Store {
 }
 
 impl Journal {
-    /// One line more: nothing twice, chunks in order, turns begin and end in pairs.
+    /// Checks one more line: nothing twice, chunks in order, turns begin and end in pairs.
     fn check(&mut self, line: &Value, kind: EventKind, truth: &mut Truth) -> Result<(), String> {
         if kind == EventKind::Banner {
             return Ok(());
@@ -280,7 +277,8 @@ impl Journal {
                     Some("error") => truth.hit("turn refused"),
                     _ => {}
                 }
-                // One that a user has cancelled is that also if the agent did not come to answer.
+                // A turn that the user has cancelled counts as cancelled even if the agent could
+                // not answer.
                 let is_cancelled = line["params"]["outcome"]["stopReason"] == "cancelled";
                 let is_cut_off = is_cancelled && said.is_none_or(|said| self.said <= said);
                 if stopped && said != Some(self.said) && !is_cut_off {
@@ -315,7 +313,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A message to a turn: the agent has it, and all clients are told so.
+    /// Checks a message to a turn: the agent has it, and all clients are notified.
     fn steered(&mut self, update: &Value, truth: &Truth) -> Result<(), String> {
         let text = update["content"]["text"].as_str().unwrap_or_default();
         if !truth.steered.contains(text) {
@@ -325,12 +323,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns whether a message that went into a turn is there, or came later with a replay.
+    /// Returns whether a message into a turn is there, or came later with a replay.
     pub(super) fn has(&self, text: &str) -> bool {
         self.texts.contains(text)
     }
 
-    /// Of what the agent says to a prompt there is every line, in its order.
+    /// Checks that the answer to a prompt has every line, in order.
     fn check_turn(&mut self, update: &Value, is_chunk: bool) -> Result<(), String> {
         let text = update["content"]["text"].as_str().filter(|_| is_chunk);
         let of = update["_meta"]["turn"].as_str();
@@ -346,7 +344,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The position of the last line with a chunk of this prompt's answer.
+    /// The position of the last chunk of this prompt's answer.
     pub(super) fn end_of(&self, prompt: &str) -> u64 {
         let of_prompt = |row: &&EventRow| {
             let text = format!("\"{prompt}#");
@@ -355,7 +353,6 @@ impl Journal {
         self.rows.iter().rev().find(of_prompt).map_or(0, |row| row.seq)
     }
 
-    /// Returns whether no turn is open.
     pub(super) fn is_at_rest(&self) -> bool {
         self.turn.is_none()
     }

@@ -5,28 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpd_api::HookEvent;
 use serde_json::Value;
 
-/// Facts of a run.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     /// Prompts that an agent has read.
     pub(super) read: BTreeSet<String>,
-    /// Those of them that it took in, and did not refuse.
+    /// Prompts that an agent accepted.
     pub(super) received: BTreeSet<String>,
-    /// Messages that an agent took into a running turn.
     pub(super) steered: BTreeSet<String>,
-    /// Messages that were given back to who sent them: no agent gets them any more.
+    /// Messages that were returned to their senders: no agent gets them.
     pub(super) given_back: BTreeSet<String>,
     /// Prompts that an agent has refused for a login: their keys are free, and they may come again.
     pub(super) refused: BTreeSet<String>,
-    /// Prompts that an agent has answered, and how many lines it said in between.
+    /// Prompts that an agent has answered, and the number of its lines.
     pub(super) ended: BTreeMap<String, u64>,
-    /// Valid answers that a client gave: what the tool call does, and the option.
+    /// Valid answers of a client: effect of the tool call, and option.
     pub(super) consents: BTreeSet<(String, String)>,
-    /// Ids of requests from acpd to clients, and what the tool call does that each is about.
+    /// Ids of acpd's requests to clients, and the effect of the tool call of each.
     pub(super) asked: BTreeMap<String, String>,
-    /// Questions that a command was run for.
+    /// Questions for which a hook has run.
     told: BTreeSet<String>,
-    /// How often things happened.
     pub(super) hits: BTreeMap<&'static str, u64>,
 }
 
@@ -41,7 +38,7 @@ impl Truth {
         *self.hits.entry(what).or_default() += 1;
     }
 
-    /// An agent reads something that a client says, as a prompt or into a turn.
+    /// An agent reads a client's text, as a prompt or into a turn.
     pub(super) fn reads(&mut self, text: &str) -> Result<(), String> {
         if !self.read.insert(text.to_owned()) && !self.refused.remove(text) {
             return Err(format!("{text} reached an agent twice"));
@@ -52,7 +49,7 @@ impl Truth {
         Ok(())
     }
 
-    /// A command is run; never twice for one question, however often the daemon dies.
+    /// A hook runs; never twice for one question, however often the daemon dies.
     pub(super) fn tell(&mut self, event: HookEvent, about: &[u8]) -> Result<(), String> {
         self.hit("hook run");
         if event != HookEvent::Permission {

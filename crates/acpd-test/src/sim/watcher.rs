@@ -13,10 +13,10 @@ use serde_json::{Value, from_value, json};
 use super::world::{World, client_line};
 use crate::rng::Rng;
 
-/// Connections that watch at the same time.
+/// Most watchers at the same time.
 const MOST: usize = 3;
 
-/// Those that watch, with a chance of their own: nothing else of a run depends on what they draw.
+/// The watchers, with random numbers of their own: no other part of a run depends on these.
 #[derive(Debug)]
 pub(super) struct Watchers {
     rng: Rng,
@@ -26,9 +26,9 @@ pub(super) struct Watchers {
 #[derive(Debug, Default)]
 struct Watcher {
     rows: Watched,
-    /// Rows that it has not read yet.
+    /// Rows that the watcher has not read yet.
     waiting: Option<Bytes>,
-    /// The answer to what it has asked last.
+    /// The answer to its last request.
     answer: Option<Answer>,
 }
 
@@ -43,10 +43,8 @@ impl Watchers {
         Watchers { rng: Rng::new(!seed), open: BTreeMap::new() }
     }
 
-    /// Something for a connection, if that is one of these; else it is given back.
-    ///
-    /// # Errors
-    /// When it is told more before it has read what it was told.
+    /// Takes an effect for one of these connections; otherwise returns it. Fails if rows come
+    /// before the watcher has read the last ones.
     pub(super) fn take(
         &mut self,
         id: ClientId,
@@ -66,14 +64,13 @@ impl Watchers {
         Ok(None)
     }
 
-    /// The daemon is gone, and the connections with it.
     pub(super) fn drop_all(&mut self) {
         self.open.clear();
     }
 }
 
 impl Watcher {
-    /// Reads the rows that wait. Returns whether there were any.
+    /// Reads the waiting rows. Returns whether there were any.
     fn read(&mut self) -> Result<bool, String> {
         let Some(line) = self.waiting.take() else { return Ok(false) };
         match parse(&line) {
@@ -91,7 +88,6 @@ impl Watcher {
 }
 
 impl World {
-    /// A watcher begins, reads, or leaves.
     pub(super) fn watchers_step(&mut self) -> Result<(), String> {
         let Some(watchers) = &mut self.watchers else { return Ok(()) };
         let ids: Vec<_> = watchers.open.keys().copied().collect();
@@ -109,7 +105,7 @@ impl World {
         Ok(())
     }
 
-    /// All of them read. Returns whether there was something to read.
+    /// Lets all watchers read. Returns whether there was something to read.
     pub(super) fn watchers_read(&mut self) -> Result<bool, String> {
         let mut moved = false;
         for id in self.watcher_ids() {
@@ -153,7 +149,7 @@ impl World {
         answer.ok_or_else(|| format!("watcher {}: `{method}` was not answered at once", id.0))
     }
 
-    /// Nothing moves: every watcher knows what it is told when it asks.
+    /// When nothing moves, every watcher knows what a new one gets.
     pub(super) fn check_watchers(&mut self) -> Result<(), String> {
         for id in self.watcher_ids() {
             let mut asked = Watched::default();

@@ -1,4 +1,4 @@
-//! The world around the hub: who exists, and what one step of it does.
+//! The world around the hub, and its steps.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,11 +26,10 @@ use super::truth::Truth;
 use super::watcher::Watchers;
 use crate::rng::Rng;
 
-/// Operations that may wait for a client before it counts as lagging.
+/// Pending operations for a client above which it counts as lagging.
 const LAG: usize = 12;
-/// Things that a trace remembers.
 const TRACE: usize = 4_000;
-/// How long a client with a token is waited for (ms).
+/// Time until a client with a token is forgotten (ms).
 const AWAY: u64 = 3_600_000;
 /// Lines in one piece of journal.
 const PIECE: usize = 7;
@@ -39,7 +38,7 @@ const PIECE: usize = 7;
 pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) now: u64,
-    /// How far the clock has been set back.
+    /// Milliseconds by which the clock was set back.
     set_back: u64,
     pub(super) hub: Option<Hub>,
     pub(super) config: Config,
@@ -52,46 +51,37 @@ pub(super) struct World {
     pub(super) clients: BTreeMap<ClientId, Client>,
     pub(super) truth: Truth,
     pub(super) faults: bool,
-    /// Fewer faults in this run, so that more gets done.
+    /// This run has fewer faults, so that more gets done.
     pub(super) calm: bool,
-    /// People add to what agents work on, and put sessions away.
+    /// Clients send messages into turns, and archive sessions.
     pub(super) steers: bool,
-    /// Faults of this run.
     pub(super) days: Days,
-    /// Directories that are not there.
     pub(super) missing: BTreeSet<String>,
-    /// Directories that are being looked for, by the numbers of the questions.
+    /// Open requests to look for a directory, by number.
     pub(super) sought: VecDeque<(u64, String)>,
-    /// Agents whose login is watched.
     pub(super) watched: BTreeSet<String>,
-    /// Starts of each agent since the last request, and those at which it wanted a login before
-    /// anything else.
+    /// Starts of each agent since the last request, and those in which it required a login first.
     pub(super) starts: BTreeMap<String, u64>,
     pub(super) refused_starts: BTreeMap<String, u64>,
-    /// When each agent has failed.
     failures: BTreeMap<String, Vec<u64>>,
     /// Shims of this run outlive the daemon.
     pub(super) survives: bool,
     next_client: u64,
     pub(super) next_pid: u32,
     pub(super) next_text: u64,
-    /// The last prompts with an idempotency key, which is their text: where, and the text.
+    /// The last prompts with an idempotency key, which is their text: session and text.
     pub(super) keyed: VecDeque<(SessionKey, String, String)>,
     pub(super) refusals: VecDeque<(HostId, bool)>,
     pub(super) adopting: Vec<Adopting>,
     /// Clients with a token that have no connection.
     pub(super) away: Vec<Client>,
-    /// Connections that watch, in some of the runs.
     pub(super) watchers: Option<Watchers>,
-    /// Connections that are lost, which the daemon has not seen.
+    /// Lost connections that the daemon has not noticed.
     closing: Vec<ClientId>,
-    /// The last events, if they are traced.
     pub(super) trace: Option<VecDeque<String>>,
-    /// Digests of what the hub sent and committed, if they are wanted.
     pub(super) digester: Option<Digester>,
 }
 
-/// The agent profiles of every run.
 pub(super) const AGENTS: [&str; 3] = ["alpha", "beta", "solo"];
 
 impl World {
@@ -103,7 +93,8 @@ impl World {
         let mut agents = BTreeMap::new();
         let mut quirks = BTreeMap::new();
         let mut disks = BTreeMap::new();
-        // Not drawn, and not in the runs that have found something: they go on as they did.
+        // Not drawn from the seed, and not in the runs that have found something: these stay the
+        // same.
         let steers = matches!(seed % 11, 4 | 6 | 8);
         for (at, name) in AGENTS.iter().copied().enumerate() {
             let load = rng.permille(800);
@@ -146,7 +137,7 @@ impl World {
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
             max_clients: 1 << 10,
-            // Not drawn: what older seeds have found they find again.
+            // Not drawn from the seed: older seeds still find what they found.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
             // Not drawn, either.
@@ -217,7 +208,7 @@ impl World {
         Ok(())
     }
 
-    /// The daemon dies where it stands: what is not committed, and what is not done, is lost.
+    /// Kills the daemon: uncommitted records and effects are lost.
     pub(super) fn crash(&mut self) {
         self.note("---", &"daemon crash");
         self.truth.hit("daemon crash");
@@ -285,7 +276,6 @@ impl World {
         Ok(())
     }
 
-    /// Ends the batch and gives it to the store.
     pub(super) fn seal(&mut self) {
         let Some(hub) = self.hub.as_mut() else { return };
         hub.seal(&mut self.batch);
@@ -336,7 +326,7 @@ impl World {
         }
         match effect {
             Effect::Client(client, what) => self.for_client(client, what)?,
-            // Of a client that has come back before its last connection was seen to end.
+            // For a client that has come back before the end of its last connection was seen.
             Effect::Close(client) if self.clients.contains_key(&client) => {
                 return Err(format!("{client:?} was closed and is in nobody's way"));
             }
@@ -410,7 +400,6 @@ impl World {
         Ok(())
     }
 
-    /// A person restarts the daemon.
     fn leave(&mut self, id: ClientId, request: &Id) -> Result<(), String> {
         self.truth.hit("daemon restarted");
         if let Some(client) = self.clients.get_mut(&id) {
@@ -421,7 +410,8 @@ impl World {
         Ok(())
     }
 
-    /// A turn that its agent has not ended is over only if its process is, or was told to.
+    /// Checks that a turn that its agent has not ended is over only if its process is, or was told
+    /// to end.
     fn check_ends(&self, batch: &Batch) -> Result<(), String> {
         let snapshot = &self.store.snapshot;
         for record in &batch.records {
@@ -453,13 +443,12 @@ impl World {
         Ok(())
     }
 
-    /// An agent has failed in a way that counts.
     pub(super) fn has_failed(&mut self, agent: &str) {
         self.failures.entry(agent.to_owned()).or_default().push(self.now);
     }
 
-    /// An agent is given up only if it has failed as often as that takes, in the time in which that
-    /// counts. Two starts may have taken too long in that time only because time passed.
+    /// Checks that an agent is given up only after enough failures within the time in which they
+    /// count. Two starts may have timed out only because time passed.
     fn check_crash_loops(&self) -> Result<(), String> {
         let rules = Profile::default().restart;
         for agent in self.hub.iter().flat_map(Hub::crash_loops) {
@@ -473,7 +462,7 @@ impl World {
         Ok(())
     }
 
-    /// One of the directories that are being looked for is there, or is not.
+    /// Answers one of the requests for a directory.
     pub(super) fn find_directory(&mut self) -> Result<bool, String> {
         let Some((question, cwd)) = self.sought.pop_front() else { return Ok(false) };
         let exists = !self.missing.contains(&cwd);
@@ -526,7 +515,7 @@ impl World {
         Ok(())
     }
 
-    /// A client's connection does the next thing that waits for it.
+    /// A client's connection does its next pending operation.
     pub(super) fn serve(&mut self, id: ClientId) -> Result<bool, String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(false) };
         let Some(what) = client.waiting.pop_front() else { return Ok(false) };
@@ -591,7 +580,6 @@ impl World {
         Ok(true)
     }
 
-    /// A line of a client arrives.
     pub(super) fn flush(&mut self, id: ClientId) -> Result<bool, String> {
         let ride = self.clients.get_mut(&id).and_then(|client| client.ride.as_mut());
         let Some(line) = ride.and_then(|ride| ride.wire.pop_front()) else { return Ok(false) };
@@ -607,7 +595,6 @@ impl World {
         self.welcome(client)
     }
 
-    /// The id of a new connection.
     pub(super) fn next_client(&mut self) -> ClientId {
         self.next_client += 1;
         ClientId(self.next_client)
@@ -622,7 +609,7 @@ impl World {
         Ok(id)
     }
 
-    /// A client loses its connection. The daemon sees it at once, or later.
+    /// A client loses its connection. The daemon notices at once, or later.
     pub(super) fn lose(&mut self, id: ClientId) -> Result<(), String> {
         let Some(client) = self.clients.remove(&id) else { return Ok(()) };
         self.wait_for(client);
@@ -646,14 +633,12 @@ impl World {
         }
     }
 
-    /// The daemon sees that a connection was lost.
     pub(super) fn see_closed(&mut self) -> Result<bool, String> {
         let Some(client) = self.closing.pop() else { return Ok(false) };
         self.feed(Input::Client(client, ClientEvent::Closed))?;
         Ok(true)
     }
 
-    /// A client with a token comes back.
     pub(super) fn come_back(&mut self) -> Result<bool, String> {
         if self.away.is_empty() || self.hub.is_none() {
             return Ok(false);
@@ -672,7 +657,7 @@ impl World {
 
     /// Lets time pass: to the next deadline, or a little.
     pub(super) fn pass(&mut self, most: u64) -> Result<bool, String> {
-        // A replay that is late is not that late.
+        // Time does not pass during a late replay, which is not that late.
         let replaying = |host: &Host| {
             let rest = host.process.is_replaying() && host.leader == Leader::Runs;
             self.quirks[&host.agent].late_replay && (rest || host.is_behind())
@@ -695,7 +680,6 @@ impl World {
     }
 }
 
-/// A client says a line.
 pub(super) fn client_line(client: ClientId, line: Bytes) -> Input {
     Input::Client(client, ClientEvent::Lines(vec![Body::Line(line)]))
 }

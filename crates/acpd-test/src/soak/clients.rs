@@ -10,10 +10,9 @@ use crate::home::Result;
 use crate::peer::Peer;
 use crate::rng::Rng;
 
-/// Longest wait of a client.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// Prompts for agents: floods, giants, slowness, noise, and death.
+/// Prompts for floods, giants, slowness, noise, and death.
 const PROMPTS: [&str; 14] = [
     "[chunks 3000] #flood",
     "[chunks 3000] #flood",
@@ -31,10 +30,9 @@ const PROMPTS: [&str; 14] = [
     "[half]",
 ];
 
-/// Sessions until it is over.
 pub(super) fn run(soak: &Soak, n: u64) {
     let mut rng = Rng::of_round(soak.seed, n);
-    // Sessions that could not be deleted: the daemon was gone.
+    // Sessions that could not be deleted because the daemon was gone.
     let mut left = Vec::new();
     while !soak.over.is_set() {
         if let Err(error) = sessions(soak, n, &mut rng, &mut left) {
@@ -53,7 +51,6 @@ pub(super) fn run(soak: &Soak, n: u64) {
     }
 }
 
-/// A connection with some sessions.
 fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Result {
     let mut peer = Peer::connect(&soak.home.socket(), Some(PATIENCE))?;
     peer.initialize(&json!({"agent": format!("soak{}", n % AGENTS)}))?;
@@ -68,7 +65,7 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
             return Ok(());
         }
         let session = peer.session(&soak.home.path("work"))?;
-        // The others are left to the limits of the configuration.
+        // The limits of the configuration delete the others.
         if rng.below_u64(3) > 0 {
             left.push(session.clone());
         }
@@ -78,7 +75,7 @@ fn sessions(soak: &Soak, n: u64, rng: &mut Rng, left: &mut Vec<String>) -> Resul
             count(&soak.counts.prompts);
             if let Err(error) = peer.prompt(&session, text, |_| ()) {
                 count(&soak.counts.cut);
-                // An answer with an error; without one the daemon is not there.
+                // An answer with an error; without an answer the daemon is gone.
                 if !error.to_string().starts_with('{') {
                     return Err(error);
                 }

@@ -1,4 +1,4 @@
-//! Use of memory and files by the daemon and its shims, and its growth.
+//! Memory and files of the daemon and its shims, and their growth.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::home::{Home, Result, command_of, is_shim};
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures([u64; KINDS.len()]);
 
-/// Measured figures: their unit in the table, and the noise: a part of the figure, and a minimum.
+/// Figures: their unit in the table, and the noise: a part of the figure, and a minimum.
 const KINDS: [Kind; 10] = [
     Kind { name: "daemon fds", unit: 1, part: 0.2, least: 12 },
     Kind { name: "threads", unit: 1, part: 0.2, least: 4 },
@@ -33,7 +33,6 @@ struct Kind {
 }
 
 impl Figures {
-    /// As they are now.
     pub(super) fn of(home: &Home) -> Result<Figures> {
         let daemon = home.daemon()?.pid;
         let processes = home.processes();
@@ -57,7 +56,6 @@ impl Figures {
         ]))
     }
 
-    /// A row of them.
     pub(super) fn print(&self, at: Duration) {
         let minute = format!("{:.1}", at.as_secs_f64() / 60.0);
         row(&minute, |kind| shown(kind, self.0[kind]));
@@ -68,8 +66,8 @@ fn entries(pid: u32, what: &str) -> u64 {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, |entries| entries.count() as u64)
 }
 
-/// All that lies in a folder but for another one, in bytes. Of the state without its logs that is the database, the search
-/// index and what shims hold.
+/// Bytes of all files in a folder except for another one. For the state without its logs that is
+/// the database, the search index and the spools of shims.
 fn files(folder: &Path, without: &Path) -> u64 {
     let mut folders = vec![folder.to_owned()];
     let mut sum = 0;
@@ -80,7 +78,7 @@ fn files(folder: &Path, without: &Path) -> u64 {
                     folders.push(entry.path());
                 }
                 Ok(found) => sum += found.len(),
-                // The file disappeared in between.
+                // The file disappeared meanwhile.
                 Err(_) => {}
             }
         }
@@ -88,7 +86,7 @@ fn files(folder: &Path, without: &Path) -> u64 {
     sum
 }
 
-/// Children of the daemon that have ended and that it does not fetch, in a look that lasts longer than it takes to fetch one.
+/// Zombies of the daemon, in a check that lasts longer than it takes to reap one.
 fn zombies(daemon: u32) -> u64 {
     let find = || -> Vec<u32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -113,7 +111,6 @@ fn is_zombie_of(pid: u32, parent: u32) -> bool {
     words.next() == Some("Z") && words.next() == Some(&parent.to_string())
 }
 
-/// The names of the figures, above the rows.
 pub(super) fn print_names() {
     row("minute", |at| KINDS[at].name.to_owned());
 }
@@ -147,8 +144,7 @@ impl Series {
         row("end", |at| shown(at, end[at]));
     }
 
-    /// Returns the median of each figure, in the first and in the second half of the looks that
-    /// count.
+    /// The medians of each figure in the first and in the second half of the counted checks.
     fn compared(&self) -> ([u64; KINDS.len()], [u64; KINDS.len()]) {
         let counted: Vec<Figures> =
             self.0.iter().filter(|look| look.counts).map(|look| look.figures).collect();
@@ -163,10 +159,7 @@ impl Series {
         (middle(first), middle(second))
     }
 
-    /// Returns whether nothing has grown beyond noise.
-    ///
-    /// # Errors
-    /// With what has.
+    /// Fails with the figures that have grown beyond noise.
     pub(super) fn check(&self) -> Result {
         let (measure, end) = self.compared();
         let grown = (0..KINDS.len()).filter(|at| {
@@ -193,7 +186,7 @@ fn shown(at: usize, value: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Looks at a daemon that has this much RSS at each.
+    /// A daemon with this RSS at each check.
     fn series(rss: impl Fn(u64) -> u64) -> Series {
         let mut series = Series::default();
         for n in 0..60 {

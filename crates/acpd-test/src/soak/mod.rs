@@ -1,8 +1,9 @@
-//! The soak (`cargo xtask soak`): eight agents and sixteen clients for a long time, to see whether anything grows.
+//! The soak (`cargo xtask soak`): eight agents and sixteen clients for a long time, to find growth.
 //!
-//! Each client begins a session, floods it with the work of `clients.rs`, deletes it or leaves it to the
-//! limits of the configuration, and begins the next one. Meanwhile agents and shims are killed, the limits
-//! are applied, and backups are made. The daemon, the shims and the files are measured many times:
+//! Each client begins a session, floods it with the work of `clients.rs`, deletes it or leaves it
+//! to the limits of the configuration, and begins the next one. Meanwhile agents and shims are
+//! killed, the limits are applied, and backups are made. The daemon, the shims and the files are
+//! measured many times:
 //!
 //! ```text
 //!  0 ─────────────── a third ──────────────── two thirds ─────────────── the end
@@ -10,8 +11,8 @@
 //!  restarted, too             measure                 more than that, but for noise
 //! ```
 //!
-//! The daemon itself is killed while it gets warm and never after: what grows in it grows over its whole life. At the end
-//! nothing of it all is alive, and nothing was a zombie for longer than a moment.
+//! The daemon itself is killed only while it gets warm: growth shows only over a whole life. At the
+//! end no process is left, and none was a zombie for longer than a moment.
 #![expect(clippy::print_stdout, reason = "a program for developers")]
 
 mod clients;
@@ -34,11 +35,10 @@ use crate::rng::Rng;
 
 const AGENTS: u64 = 8;
 const CLIENTS: u64 = 16;
-/// Number of measurements.
 const LOOKS: u32 = 90;
 /// Measurements per printed one.
 const SHOWN: u32 = 6;
-/// Longest wait between two kills.
+/// Longest pause between two kills (ms).
 const LULL: u64 = 1500;
 /// Number of kills per kill of the daemon, while it gets warm.
 const DAEMONS: u64 = 12;
@@ -60,10 +60,8 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Runs the soak with the programs in `bins`, and prints the figures.
-///
-/// # Errors
-/// If a figure has grown, or a process is left at the end.
+/// Runs the soak with the programs in `bins`, and prints the figures. Fails if a figure has grown,
+/// or a process is left at the end.
 pub fn run(options: &Options, bins: &Path) -> Result {
     let mut home = Home::new(bins)?;
     if options.keep {
@@ -118,7 +116,6 @@ fn configuration(home: &Home) -> String {
     text
 }
 
-/// State shared by all threads.
 struct Soak {
     home: Home,
     seed: u64,
@@ -126,7 +123,6 @@ struct Soak {
     warming: AtomicBool,
     over: Over,
     counts: Counts,
-    /// The first failure.
     failure: Mutex<Option<String>>,
 }
 
@@ -159,7 +155,6 @@ impl Over {
         *lock(&self.is_over)
     }
 
-    /// Waits for a duration, or until the end.
     fn wait(&self, time: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(lock(&self.is_over), time, |over| !*over);
         *waited.unwrap_or_else(PoisonError::into_inner).0
@@ -171,7 +166,7 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Soak {
-    /// Describes a failure, with the figures of this moment.
+    /// Notes a failure, with the figures of this moment.
     fn fail(&self, what: String) {
         let mut failure = lock(&self.failure);
         if failure.is_none() {
@@ -183,7 +178,6 @@ impl Soak {
         self.over.set();
     }
 
-    /// Kills agents, shims and, for a time, daemons, until the end.
     fn kill(&self) {
         let mut rng = Rng::of_round(self.seed, u64::MAX);
         while !self.over.wait(Duration::from_millis(rng.below_u64(LULL))) {
@@ -214,7 +208,6 @@ impl Soak {
         }
     }
 
-    /// Applies the limits and makes backups, until the end.
     fn tidy(&self) {
         let backup = self.home.path("backup").display().to_string();
         for round in 1_u32.. {
@@ -240,7 +233,6 @@ impl Soak {
         }
     }
 
-    /// Measures until the end.
     fn watch(&self, time: Duration) -> Result<Series> {
         let start = Instant::now();
         let mut series = Series::default();
@@ -251,10 +243,10 @@ impl Soak {
                 break;
             }
             if look * 3 > LOOKS && self.warming.swap(false, Ordering::Relaxed) {
-                // One that was killed a moment ago has its successor.
+                // A daemon that was killed a moment ago has its successor.
                 self.home.read(&["daemon", "start"])?;
             }
-            // While it gets warm there may be none at this moment.
+            // While the daemon gets warm it may be missing at this moment.
             match Figures::of(&self.home) {
                 Ok(figures) => {
                     series.add(look * 3 > LOOKS, figures);

@@ -1,4 +1,5 @@
-//! Compares the agents' records, the journals and what the clients saw, once a round has come to rest.
+//! Compares the agents' records, the journals and the clients' lines, once a round has come to
+//! rest.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +9,28 @@ use super::ledger::{Ledger, Received};
 use super::plan::Prompt;
 use super::view::{Journal, Turn};
 
-/// A sender's answer to its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The turn ended with this stop reason.
     Stopped(String),
-    /// Anything else, in words.
+    /// Any other answer, in words.
     Failed(String),
     /// The sender was killed before.
     Nobody,
 }
 
-/// Everything about the prompts of one session.
 pub(super) struct Case<'a> {
     pub(super) prompts: Vec<&'a Prompt>,
     pub(super) answers: &'a BTreeMap<String, Answer>,
     pub(super) journal: &'a Journal,
-    /// The journal's end before the round.
     pub(super) before: u64,
     pub(super) ledger: &'a Ledger,
-    /// Set if the agent, or its shim, was struck in this round.
+    /// The agent, or its shim, was struck in this round.
     pub(super) struck: bool,
-    /// Set if the daemon was struck as well: then it may not know whether a prompt arrived.
+    /// The daemon was struck as well: then it may not know whether a prompt arrived.
     pub(super) daemon_struck: bool,
 }
 
 impl Case<'_> {
-    /// Returns the violations of the rules.
     pub(super) fn differences(&self) -> Vec<String> {
         let turns = self.journal.turns(self.before);
         let mut found = Vec::new();
@@ -79,7 +75,7 @@ impl Case<'_> {
             return Some("the agent got it, and the journal does not have it".to_owned());
         }
         let answer = self.answer(prompt);
-        // The agent died before it could be given the prompt, or was stopped with the daemon.
+        // The agent died before it could get the prompt, or was stopped with the daemon.
         if self.struck && matches!(answer, Answer::Failed(_)) {
             return None;
         }
@@ -126,7 +122,6 @@ impl Case<'_> {
         }
     }
 
-    /// A turn that ended as it should.
     fn whole(&self, prompt: &Prompt, turn: &Turn, got: &Received) -> Option<String> {
         if got.answers != 1 {
             return Some(format!("the agent answered it {} times", got.answers));
@@ -147,7 +142,6 @@ impl Case<'_> {
     }
 }
 
-/// Returns a sender's reading of the answer to its prompt.
 pub(super) fn answer(message: &Value) -> Answer {
     match message["result"]["stopReason"].as_str() {
         Some(reason) => Answer::Stopped(reason.to_owned()),
@@ -155,7 +149,6 @@ pub(super) fn answer(message: &Value) -> Answer {
     }
 }
 
-/// Compares a list of chunks with the journal's.
 pub(super) fn chunks(seen: &[String], journal: &[&str]) -> Option<String> {
     if seen == journal {
         return None;
@@ -177,7 +170,7 @@ mod tests {
     use super::*;
     use crate::torture::plan::By;
 
-    /// A turn of two chunks that went well, with what is said of it put in another way.
+    /// A successful turn of two chunks, and a variant of its facts.
     struct Turned {
         sent: &'static [&'static str],
         journal: &'static [&'static str],

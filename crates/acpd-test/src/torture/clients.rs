@@ -1,5 +1,5 @@
-//! The clients but the one with a token: the editor behind the bridge, `acpctl run`, `acpctl attach`,
-//! and an observer on the socket that knows nothing of tokens.
+//! All clients but the one with a token: the editor behind the bridge, `acpctl run`, `acpctl
+//! attach`, and an observer on the socket without a token.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -14,29 +14,27 @@ use super::view::{Heard, View, numbered};
 use crate::home::Result;
 use crate::peer::request;
 
-/// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,
     /// Output of the program on stderr.
     pub(super) complaint: String,
-    /// Set if the kill loop ended it.
     pub(super) killed: bool,
 }
 
 impl Ended {
-    /// Returns whether it had done nothing yet: the daemon that it started was killed before it was there.
-    /// A person would call it again.
+    /// Returns whether the program had done nothing yet, because its new daemon was killed too
+    /// early. A user would call it again.
     pub(super) fn never_began(&self) -> bool {
         self.code == Some(1) && self.complaint.contains("acpd ended while it started")
     }
 }
 
-/// A program of ours whose output is read line by line. Ended on drop.
+/// A program whose output is read line by line. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) child: Child,
-    /// Set if the kill loop ended it.
+    /// The kill loop ended it.
     pub(super) killed: bool,
 }
 
@@ -56,11 +54,10 @@ impl Program {
 
     pub(super) fn kill(&mut self) {
         self.killed = true;
-        // An unreaped child of this process.
+        // The child is not reaped, so its pid is its own.
         self.child.kill().ok();
     }
 
-    /// Waits for its end.
     pub(super) fn end(&mut self) -> Result<Ended> {
         let code = self.child.wait()?.code();
         let mut text = String::new();
@@ -83,10 +80,9 @@ pub(super) struct Editor {
     pub(super) program: Program,
     stdin: Option<ChildStdin>,
     last_id: u64,
-    /// Requests of this bridge without an answer.
     open: BTreeSet<u64>,
     asked: BTreeSet<String>,
-    /// All numbered chunks of its session, in their order.
+    /// All numbered chunks of its session, in order.
     pub(super) chunks: Vec<String>,
     pub(super) answers: BTreeMap<u64, Value>,
 }
@@ -98,7 +94,7 @@ impl Editor {
         let mut editor = Editor {
             program,
             stdin,
-            // Ids are not used again by the next bridge: nothing can be confused.
+            // The next bridge must not use the same ids.
             last_id: u64::from(life) * 1_000_000,
             open: BTreeSet::new(),
             asked: BTreeSet::new(),
@@ -110,7 +106,7 @@ impl Editor {
         Ok(editor)
     }
 
-    /// Sends a request; its id.
+    /// Returns the id.
     pub(super) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -119,7 +115,6 @@ impl Editor {
         id
     }
 
-    /// Closes the bridge's stdin.
     pub(super) fn close(&mut self) {
         self.program.killed = true;
         self.stdin = None;
@@ -127,7 +122,7 @@ impl Editor {
 
     fn write(&mut self, message: &Value) {
         if let Some(stdin) = &mut self.stdin {
-            // A bridge that was just killed; its end is the next thing that we hear.
+            // The bridge may just have been killed; its end comes as the next event.
             stdin.write_all(format!("{message}\n").as_bytes()).ok();
         }
     }
@@ -158,7 +153,6 @@ impl Editor {
     }
 }
 
-/// `acpctl run`, with one prompt.
 pub(super) struct Run {
     pub(super) program: Program,
     pub(super) tag: String,
@@ -198,7 +192,7 @@ impl Attach {
     }
 }
 
-/// Watches all sessions over one connection, and attaches again behind what it has.
+/// Watches all sessions over one connection, and attaches again behind the last line.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     stream: Option<UnixStream>,
@@ -210,7 +204,7 @@ impl Observer {
         self.stream.is_some()
     }
 
-    /// Follows these sessions from now on, from their beginning.
+    /// Follows these sessions from their beginning.
     pub(super) fn follow(&mut self, sessions: &[String]) {
         let views = sessions.iter().map(|session| (session.clone(), View::default()));
         self.views.extend(views);
@@ -226,7 +220,7 @@ impl Observer {
             request(id, "_acpd/session/attach", &params)
         });
         let lines = std::iter::once(hello).chain(attach).map(|line| format!("{line}\n"));
-        // A daemon that has just died; its end is the next thing that we hear.
+        // The daemon may just have died; its end comes as the next event.
         stream.write_all(lines.collect::<String>().as_bytes()).ok();
         self.stream = Some(stream);
     }

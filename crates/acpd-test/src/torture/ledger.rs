@@ -10,14 +10,13 @@ use serde_json::Value;
 use super::view::numbered;
 use crate::home::Result;
 
-/// The ledger of one agent, read as it grows.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     path: PathBuf,
     offset: u64,
     /// Outcome of each prompt, by its tag.
     pub(super) prompts: BTreeMap<String, Received>,
-    /// Questions that were asked: process, id, number of answers.
+    /// Questions: process, id, number of answers.
     pub(super) questions: BTreeMap<(u64, String), u32>,
     /// Processes of the agent, in the order of their start.
     pub(super) starts: Vec<u64>,
@@ -27,14 +26,12 @@ pub(super) struct Ledger {
     open: BTreeMap<(u64, String), String>,
 }
 
-/// A prompt as the agent saw it.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// Processes that got it.
     pub(super) by: Vec<u64>,
     /// Chunks that it began to write.
     pub(super) chunks: Vec<String>,
-    /// How often it answered.
+    /// Number of answers.
     pub(super) answers: u32,
 }
 
@@ -43,7 +40,6 @@ impl Ledger {
         Ledger { path, ..Ledger::default() }
     }
 
-    /// Reads what has been added.
     pub(super) fn refresh(&mut self) -> Result {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -62,7 +58,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The process that runs, as far as is known.
+    /// The running process, if it is known.
     pub(super) fn leader(&self) -> Option<u32> {
         self.starts.last().map(|pid| *pid as u32)
     }
@@ -109,6 +105,6 @@ impl Ledger {
 }
 
 fn parse(line: &str) -> Value {
-    // The agent writes only what it could parse or has made itself.
+    // The agent writes only lines that it could parse or has made itself.
     serde_json::from_str(line).unwrap_or_default()
 }

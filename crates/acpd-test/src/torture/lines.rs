@@ -1,5 +1,5 @@
-//! Lines of all clients in one queue: a thread for each socket and pipe reads them, and the round takes one
-//! after the other.
+//! Lines of all clients in one queue: a thread for each socket and pipe reads them, and the round
+//! takes one after the other.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -12,22 +12,19 @@ use serde_json::Value;
 
 use crate::peer::Peer;
 
-/// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     Editor,
     Run,
     Attach,
-    /// The client with a token.
     Token,
     Observer,
 }
 
-/// Something that happened to a client.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) who: Who,
-    /// Which of its connections or processes: what comes from an earlier one is of no interest.
+    /// Number of its connection or process: events of an earlier one are ignored.
     pub(super) life: u32,
     pub(super) what: What,
 }
@@ -37,7 +34,6 @@ pub(super) enum What {
     Up(UnixStream),
     /// A line without its newline.
     Line(Vec<u8>),
-    /// Nothing more will come.
     End,
 }
 
@@ -49,7 +45,7 @@ pub(super) fn read(who: Who, life: u32, source: impl Read + Send + 'static, to: 
 fn read_all(who: Who, life: u32, source: impl Read, to: &Sender<Event>) {
     let mut reader = BufReader::with_capacity(64 << 10, source);
     let mut line = Vec::new();
-    // A line without an end was cut off and is none.
+    // A line without a newline was cut off.
     while matches!(reader.read_until(b'\n', &mut line), Ok(1..)) && line.ends_with(b"\n") {
         line.pop();
         let what = What::Line(std::mem::take(&mut line));
@@ -61,8 +57,8 @@ fn read_all(who: Who, life: u32, source: impl Read, to: &Sender<Event>) {
     to.send(Event { who, life, what: What::End }).ok();
 }
 
-/// Connects as soon as there is a daemon, then reads. After `patience` in vain `start` is called,
-/// again and again; after a minute it is given up.
+/// Connects as soon as there is a daemon, then reads. Calls `start` after each `patience` without
+/// one, and gives up after a minute.
 pub(super) fn connect(
     who: Who,
     life: u32,
@@ -95,12 +91,12 @@ pub(super) fn connect(
     });
 }
 
-/// The tool's own connection, for questions that are answered at once.
+/// The tool's own connection, for requests with an immediate answer.
 #[derive(Default)]
 pub(super) struct Control(Option<Peer>);
 
 impl Control {
-    /// Asks; `None` while there is no daemon that answers.
+    /// Sends a request; `None` without a daemon that answers.
     pub(super) fn ask(&mut self, socket: &Path, method: &str, params: &Value) -> Option<Value> {
         let connect = || Peer::connect(socket, Some(Duration::from_secs(5))).ok();
         let mut peer = self.0.take().or_else(connect)?;

@@ -1,33 +1,34 @@
 //! The kill loop (`cargo xtask torture`): real programs and processes, killed again and again.
 //!
-//! **Who is there.** Three scripted agents, a session each, and their clients: an editor (this tool)
-//! behind the bridge `acpctl acp`, `acpctl run` with a prompt each round and `acpctl attach` that
-//! watches it, a client with a token that comes back by the letter of the protocol, and a plain
-//! observer of all three sessions that attaches again behind what it has.
+//! **Clients and agents.** Three scripted agents, a session each, and their clients: an editor
+//! (this tool) behind the bridge `acpctl acp`, `acpctl run` with a prompt each round and `acpctl
+//! attach` that watches it, a client with a token that resumes by the letter of the protocol, and a
+//! plain observer of all three sessions that attaches again behind its last line.
 //!
-//! **A round.** All clients prompt, the agents stream numbered chunks, some ask for a permission or leave
-//! processes behind, and the killer strikes once or twice: SIGKILL to the daemon (at any moment, or at a
-//! named crash point), a shim, an agent or its children, the bridge, the commands; or SIGTERM, a restart, a
-//! detaching stop. The moment is a number of lines that were seen, so a seed does the same thing again as far
-//! as a scheduler lets it. Then everything has to come to rest.
+//! **A round.** All clients prompt, the agents stream numbered chunks, some ask for a permission or
+//! leave processes behind, and the killer strikes once or twice: SIGKILL to the daemon (at any
+//! moment, or at a named crash point), a shim, an agent or its children, the bridge, the commands;
+//! or SIGTERM, a restart, a detaching stop. The moment is a number of seen lines, so a seed does
+//! the same thing again as far as a scheduler lets it. Then everything has to come to rest.
 //!
-//! **Ledger.** Each agent appends what it sends before it writes it, and what it receives before it
-//! acts on it. It is the truth that journal and views are compared with.
+//! **Ledger.** Each agent records its output before it writes it, and its input before it acts on
+//! it. Journal and views are compared with this truth.
 //!
 //! **The rules.**
-//! - An agent gets each prompt at most once, in the order in which it was given; each turn is in the
-//!   journal once and ends once; each prompt of a living client is answered once, with its turn's end.
+//! - An agent gets each prompt at most once, in the order in which it was given; each turn is in
+//!   the journal once and ends once; each prompt of a living client is answered once, with its
+//!   turn's end.
 //! - A turn whose agent was not struck has ended with `end_turn`, and the journal has exactly the
 //!   chunks that the ledger has.
-//! - A turn whose agent or shim was struck may be `interrupted`, and the journal then has a beginning
-//!   of what the ledger has; a prompt that the agent had not got may be refused. `outcome_unknown` is
-//!   right only if the daemon was struck as well.
+//! - A turn whose agent or shim was struck may be `interrupted`, and the journal then has a
+//!   beginning of the ledger's chunks; a prompt that the agent had not got may be refused.
+//!   `outcome_unknown` is right only if the daemon was struck as well.
 //! - The journal's numbers have no gaps. A client that gets numbers has seen exactly the journal's
 //!   lines, in order and once, but for prompts of its own; the editor and `run` exactly its chunks.
 //! - An agent that was not struck is the same process as before.
 //! - When an agent starts, no process of its earlier run is alive.
-//! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no directory of a shim,
-//!   spool or socket.
+//! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no directory
+//!   of a shim, spool or socket.
 #![expect(clippy::print_stdout, reason = "a program for developers")]
 
 mod check;
@@ -82,10 +83,8 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Plays the rounds with the programs in `bins`, which have crash points, and prints what happened.
-///
-/// # Errors
-/// With the first round in which something differs, and how to see it again.
+/// Plays the rounds with the programs in `bins`, which have crash points, and prints the results.
+/// The error has the first round with a difference, and how to repeat it.
 pub fn run(options: &Options, bins: &Path) -> Result {
     let points = points(bins)?;
     let (tally, failure) = (Mutex::default(), Mutex::default());
@@ -109,7 +108,6 @@ struct Torture<'a> {
     bins: &'a Path,
     points: Vec<String>,
     tally: Mutex<Tally>,
-    /// The first thing that went wrong.
     failure: Mutex<Option<String>>,
 }
 
@@ -192,10 +190,10 @@ fn describe(plan: &Plan) -> String {
 struct Tally {
     rounds: u64,
     strikes: BTreeMap<&'static str, u64>,
-    /// Points at which a daemon has died, and how often.
+    /// Number of deaths of a daemon at each point.
     points: BTreeMap<String, u64>,
     reached: BTreeSet<String>,
-    /// Daemons and agents that took another's place.
+    /// Daemons and agents that replaced another one.
     daemons: u64,
     agents: u64,
 }

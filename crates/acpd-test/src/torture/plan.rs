@@ -1,5 +1,5 @@
-//! The plan of a round, made from the seed and the round's number: which prompts are sent, what is killed,
-//! and when.
+//! The plan of a round, from the seed and the round's number: prompts, targets and times of
+//! strikes.
 
 use std::fmt;
 
@@ -8,7 +8,6 @@ use crate::rng::Rng;
 /// Agent profiles of the home; each serves one kind of client.
 pub(super) const AGENTS: [&str; 3] = ["one", "two", "three"];
 
-/// The sender of a prompt, with its agent and session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum By {
     /// The editor behind the bridge, agent `one`.
@@ -32,28 +31,21 @@ impl By {
     }
 }
 
-/// Strike of the killer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Strike {
-    /// SIGKILL to the daemon.
     Daemon,
     /// SIGKILL to the daemon; the next one dies at this point, at the given visit.
     Point(String, u32),
-    /// SIGKILL to the shim of an agent.
     Shim(usize),
     /// SIGKILL to the leader of an agent.
     Agent(usize),
-    /// SIGKILL to what an agent has started.
+    /// SIGKILL to the processes that an agent has started.
     Child(usize),
-    /// SIGKILL to the editor's bridge.
     Bridge,
-    /// SIGKILL to `acpctl run`.
     Run,
-    /// SIGKILL to `acpctl attach`.
     Attach,
     /// The connection of the client with a token is cut.
     Cut,
-    /// SIGTERM to the daemon.
     Term,
     Restart,
     /// `acpctl daemon stop --detach`.
@@ -61,7 +53,6 @@ pub(super) enum Strike {
 }
 
 impl Strike {
-    /// Returns its kind, for the statistics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Strike::Daemon => "daemon",
@@ -92,13 +83,11 @@ impl fmt::Display for Strike {
     }
 }
 
-/// A prompt and what its agent will do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     /// First word of the prompt, and name of its chunks; unique.
     pub(super) tag: String,
     pub(super) by: By,
-    /// Everything that is said.
     pub(super) text: String,
     /// Numbered chunks of the whole answer.
     pub(super) chunks: u64,
@@ -106,16 +95,14 @@ pub(super) struct Prompt {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Prompts, in the order in which they are sent.
     pub(super) prompts: Vec<Prompt>,
-    /// Strikes, with the number of lines that the tool has seen in this round by then.
+    /// Strikes, with the number of lines seen in this round by then.
     pub(super) strikes: Vec<(u64, Strike)>,
-    /// Set if the tool starts a missing daemon, otherwise the clients do.
+    /// The tool starts a missing daemon, otherwise the clients do.
     pub(super) starts_daemon: bool,
 }
 
 impl Plan {
-    /// The plan of a round. `points` are the daemon's crash points.
     pub(super) fn random(seed: u64, round: u64, points: &[String]) -> Plan {
         let mut rng = Rng::of_round(seed, round);
         let prompts = prompts(&mut rng, round);
@@ -137,7 +124,7 @@ impl Plan {
         let strikes = vec![
             (lines / 5, Strike::Point(point.to_owned(), count)),
             (lines / 2, Strike::Agent(agent)),
-            // Another one as well: the first may have been lost with the daemon already.
+            // Two agents: the first may have been lost with the daemon already.
             (2 * lines / 3, Strike::Agent((agent + 1) % 3)),
             (lines, Strike::Restart),
         ];

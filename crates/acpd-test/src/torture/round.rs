@@ -13,29 +13,24 @@ use super::scene::kill9;
 use super::stage::Stage;
 use crate::home::Result;
 
-/// Events of a round.
 struct Round<'a> {
     stage: &'a mut Stage,
     plan: &'a Plan,
-    /// Strikes that are still to come.
     strikes: std::slice::Iter<'a, (u64, Strike)>,
     answers: BTreeMap<String, Answer>,
-    /// Prompts whose answer is waited for, by the client's request.
+    /// Prompts without an answer yet, by the client's request.
     asked: BTreeMap<(By, u64), String>,
     struck: [bool; 3],
     daemon_struck: bool,
 }
 
-/// Plays a round and compares.
-///
-/// # Errors
-/// With what differs, in words.
+/// Plays a round and compares. The error has the differences.
 pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
     stage.seen = 0;
     stage.starts_daemon = plan.starts_daemon;
     let before = [0, 1, 2].map(|index| stage.journals[index].last());
     let losses = stage.losses;
-    // One that was lost while it started, with a daemon, has no successor before it is needed.
+    // An agent that was lost with a daemon while it started has no successor before it is needed.
     let leaders = stage.leaders()?.map(|pid| pid.filter(|pid| stage.scene.ours(*pid).is_some()));
     let mut round = Round {
         stage,
@@ -108,7 +103,7 @@ impl Round<'_> {
                 return Err(format!("answers came only to {:?}", answers.keys()));
             }
             stage.settled()?;
-            // Once more: the daemon may have gone with the answers on their way.
+            // Read again: the daemon may have died before its answers came.
             match stage.read_journals() {
                 Ok(Some(())) => Ok(()),
                 Ok(None) => Err("the daemon does not answer".to_owned()),
@@ -228,7 +223,7 @@ impl Round<'_> {
     }
 }
 
-/// Returns a client's request for a prompt, whose key is its tag.
+/// A client's request for a prompt, whose key is its tag.
 fn params(stage: &Stage, prompt: &Prompt) -> serde_json::Value {
     let Prompt { tag, by, text, .. } = prompt;
     json!({
@@ -249,13 +244,12 @@ fn start_run(stage: &mut Stage, prompt: &Prompt, came_late: bool) -> Result {
 }
 
 fn kill_daemon(stage: &mut Stage) -> Result {
-    // There may be none just now.
+    // There may be no daemon now.
     let Some(daemon) = stage.scene.daemon() else { return Ok(()) };
     stage.shot.insert(daemon.pid);
     kill9(daemon)
 }
 
-/// Takes over the answers that have come.
 fn collect(
     stage: &mut Stage,
     plan: &Plan,
@@ -286,7 +280,7 @@ fn collect(
     }
 }
 
-/// A command that was the only strike must have done what it was told.
+/// A command that was the only strike must have succeeded.
 fn commands_succeeded(stage: &mut Stage, plan: &Plan) -> Result {
     for child in std::mem::take(&mut stage.beside) {
         let output = child.wait_with_output()?;

@@ -12,13 +12,12 @@ use serde_json::json;
 use super::plan::AGENTS;
 use crate::home::{Home, Result, command_of};
 
-/// How long a killed process may take to be gone, and a program to do what it is told.
+/// Longest time for a killed process to be gone, and for a program to do its work.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The home of some rounds, and how to find the processes in it that can be killed.
 pub(super) struct Scene {
     pub(super) home: Home,
-    /// The daemon's program as clients find it: it takes the crash point that is laid out for it.
+    /// The daemon's program for clients: it takes the next crash point.
     launcher: PathBuf,
 }
 
@@ -84,7 +83,7 @@ ready_after = "1ms"
         text
     }
 
-    /// Where an agent writes what it sends and receives.
+    /// The record of an agent.
     pub(super) fn ledger(&self, agent: &str) -> PathBuf {
         self.home.path("agents").join(format!("{agent}.ledger"))
     }
@@ -93,34 +92,31 @@ ready_after = "1ms"
         self.home.path(agent).display().to_string()
     }
 
-    /// `acpctl` with these arguments, in this home.
     pub(super) fn acpctl(&self, args: &[&str]) -> Command {
         let mut command = self.home.acpctl(args);
         command.env("ACPD_EXE", &self.launcher);
         command
     }
 
-    /// Starts `acpctl` and does not wait for it.
     pub(super) fn spawn(&self, args: &[&str]) -> Result<Child> {
         let mut command = self.acpctl(args);
         Ok(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?)
     }
 
-    /// Starts the daemon if none runs. It may fail: the one that is started may have to die.
+    /// Starts the daemon if none runs. It may fail: the new daemon may have to die.
     pub(super) fn start_daemon(&self) {
         let mut start = self.acpctl(&["daemon", "start"]);
         start.stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
     }
 
-    /// The next daemon dies at this point.
+    /// Makes the next daemon die at this point.
     pub(super) fn arm(&self, point: &str, count: u32) -> Result {
-        // Written to another file first: a process that starts now must not find half of it.
+        // Renamed, so that a process that starts now never finds half of it.
         let (made, place) = (self.home.path("point.new"), self.home.path("point"));
         fs::write(&made, format!("{point}:{count}"))?;
         Ok(fs::rename(made, place)?)
     }
 
-    /// Daemons that took a crash point, and which.
     pub(super) fn armed(&self) -> Vec<(u32, String)> {
         let text = fs::read_to_string(self.home.path("armed")).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -134,7 +130,6 @@ ready_after = "1ms"
         self.ours(pid)
     }
 
-    /// Processes that an agent has started.
     pub(super) fn children(&self, agent: usize, leader: u32) -> Vec<ProcessId> {
         let mark = format!("ACPD_AGENT_MARK={}", self.mark(AGENTS[agent]));
         let processes = self.home.processes().into_iter();
@@ -144,7 +139,7 @@ ready_after = "1ms"
         others.filter(|process| has_variable(process.pid, &mark)).collect()
     }
 
-    /// A process, if it belongs to this home: nothing else is ever struck.
+    /// A process, if it belongs to this home: no other process is ever struck.
     pub(super) fn ours(&self, pid: u32) -> Option<ProcessId> {
         ProcessId::of(pid).filter(|_| self.home.owns(pid))
     }
@@ -173,7 +168,6 @@ fn has_variable(pid: u32, wanted: &str) -> bool {
     environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
 }
 
-/// A process in words.
 pub(super) fn describe(pid: u32) -> String {
     format!(
         "process {pid} {}",
@@ -181,7 +175,6 @@ pub(super) fn describe(pid: u32) -> String {
     )
 }
 
-/// Kills a process and waits until it is gone.
 pub(super) fn kill9(process: ProcessId) -> Result {
     signal_one(process, StopSignal::Kill);
     let deadline = Instant::now() + SOON;

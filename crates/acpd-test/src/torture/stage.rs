@@ -1,4 +1,4 @@
-//! The clients of a home, the agents' records, the journals, and the queue of events that a round waits on.
+//! The clients of a home, the agents' records, the journals, and the queue of events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::home::Result;
 
 /// Longest wait of a round, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the tool leaves the start of a daemon to others.
+/// Time for others to start a daemon before the tool does.
 const LEFT_TO_OTHERS: Duration = Duration::from_millis(300);
-/// Connections when all are there: the bridge, `attach`, the token, the observer, the tool.
+/// Connections of the bridge, `attach`, the token, the observer, the tool.
 const CONNECTIONS: u64 = 5;
 
 pub(super) struct Stage {
@@ -41,10 +41,10 @@ pub(super) struct Stage {
     pub(super) killed: BTreeSet<u32>,
     /// Daemons that the tool has ended: none of them died at a crash point.
     pub(super) shot: BTreeSet<u32>,
-    /// `acpctl daemon …` that go on beside.
+    /// Running `acpctl daemon …`.
     pub(super) beside: Vec<Child>,
     pub(super) seen: u64,
-    /// How often a daemon has ended.
+    /// Number of ends of a daemon.
     pub(super) losses: u64,
     pub(super) starts_daemon: bool,
     lives: u32,
@@ -58,7 +58,6 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Starts everything, and a session each.
     pub(super) fn set(bins: &Path) -> Result<Stage> {
         let scene = Scene::new(bins)?;
         let (to, events) = channel();
@@ -128,7 +127,6 @@ impl Stage {
         self.read_journals()?.ok_or_else(|| "the daemon has gone".into())
     }
 
-    /// A number for the next connection or process of a client.
     pub(super) fn new_life(&mut self, who: Who) -> u32 {
         self.lives += 1;
         self.life.insert(who as u8, self.lives);
@@ -156,12 +154,11 @@ impl Stage {
         connect(who, life, self.scene.home.socket(), patience, start, self.to.clone());
     }
 
-    /// Asks the daemon, if there is one.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Option<Value> {
         self.control.ask(&self.scene.home.socket(), method, params)
     }
 
-    /// Takes the next event, if one comes within this time, and returns whether one did.
+    /// Takes the next event within this time, and returns whether one came.
     pub(super) fn pump(&mut self, time: Duration) -> Result<bool> {
         match self.events.recv_timeout(time) {
             Ok(event) => self.take(event).map(|()| true),
@@ -170,11 +167,10 @@ impl Stage {
         }
     }
 
-    /// Takes events until `done` succeeds.
     pub(super) fn wait(&mut self, what: &str, mut done: impl FnMut(&mut Stage) -> Heard) -> Result {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            // Queued events first: questions to the daemon cost more.
+            // Queued events first: requests to the daemon cost more.
             while self.pump(Duration::ZERO)? {}
             match done(self) {
                 Ok(()) => return Ok(()),
@@ -218,7 +214,7 @@ impl Stage {
         Ok(taken.map_err(|error| format!("{who:?}: {error}"))?)
     }
 
-    /// A client has lost its connection or its process: the next one takes its place.
+    /// Replaces a lost connection or process of a client.
     fn ended(&mut self, who: Who) -> Result {
         match who {
             Who::Token => {
@@ -311,7 +307,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The editor has no numbers: what it is answered comes behind what it is told.
+    /// The editor has no numbers, so an answer marks the end of earlier lines.
     fn editor_has_all(&mut self) -> Heard {
         match self.sync {
             Some(id) if self.editor.answers.contains_key(&id) => {
@@ -326,7 +322,7 @@ impl Stage {
         }
     }
 
-    /// Reads what is new in the journals. `None`: the daemon has gone meanwhile.
+    /// Reads new lines of the journals. `None`: the daemon has gone meanwhile.
     pub(super) fn read_journals(&mut self) -> Result<Option<()>> {
         for index in 0..3 {
             loop {
@@ -344,7 +340,7 @@ impl Stage {
         Ok(Some(()))
     }
 
-    /// The processes of the agents, by what they have written until now.
+    /// The processes of the agents, by their records.
     pub(super) fn leaders(&mut self) -> Result<[Option<u32>; 3]> {
         for ledger in &mut self.ledgers {
             ledger.refresh()?;
@@ -352,7 +348,6 @@ impl Stage {
         Ok([0, 1, 2].map(|index| self.ledgers[index].leader()))
     }
 
-    /// Ends all processes, and checks that nothing is left.
     pub(super) fn clear(&mut self) -> Result {
         // A daemon that is about to die cannot be stopped in order.
         std::fs::remove_file(self.scene.home.path("point")).ok();

@@ -1,4 +1,5 @@
-//! A client on the socket that resumes by the letter of `docs/protocol.md`, "Resuming a connection". Written apart from `acpd-client`: a mistake there is not repeated here.
+//! A client on the socket that resumes by the letter of `docs/protocol.md`, "Resuming a
+//! connection". Written independently of `acpd-client`: a mistake there is not repeated here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write as _;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::view::{Heard, View};
 use crate::peer::request;
 
-/// A request that was answered, and a line that is not safe, must not be sent again as it was.
+/// Replaces an answered request whose line is not safe, so that it is not sent again.
 const NO_OP: &str = r#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,14 +34,13 @@ pub(super) struct Token {
     /// Number of safe lines.
     safe: u64,
     lines: VecDeque<String>,
-    /// Requests without an answer: the number of the line, and the line.
+    /// Open requests: the number of the line, and the line.
     open: BTreeMap<u64, (u64, String)>,
     /// Questions, and the number of the line that answered them.
     asked: BTreeMap<String, Option<u64>>,
     answered: BTreeSet<u64>,
     /// Answers without a receiver yet.
     pub(super) answers: Vec<(u64, Value)>,
-    /// Seen lines, by session.
     pub(super) views: BTreeMap<String, View>,
 }
 
@@ -49,7 +49,6 @@ impl Token {
         Token { name, agent, ..Token::default() }
     }
 
-    /// Returns whether acpd has taken it back.
     pub(super) fn is_up(&self) -> bool {
         self.phase == Phase::Up
     }
@@ -61,7 +60,7 @@ impl Token {
         }
     }
 
-    /// There is a connection: says who we are and what we have.
+    /// Takes a connection: introduces the client with its state.
     pub(super) fn up(&mut self, stream: UnixStream) {
         self.stream = Some(stream);
         self.phase = Phase::Greeting;
@@ -81,13 +80,12 @@ impl Token {
         self.write(&request(self.hello, "initialize", &params).to_string());
     }
 
-    /// The connection is gone.
     pub(super) fn down(&mut self) {
         self.stream = None;
         self.phase = Phase::Away;
     }
 
-    /// Sends a request, now or when there is a connection; its id.
+    /// Sends a request, now or when there is a connection; returns its id.
     pub(super) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -147,7 +145,7 @@ impl Token {
         Ok(())
     }
 
-    /// The answer to `initialize`: what acpd does not have is sent again.
+    /// Takes the answer to `initialize`: sends again what acpd lacks.
     fn welcome(&mut self, message: &Value) -> Heard {
         let ours = &message["result"]["agentCapabilities"]["_meta"]["_acpd"];
         let (generation, received) = (ours["generation"].as_str(), ours["received"].as_u64());
@@ -220,7 +218,7 @@ impl Token {
 
     fn write(&mut self, line: &str) {
         if let Some(stream) = &mut self.stream {
-            // A daemon that has just died; its end is the next thing that we hear.
+            // The daemon may just have died; its end comes as the next event.
             stream.write_all(format!("{line}\n").as_bytes()).ok();
         }
     }

@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A problem with a line.
 pub(super) type Heard = Result<(), String>;
 
-/// Numbered lines as they came.
 #[derive(Debug, Default)]
 pub(super) struct View {
     lines: Vec<(u64, Value)>,
     cursor: u64,
-    /// Up to here it was compared already.
+    /// Number up to which the view was compared.
     compared: u64,
 }
 
 impl View {
-    /// Takes a line with its number: it must be a later one than all before.
+    /// Takes a line, whose number must be higher than all before.
     fn take(&mut self, seq: u64, line: Value) -> Heard {
         if seq <= self.cursor {
             return Err(format!("line {seq} came after line {}: {line}", self.cursor));
@@ -27,8 +25,8 @@ impl View {
         Ok(())
     }
 
-    /// Takes what comes of the session: a line of its journal, or the notice that everything up to a
-    /// number has been sent. Returns whether it was one of them.
+    /// Takes a line of the session's journal, or the notice that everything up to a number has been
+    /// sent. Returns whether it was one of them.
     pub(super) fn hear(&mut self, mut message: Value) -> Result<bool, String> {
         if message["method"] == "_acpd/caught_up" {
             self.cursor = self.cursor.max(message["params"]["seq"].as_u64().unwrap_or_default());
@@ -38,13 +36,13 @@ impl View {
         self.take(seq, message).map(|()| true)
     }
 
-    /// The last number that is known to have come.
+    /// The last number that has certainly come.
     pub(super) fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// Compares with the journal, which has at least all that was seen. `own` says which lines are
-    /// not sent to this client.
+    /// Compares with the journal, which has at least all seen lines. `own` says which lines are not
+    /// sent to this client.
     pub(super) fn differences(
         &mut self,
         journal: &Journal,
@@ -67,7 +65,6 @@ impl View {
     }
 }
 
-/// A session's whole journal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     lines: BTreeMap<u64, Value>,
@@ -90,7 +87,6 @@ impl Journal {
         Ok(())
     }
 
-    /// The turns that began after this number.
     pub(super) fn turns(&self, after: u64) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
         for (_, line) in self.lines.range(after + 1..) {
@@ -115,12 +111,11 @@ impl Journal {
     }
 }
 
-/// A turn as it is in the journal.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     pub(super) tag: String,
     pub(super) chunks: Vec<String>,
-    /// How often it ended.
+    /// Number of ends.
     pub(super) ends: u32,
     pub(super) outcome: Value,
 }
@@ -138,7 +133,7 @@ pub(super) fn numbered(line: &Value) -> Option<&str> {
     number.bytes().all(|byte| byte.is_ascii_digit()).then_some(chunk)
 }
 
-/// Takes the number out of a line: what is left is the line as it is in the journal.
+/// Removes the number: the rest is the line in the journal.
 fn take_seq(line: &mut Value) -> Option<u64> {
     let params = line["params"].as_object_mut()?;
     let meta = params.get_mut("_meta")?.as_object_mut()?;
