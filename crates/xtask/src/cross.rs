@@ -1,7 +1,8 @@
 //! `cargo xtask cross`: checks the macOS build, and runs the tests of the Windows build under Wine.
 //! `docs/platforms.md` says what that shows.
 //!
-//! `crates/xtask/cross` installs a compiler for both. Their files are in a target directory of their own.
+//! `crates/xtask/cross` installs a compiler for both, whose files are in a target directory of
+//! their own.
 
 use std::env;
 use std::path::PathBuf;
@@ -12,7 +13,6 @@ use clap::ValueEnum;
 use crate::workspace::{self, cargo_command, read, succeed};
 use crate::{Result, test};
 
-/// Libraries with tests for Windows.
 const RUN_ON_WINDOWS: [&str; 14] = [
     "acp-wire",
     "acpd-api",
@@ -30,26 +30,24 @@ const RUN_ON_WINDOWS: [&str; 14] = [
     "acpd-web",
 ];
 
-/// Those of them that talk with the system: their tests are in the part that CI runs.
+/// Libraries that use the system: CI runs their tests, too.
 const ALWAYS_RUN_ON_WINDOWS: [&str; 5] =
     ["acpd-sys", "acpd-shim", "acpd-services", "acpd-store", "acpd-client"];
 
-/// Cases of each property, unless `PROPTEST_CASES` says otherwise: Linux tries all.
+/// Cases of each property, unless `PROPTEST_CASES` is set: Linux tries all.
 const CASES: &str = "32";
 
-/// Features of the programs, added to the default ones.
 const FEATURES: &str = "acpd/crash-points";
 
 const SIMULATION: &str = "acpd-test/sim";
-/// Seeds of the simulation, unless `ACPD_SIM_SEEDS` says otherwise.
+/// Seeds of the simulation, unless `ACPD_SIM_SEEDS` is set.
 const SEEDS: &str = "100";
 
-/// Rounds of the kill loop, unless `ACPD_KILL_ROUNDS` says otherwise.
+/// Rounds of the kill loop, unless `ACPD_KILL_ROUNDS` is set.
 const ROUNDS: &str = "50";
-/// Rounds of the kill loop in CI.
 const FEW_ROUNDS: &str = "15";
 
-/// For our own crates.
+/// For the workspace's crates only.
 const DENY_WARNINGS: [&str; 3] = ["-Zwarnings", "--config", "build.warnings='deny'"];
 
 /// A system other than this one.
@@ -74,10 +72,7 @@ fn script(name: &str) -> PathBuf {
     workspace::root().join("crates/xtask/cross").join(name)
 }
 
-/// Returns the compiler for both systems.
-///
-/// # Errors
-/// When it is not installed.
+/// Returns the compiler for both systems. Fails if it is not installed.
 pub fn compiler() -> Result<PathBuf> {
     if !test::on_path("python3") {
         return Err("python3 is missing, which installs a compiler for it".into());
@@ -91,10 +86,7 @@ pub fn compiler() -> Result<PathBuf> {
     Ok(dir.join("rustc"))
 }
 
-/// Checks or tests one of them.
-///
-/// # Errors
-/// When something is missing, or is not right.
+/// Checks or tests one of the systems.
 pub fn run(system: System) -> Result {
     match system {
         System::Macos => macos(),
@@ -102,17 +94,16 @@ pub fn run(system: System) -> Result {
     }
 }
 
-/// A command of cargo for this system.
 fn cargo_for(system: System, command: &str) -> Result<Command> {
     let mut cargo = cargo_command(&[command, "--locked", "--target", system.target()]);
-    // There is no standard library for it but its sources.
+    // Its standard library exists as source only.
     cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
     cargo.env("RUSTC", compiler()?);
     cargo.env("CARGO_TARGET_DIR", workspace::bin_dir("cross")?);
     Ok(cargo)
 }
 
-/// Nothing is linked, so programs and libraries are checked alike.
+/// Checks without linking: programs and libraries alike.
 fn macos() -> Result {
     let mut check = cargo_for(System::Macos, "check")?;
     check.args(["--workspace", "--exclude", "xtask", "--all-features"]).args(DENY_WARNINGS);
@@ -134,10 +125,7 @@ fn windows() -> Result {
     programs_on_windows(ROUNDS)
 }
 
-/// Tests what depends on the system under Wine: a part of [`run`] that takes a third of the time.
-///
-/// # Errors
-/// When something is not right.
+/// Tests the system's part under Wine: a part of [`run`] that takes a third of the time.
 pub fn windows_in_part() -> Result {
     libraries_on_windows(&ALWAYS_RUN_ON_WINDOWS)?;
     programs_on_windows(FEW_ROUNDS)
@@ -163,13 +151,13 @@ fn programs_on_windows(rounds: &str) -> Result {
     succeed(programs.args(["--no-fail-fast", "--test", "windows"]))
 }
 
-/// Returns `cargo test` for Windows, run under Wine.
+/// `cargo test` for Windows, run under Wine.
 fn wine() -> Result<Command> {
     let mut test = cargo_for(System::Windows, "test")?;
     test.args(DENY_WARNINGS);
     let runner = format!("{} --run", script("cross.py").display());
     test.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner);
-    // Snapshots are looked for with cargo, which does not run there.
+    // insta looks for snapshots with cargo, which does not run there.
     test.env("INSTA_WORKSPACE_ROOT", workspace::root());
     if env::var_os("PROPTEST_CASES").is_none() {
         test.env("PROPTEST_CASES", CASES);

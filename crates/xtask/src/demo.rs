@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: the main job, for people to watch.
+//! `cargo xtask demo`: acpd's main job, for people to watch.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -13,16 +13,16 @@ use crate::Result;
 use crate::home::{Home, kill_tree};
 use crate::workspace::{Profile, build};
 
-/// Between two steps, so that one can read.
+/// Time to read between two steps.
 const PAUSE: Duration = Duration::from_millis(1500);
-/// How often a pause and a wait look for Ctrl-C.
+/// Time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
-/// Lines of the second answer that are seen before its agent is killed.
+/// Lines of the second answer before its agent is killed.
 const SEEN: usize = 12;
-/// Exit code of `acpctl run` for a turn that was interrupted.
+/// Exit code of `acpctl run` for an interrupted turn.
 const INTERRUPTED: i32 = 6;
 
-/// Shows it, and fails if anything is not as it should be.
+/// Shows the job, and fails if any step fails.
 pub fn run() -> Result {
     println!("Building acpd and acpctl; the first time this takes a minute or two.");
     let show = Show::new(Home::new(&build(Profile::Debug)?)?)?;
@@ -89,7 +89,7 @@ impl Show {
         Ok(())
     }
 
-    /// Says what comes next, after a pause to read what was there.
+    /// Prints the next step, after a pause to read the last one.
     fn tell(&self, text: &str) -> Result {
         let looks = PAUSE.as_millis() / LOOK.as_millis();
         for _ in 0..looks {
@@ -107,7 +107,7 @@ impl Show {
         Ok(())
     }
 
-    /// Runs `acpctl`, shows what it prints and returns that.
+    /// Runs `acpctl`, shows and returns its output.
     fn expect(&self, args: &[&str], code: i32) -> Result<String> {
         let mut running = self.start(args)?;
         while self.pass_on_line(&mut running)? {}
@@ -127,7 +127,7 @@ impl Show {
         Ok(Running { child, stdout: BufReader::new(stdout), printed: String::new() })
     }
 
-    /// Shows one more line of what a command prints; false at its end.
+    /// Shows one more line of a command; `false` at its end.
     fn pass_on_line(&self, running: &mut Running) -> Result<bool> {
         self.go_on()?;
         let from = running.printed.len();
@@ -150,7 +150,7 @@ impl Show {
     }
 }
 
-/// An `acpctl` that was started; ended on drop.
+/// A running `acpctl`. Dropping it ends it.
 struct Running {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,

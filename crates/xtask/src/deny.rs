@@ -1,15 +1,12 @@
-//! `cargo xtask deny`: licences, sources and bans of what acpd depends on, and known vulnerabilities where their
-//! database can be had.
+//! `cargo xtask deny`: licences, sources and bans of dependencies, and known vulnerabilities if
+//! their database is available.
 
 use std::process::Stdio;
 
 use crate::Result;
 use crate::workspace::{self, cargo_command, succeed};
 
-/// Checks what `deny.toml` says.
-///
-/// # Errors
-/// When something is not allowed. Without `cargo-deny` that is an error in continuous integration only.
+/// Checks `deny.toml`. A missing `cargo-deny` is an error in continuous integration only.
 pub fn run() -> Result {
     if !workspace::has_cargo("deny") {
         let missing = "cargo-deny is not installed: `cargo install cargo-deny --locked`";

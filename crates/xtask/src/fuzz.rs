@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: the fuzzers of the tests, for longer. `acpd_test::fuzz` tells what they have in common.
+//! `cargo xtask fuzz`: the fuzzers of the tests, for longer. `acpd_test::fuzz` has their common
+//! part.
 
 use clap::{Args, ValueEnum};
 
@@ -41,7 +42,7 @@ enum Target {
 }
 
 impl Target {
-    /// Package, where in it, and name of the test.
+    /// Package, place in it, and name of the test.
     fn test(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Target::AgentLines => ("acpd-core", "--test=hub", "fuzz::agent_lines"),
@@ -55,9 +56,6 @@ impl Target {
 }
 
 /// Runs the chosen fuzzers.
-///
-/// # Errors
-/// When one finds something.
 pub fn run(options: &Options) -> Result {
     let targets = options.target.as_ref().map_or(Target::value_variants(), std::slice::from_ref);
     for target in targets {

@@ -2,7 +2,6 @@
 
 use crate::{Result, workspace};
 
-/// Installs `acpd` and `acpctl` where `cargo install` puts programs.
 pub fn run() -> Result {
     for program in ["acpd", "acpctl"] {
         let path = format!("crates/{program}");

@@ -1,4 +1,4 @@
-//! The developer commands, and what they share with the tests in `tests/`.
+//! The developer commands, and their common part with the tests in `tests/`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
 
 pub mod bench;

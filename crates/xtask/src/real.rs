@@ -1,6 +1,6 @@
 //! `cargo xtask real`, and the fixtures of the tests with real agents.
 //!
-//! The agents come from npm and PyPI by way of `crates/xtask/real`, and talk to a stand-in for the model
+//! `crates/xtask/real` installs the agents from npm and PyPI. They talk to a stand-in for the model
 //! providers on loopback: no account, no model, no money.
 
 use std::env;
@@ -15,8 +15,7 @@ use crate::home::Home;
 use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, test};
 
-/// Set in the environment, this variable makes the tests with real agents pass without a try. Not in
-/// continuous integration.
+/// If set, the tests with real agents pass without a try. Not in continuous integration.
 pub const SKIP: &str = "ACPD_SKIP_REAL";
 
 /// The MCP Inspector, a client by the authors of MCP.
@@ -32,10 +31,7 @@ pub fn run(agents: &[String]) -> Result {
     succeed(&mut command)
 }
 
-/// Says what is missing to run real agents.
-///
-/// # Errors
-/// When something is missing.
+/// Fails with what is missing to run real agents.
 pub fn needs() -> Result<Scripts> {
     if !test::on_path("python3") {
         return Err("python3 is missing, which installs agents and plays the model provider".into());
@@ -44,11 +40,8 @@ pub fn needs() -> Result<Scripts> {
     Ok(Scripts { dir, store: store() })
 }
 
-/// Installs these agents and clients, and returns the scripts. Where that is not possible, prints why and
+/// Installs these agents and clients, and returns the scripts. Otherwise prints the reason and
 /// returns `None`; in continuous integration that is an error.
-///
-/// # Errors
-/// In continuous integration, when something is missing.
 pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     let names = programs.join(", ");
     if env::var_os(SKIP).is_some() && !workspace::in_ci() {
@@ -70,10 +63,8 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     }
 }
 
-/// Returns a home that has this agent, and the stand-in for its model provider; `None` as from [`ready`].
-///
-/// # Errors
-/// In continuous integration, when something is missing.
+/// Returns a home with this agent, and the stand-in for its model provider; `None` as from
+/// [`ready`].
 pub fn home_with(agent: &str) -> Result<Option<(Home, Model)>> {
     let Some(scripts) = ready(&[agent])? else { return Ok(None) };
     let model = scripts.start_model()?;
@@ -82,12 +73,11 @@ pub fn home_with(agent: &str) -> Result<Option<(Home, Model)>> {
     Ok(Some((home, model)))
 }
 
-/// The folder that agents and clients are installed to.
+/// The folder of installed agents and clients.
 pub fn store() -> PathBuf {
     env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from)
 }
 
-/// The scripts, and where they install to.
 #[derive(Debug)]
 pub struct Scripts {
     dir: PathBuf,
@@ -103,7 +93,7 @@ impl Scripts {
         command
     }
 
-    /// Node, as the agents use it.
+    /// The Node of the agents.
     pub fn node(&self) -> PathBuf {
         self.store.join("py-node/node-bin/node")
     }
@@ -113,7 +103,7 @@ impl Scripts {
         self.dir.join("agent.py")
     }
 
-    /// Returns that program's environment for this home and this stand-in.
+    /// That program's environment for this home and this stand-in.
     pub fn environment(&self, home: &Home, model: &Model) -> [(&'static str, String); 3] {
         [
             ("REAL_DIR", self.store.display().to_string()),
@@ -122,10 +112,7 @@ impl Scripts {
         ]
     }
 
-    /// Writes a configuration with this agent in it, of whose table `more` is a part.
-    ///
-    /// # Errors
-    /// When it cannot be written.
+    /// Writes a configuration with this agent; `more` is added to its table.
     pub fn configure(&self, home: &Home, agent: &str, model: &Model, more: &str) -> Result {
         let env = self.environment(home, model);
         let env: Vec<String> =
@@ -138,12 +125,10 @@ impl Scripts {
         ))
     }
 
-    /// Where the agents are installed.
     pub fn store(&self) -> &Path {
         &self.store
     }
 
-    /// Starts a stand-in for the model providers.
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
         command.arg(self.dir.join("provider.py"));
@@ -160,7 +145,7 @@ impl Scripts {
     }
 }
 
-/// A running stand-in; ends on drop.
+/// A running stand-in. Dropping it ends it.
 #[derive(Debug)]
 pub struct Model {
     child: Child,
@@ -168,7 +153,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns the agents' requests so far, without those of their own.
+    /// The agents' requests so far, without those for the stand-in itself.
     pub fn asked(&self) -> Result<Vec<Value>> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(b"GET /_log HTTP/1.0\r\n\r\n")?;
@@ -183,7 +168,7 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // An unreaped child of this process, so it exists.
+        // The child is not reaped, so it exists.
         self.child.kill().ok();
         self.child.wait().ok();
     }

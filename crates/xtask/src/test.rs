@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, cross, deny, real, torture};
 
-/// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
+/// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` is set.
 const CI_SEEDS: &str = "2000";
 
-/// Runs everything; `fast` leaves out what a person who is just changing something can do without.
+/// Runs everything; `fast` leaves out what is not needed in the middle of a change.
 pub fn run(fast: bool) -> Result {
     let mut stages = Stages::default();
     stages.run("format", || workspace::cargo(&["fmt", "--all", "--check"]))?;
@@ -58,17 +58,17 @@ pub fn run(fast: bool) -> Result {
     tests(fast)
 }
 
-/// The tests themselves. The runner's summary is the last thing on stdout.
+/// The tests themselves. The last line on stdout is the runner's summary.
 fn tests(fast: bool) -> Result {
     let all = ["--workspace", "--all-features"];
     let mut command = if workspace::has_cargo("nextest") {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
-        // The list of failures comes as they end: the summary stays the last line.
+        // Failures are listed as they occur: the summary stays the last line.
         command.args(["--final-status-level", "fail"]);
         if fast {
             command.args(["-E", "not binary(/^(real_|page$)/)"]);
         }
-        // The runner writes to stderr. In one stream nothing can end up after its summary.
+        // The runner writes to stderr. In one stream nothing can come after its summary.
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
         command.stderr(Stdio::from(stdout));
         command
@@ -87,13 +87,11 @@ fn tests(fast: bool) -> Result {
     succeed(&mut command)
 }
 
-/// Returns whether `PATH` has such a program.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// A step and its duration.
 #[derive(Default)]
 struct Stages(Vec<(&'static str, Duration)>);
 

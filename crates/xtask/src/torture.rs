@@ -1,4 +1,5 @@
-//! `cargo xtask torture` and `cargo xtask soak`: the programs for the kill loop and the soak of `acpd-test`.
+//! `cargo xtask torture` and `cargo xtask soak`: builds the programs for the kill loop and the soak
+//! of `acpd-test`.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,6 @@ use clap::{Args, Parser as _};
 use crate::Result;
 use crate::workspace::{self, bin_dir};
 
-/// Profile of cargo that the programs are built with.
 const PROFILE: &str = "torture";
 
 /// Options, and the programs to run.
@@ -20,10 +20,7 @@ pub struct Run<T: Args> {
     pub no_build: bool,
 }
 
-/// Returns the folder of programs with crash points.
-///
-/// # Errors
-/// When they cannot be built.
+/// Builds the programs with crash points, and returns their folder.
 pub fn programs(no_build: bool) -> Result<PathBuf> {
     if !no_build {
         let packages = ["-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
@@ -33,10 +30,8 @@ pub fn programs(no_build: bool) -> Result<PathBuf> {
     bin_dir(PROFILE)
 }
 
-/// Runs the same part of the kill loop each time, with the programs of a debug build, which has all features.
-///
-/// # Errors
-/// As [`acpd_test::torture::run`].
+/// Runs the same part of the kill loop each time, with the programs of a debug build, which has all
+/// features.
 pub fn run_in_ci() -> Result {
     let options = ["torture", "--matrix", "--rounds", "200"];
     acpd_test::torture::run(&acpd_test::torture::Options::parse_from(options), &bin_dir("debug")?)

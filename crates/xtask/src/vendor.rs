@@ -1,8 +1,8 @@
 //! `cargo xtask vendor`: the libraries of the page, as npm has them.
 //!
-//! The page is served as it lies in `crates/acpd-web/page`, so its libraries lie there, too: a few files of a
-//! few packages, of which nothing is changed but the names by which they import each other. A test makes them
-//! again, and compares.
+//! The page is served as it lies in `crates/acpd-web/page`, so its libraries lie there, too: a few
+//! files of a few packages, unchanged but for the names by which they import each other. A test
+//! makes them again, and compares.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,21 +14,21 @@ use serde_json::Value;
 use crate::workspace::{self, succeed};
 use crate::{Result, test};
 
-/// A package of npm, and what the page takes of it.
+/// A package of npm, and its files for the page.
 struct Library {
     name: &'static str,
     version: &'static str,
-    /// Of the whole package; npm says it of what it has fetched.
+    /// Of the whole package, as npm reports it.
     hash: &'static str,
     licence: &'static str,
     files: &'static [File],
 }
 
-/// A file in a package, and what it becomes.
+/// A file in a package, and its name in the page.
 struct File {
     from: &'static str,
     to: &'static str,
-    /// Names in its imports, as they are and as they are to be.
+    /// Names in its imports, and their replacements.
     imports: &'static [(&'static str, &'static str)],
 }
 
@@ -84,12 +84,10 @@ const LIBRARIES: [Library; 4] = [
     },
 ];
 
-/// Where the page has its libraries.
 pub fn folder() -> PathBuf {
     workspace::root().join("crates/acpd-web/page/lib")
 }
 
-/// Fetches the libraries into the page.
 pub fn run() -> Result {
     let folder = folder();
     if folder.exists() {
@@ -98,10 +96,8 @@ pub fn run() -> Result {
     fetch(&folder)
 }
 
-/// Fetches the libraries into a folder, which is made.
-///
-/// # Errors
-/// When npm is missing or does not have them, or has something else under their names.
+/// Fetches the libraries into a new folder. Fails if npm is missing, does not have them, or has
+/// other content under their names.
 pub fn fetch(folder: &Path) -> Result {
     if !test::on_path("npm") {
         return Err("npm is missing, which fetches the libraries".into());
@@ -125,7 +121,7 @@ pub fn fetch(folder: &Path) -> Result {
 }
 
 impl Library {
-    /// Fetches the package, and checks that it is the one that is meant.
+    /// Fetches the package, and checks its hash.
     fn unpack(&self, folder: &Path) -> Result {
         let name = format!("{}@{}", self.name, self.version);
         let mut pack = Command::new("npm");
@@ -150,7 +146,8 @@ impl Library {
 }
 
 impl File {
-    /// The text with its imports rewritten, and without the place of a source map that the page does not have.
+    /// The text with rewritten imports, and without a link to a source map that the page does not
+    /// have.
     fn rewritten(&self, text: &str) -> Result<String> {
         let is_kept = |line: &&str| !line.starts_with("//# sourceMappingURL=");
         let mut text =

@@ -1,5 +1,3 @@
-//! The workspace, and cargo run in it.
-
 use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Display;
@@ -10,21 +8,18 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// The directory of the workspace.
 pub fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// Returns whether this is a run of the continuous integration, in which nothing is skipped.
+/// Returns whether this is continuous integration, which skips nothing.
 pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|ci| ci == "true")
 }
 
-/// Says that something is not done, for want of what it needs.
-///
-/// # Errors
-/// In continuous integration, in which nothing is skipped.
+/// Reports that something is skipped because of something missing; in continuous integration that
+/// is an error.
 pub fn skip(what: &str, missing: impl Display) -> Result {
     if in_ci() {
         return Err(missing.to_string().into());
@@ -33,26 +28,20 @@ pub fn skip(what: &str, missing: impl Display) -> Result {
     Ok(())
 }
 
-/// A cargo command in the workspace.
 pub fn cargo_command(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
-    // Set by the outer cargo, and would make the inner one build everything again.
+    // The outer cargo sets these, and they would make the inner one build everything again.
     command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
     command
 }
 
-/// Returns whether cargo has such a command.
 pub fn has_cargo(name: &str) -> bool {
     let mut version = Command::new("cargo");
     version.args([name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a command to its end.
-///
-/// # Errors
-/// When it cannot be started or does not succeed.
 pub fn succeed(command: &mut Command) -> Result {
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -63,10 +52,7 @@ pub fn succeed(command: &mut Command) -> Result {
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}").into()) }
 }
 
-/// Runs a command to its end, and returns what it writes.
-///
-/// # Errors
-/// When it cannot be started, does not succeed, or writes no UTF-8.
+/// Runs a command to its end, and returns its output, which must be UTF-8.
 pub fn read(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::inherit()).output();
@@ -77,7 +63,6 @@ pub fn read(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The version of the workspace's crates.
 pub fn version() -> Result<String> {
     let metadata = metadata(&["--no-deps"])?;
     let packages = metadata["packages"].as_array().ok_or("cargo tells no packages")?;
@@ -86,23 +71,19 @@ pub fn version() -> Result<String> {
     Ok(version.ok_or("cargo tells no version of acpd")?.to_owned())
 }
 
-/// Runs cargo in the workspace.
 pub fn cargo(args: &[&str]) -> Result {
     succeed(&mut cargo_command(args))
 }
 
-/// Returns the output of `cargo metadata` with these further arguments.
+/// The output of `cargo metadata` with these further arguments.
 pub fn metadata(args: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&read(
         cargo_command(&["metadata", "--format-version", "1"]).args(args),
     )?)?)
 }
 
-/// The crates that packages of the workspace are built from, themselves among them, each as `cargo tree` writes it in
-/// this format; with these further arguments.
-///
-/// # Errors
-/// When cargo fails.
+/// The crates of which packages of the workspace are built, themselves included, each in this
+/// format of `cargo tree`; with these further arguments.
 pub fn tree(packages: &[&str], format: &str, args: &[&str]) -> Result<BTreeSet<String>> {
     let mut command = cargo_command(&["tree", "--prefix", "none", "--edges", "normal,build"]);
     command.args(["--format", format]);
@@ -113,10 +94,6 @@ pub fn tree(packages: &[&str], format: &str, args: &[&str]) -> Result<BTreeSet<S
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// The triple of this machine.
-///
-/// # Errors
-/// When there is no compiler.
 pub fn host() -> Result<String> {
     Ok(read(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned())
 }
@@ -127,7 +104,7 @@ pub enum Profile {
     Release,
 }
 
-/// Builds the programs, and returns the directory that they are in.
+/// Builds the programs, and returns their directory.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     let mut args = vec!["build", "--bins", "-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
     let folder = match profile {
@@ -141,7 +118,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     bin_dir(folder)
 }
 
-/// The directory of the programs of a profile (`debug`, `release`).
+/// The directory of a profile's programs (`debug`, `release`).
 pub fn bin_dir(folder: &str) -> Result<PathBuf> {
     let metadata = metadata(&["--no-deps"])?;
     let target = metadata["target_directory"].as_str().ok_or("cargo tells no target directory")?;

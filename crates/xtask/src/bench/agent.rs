@@ -1,7 +1,7 @@
-//! The agent of the benchmarks: as little as possible between a prompt and the lines that it asks for.
+//! The agent of the benchmarks: as little work as possible between a prompt and its lines.
 //!
-//! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the time
-//! of day in it, `nothing` none. A load replays `nothing`.
+//! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the
+//! time of day in it, `nothing` none. A load replays `nothing`.
 
 use std::io::{self, BufRead as _, Write};
 use std::thread;
@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// Length of a line of a stream, its newline included.
+/// Bytes of a line of a stream, with its newline.
 const LINE: usize = 256;
-/// Bytes of a stream that are written at once.
+/// Bytes per write.
 const WRITE: usize = 64 << 10;
 
-/// Serves stdin until its end.
 pub fn run() -> Result {
     let mut stdout = io::stdout().lock();
     let mut sessions = 0;
@@ -85,7 +84,7 @@ fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
     Ok(out.flush()?)
 }
 
-/// Replays the prompt of the sessions that are restored: a load without it would wait for more.
+/// Replays a prompt: a load without one would wait for more.
 fn replay(out: &mut impl Write, session: &str) -> Result {
     let update = json!({"sessionUpdate": "user_message_chunk",
         "content": {"type": "text", "text": "nothing"}});
@@ -97,7 +96,6 @@ fn replay(out: &mut impl Write, session: &str) -> Result {
     )?)
 }
 
-/// Appends an update whose text begins with `text`.
 fn chunk(to: &mut Vec<u8>, session: &str, text: &str) {
     const HEAD: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
     const MIDDLE: &str = concat!(
@@ -121,7 +119,6 @@ pub(super) fn nanos() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
-/// The time of day in a line of `pace`.
 pub(super) fn stamp(line: &[u8]) -> Option<u128> {
     const BEFORE: &[u8] = br#""text":""#;
     let at = line.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();

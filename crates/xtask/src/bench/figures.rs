@@ -1,4 +1,4 @@
-//! The figures: what each measures, and its base at the end of a pipe.
+//! The figures: their measures, and their base at the end of a pipe.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,6 @@ use crate::home::kill_tree;
 use crate::workspace::succeed;
 use acpd_test::peer::Peer;
 
-/// Lines of a stream.
 const LINES: usize = 200_000;
 
 type Measure = fn(&Bench) -> Result<f64>;
@@ -72,7 +71,7 @@ enum Part {
     Bridge,
 }
 
-/// CPU of one process for each of [`LINES`] lines that go to one client.
+/// CPU of one process per line, for [`LINES`] lines to one client.
 fn cpu_per_line(bench: &Bench, part: Part) -> Result<f64> {
     let mut peer = if part == Part::Bridge { bench.bridge()? } else { bench.client()? };
     let session = peer.session(&bench.work())?;
@@ -90,14 +89,13 @@ fn cpu_per_line(bench: &Bench, part: Part) -> Result<f64> {
     Ok((cpu_micros(pid) - before) / count as f64)
 }
 
-/// CPU time of a process so far in microseconds: of all its threads but those that ended.
+/// CPU time of all threads of a process but those that ended, in microseconds.
 fn cpu_micros(pid: u32) -> f64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
     stats.filter_map(|stat| stat.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e3
 }
 
-/// A stream of 256 B lines as fast as they go.
 fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
     let session = peer.session(&bench.work())?;
     let count = bench.times(LINES);
@@ -106,7 +104,6 @@ fn lines_per_second(bench: &Bench, mut peer: Peer) -> Result<f64> {
     Ok(count as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Reads a stream of this many lines.
 pub(super) fn flood(peer: &mut Peer, session: &str, count: usize) -> Result {
     let mut lines = 0;
     peer.prompt(session, &format!("flood {count}"), |_| lines += 1)?;
@@ -127,7 +124,6 @@ fn line_age(bench: &Bench, mut peer: Peer) -> Result<f64> {
     Ok(median(&mut ages))
 }
 
-/// Requests to the agent and their answers, one after another.
 fn round_trip(bench: &Bench, mut peer: Peer) -> Result<f64> {
     let session = peer.session(&bench.work())?;
     let mut times = Vec::new();
@@ -151,7 +147,7 @@ fn cold_start(bench: &Bench) -> Result<f64> {
     timed(&mut bench.home.acpctl(&["ps"]))
 }
 
-/// Milliseconds that a command takes; its output is dropped.
+/// Milliseconds of a command, whose output is dropped.
 fn timed(command: &mut Command) -> Result<f64> {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let start = Instant::now();
@@ -182,7 +178,6 @@ fn memory(bench: &Bench) -> Result<f64> {
     Ok(pss_bytes(bench.home.daemon()?.pid)? as f64 / 1e6)
 }
 
-/// Returns a time in milliseconds.
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -1,4 +1,4 @@
-//! Instructions of a daemon for each line, as callgrind counts them.
+//! Instructions of a daemon for each line, counted by callgrind.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ const COUNTED: [usize; 2] = [2_000, 12_000];
 /// Longest time for a daemon under callgrind to start, or to stop.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Counts for lines that go to one client.
+/// Counts per line to one client.
 pub(super) fn per_line(bins: &Path) -> Result<f64> {
     let [few, many] = COUNTED;
     Ok((count(bins, many)? - count(bins, few)?) / (many - few) as f64)
 }
 
-/// Counts for a whole daemon. Under valgrind it cannot start a shim, because its program is valgrind's: it
-/// takes over the one that another daemon has started.
+/// Counts for a whole daemon. Under valgrind it cannot start a shim, because its program is
+/// valgrind's: it takes over a shim that another daemon has started.
 fn count(bins: &Path, lines: usize) -> Result<f64> {
     let home = super::home(bins)?;
     let mut client = client_of(&home, &json!({"agent": "bench"}))?;

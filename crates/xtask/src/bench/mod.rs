@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: figures of acpd, next to the agent at the end of a pipe or to an older build.
+//! `cargo xtask bench`: figures of acpd, next to the agent at the end of a pipe or to an older
+//! build.
 //!
-//! The figures depend on the machine and on what else it does; what counts is how two of one run compare.
-//! Each is measured in rounds, in each round once for each side, so that no side has the better half of an
-//! hour. Without `--against` nothing fails because something was slow. With it the new build may be worse by
-//! 3 %, or by the spread of old against old if that is larger.
+//! The figures depend on the machine and its load; only the comparison within one run counts. Each
+//! round measures both sides once, so that no side has the better half of an hour. Without
+//! `--against` no figure fails. With it the new build may be worse by 3 %, or by the spread of old
+//! against old if that is larger.
 
 pub mod agent;
 mod figures;
@@ -23,10 +24,8 @@ use crate::workspace::{self, Profile, succeed};
 use crate::{Result, test};
 use acpd_test::peer::Peer;
 
-/// The command that [`agent::run`] hides behind.
 pub const AGENT: &str = "bench-agent";
 
-/// Rounds of each figure.
 const ROUNDS: usize = 7;
 /// Share by which a figure may be worse.
 const TOLERANCE: f64 = 0.03;
@@ -45,10 +44,8 @@ pub struct Options {
     only: String,
 }
 
-/// Measures everything and prints the table.
-///
-/// # Errors
-/// When something cannot be measured, or is worse than with the programs that it is compared with.
+/// Measures everything and prints the table. Fails if a figure cannot be measured, or is worse than
+/// that of the compared programs.
 pub fn run(options: &Options) -> Result {
     let bins = workspace::build(Profile::Release)?;
     if cfg!(debug_assertions) {
@@ -64,7 +61,6 @@ pub fn run(options: &Options) -> Result {
     }
 }
 
-/// Measures the programs, and the agent alone where a figure has such a base.
 fn next_to_pipe(bins: &Path, options: &Options) -> Result {
     let bench = Bench::new(bins, options.quick)?;
     let mut table = vec![["what", "acpd", "pipe", "acpd/pipe"].map(str::to_owned)];
@@ -90,10 +86,9 @@ fn next_to_pipe(bins: &Path, options: &Options) -> Result {
     Ok(())
 }
 
-/// Compares the programs in `new` with those in `old`.
 fn against(old: &Path, new: &Path, options: &Options) -> Result {
-    // Each side has copies: processes of one file share its pages and count a part of them each, and
-    // how a file was written decides how fast it is mapped.
+    // Each side has copies: processes of one file share its pages and count a part of them each,
+    // and the way in which a file was written decides how fast it is mapped.
     let copies = [copied(old)?, copied(new)?, copied(old)?];
     let bench = |side: usize| Bench::new(copies[side].path(), options.quick);
     let sides = [bench(0)?, bench(1)?, bench(2)?];
@@ -139,7 +134,6 @@ fn copied(programs: &Path) -> Result<TempDir> {
     Ok(copy)
 }
 
-/// Figures of an old and a new build.
 struct Comparison {
     table: Vec<[String; 6]>,
     worse: Vec<&'static str>,
@@ -168,14 +162,13 @@ impl Comparison {
     }
 }
 
-/// This program. A build meanwhile puts another file into its place, and that is as good.
+/// This program. A build meanwhile replaces it, which does not matter.
 fn own_program() -> Result<PathBuf> {
     let path = std::env::current_exe()?;
     let text = path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
     Ok(text.unwrap_or(path))
 }
 
-/// A home with one agent, which everything is measured with.
 fn home(bins: &Path) -> Result<Home> {
     let home = Home::new(bins)?;
     home.configure(&format!(
@@ -186,7 +179,7 @@ fn home(bins: &Path) -> Result<Home> {
     Ok(home)
 }
 
-/// The agent through a daemon, which is started if need be.
+/// The agent through a daemon, which is started if needed.
 fn client_of(home: &Home, acpd: &Value) -> Result<Peer> {
     home.read(&["daemon", "start"])?;
     let mut peer = Peer::connect(&home.socket(), None)?;
@@ -194,7 +187,6 @@ fn client_of(home: &Home, acpd: &Value) -> Result<Peer> {
     Ok(peer)
 }
 
-/// One side of a comparison.
 struct Bench {
     home: Home,
     quick: bool,
@@ -210,7 +202,6 @@ impl Bench {
         if self.quick { times.div_ceil(10) } else { times }
     }
 
-    /// The agent alone, at the end of a pipe.
     fn pipe(&self) -> Result<Peer> {
         let mut command = self.home.command(&own_program()?);
         command.arg(AGENT);
@@ -219,12 +210,10 @@ impl Bench {
         Ok(peer)
     }
 
-    /// The agent through the daemon.
     fn client(&self) -> Result<Peer> {
         client_of(&self.home, &json!({"agent": "bench"}))
     }
 
-    /// The agent through the daemon and the bridge.
     fn bridge(&self) -> Result<Peer> {
         let mut peer = Peer::start(self.home.acpctl(&["acp", "bench"]))?;
         peer.initialize(&json!({}))?;
@@ -236,7 +225,6 @@ impl Bench {
     }
 }
 
-/// Prints a table with aligned columns.
 fn print_aligned<const N: usize>(table: &[[String; N]]) {
     let width =
         |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -247,7 +235,6 @@ fn print_aligned<const N: usize>(table: &[[String; N]]) {
     }
 }
 
-/// The value in the middle.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,11 +1,10 @@
-//! The bill of materials: each crate that a release is made of, in `CycloneDX`'s words.
+//! The bill of materials: each crate of a release, in `CycloneDX`'s words.
 
 use serde_json::{Value, json};
 
 use crate::Result;
 use crate::workspace::tree;
 
-/// The bill, as a JSON document.
 pub(super) fn bill(version: &str) -> Result<String> {
     let everywhere = ["--locked", "--all-features", "--target", "all"];
     let crates = tree(&["acpd", "acpctl"], "{p}\t{l}\t", &everywhere)?;
@@ -23,7 +22,8 @@ pub(super) fn bill(version: &str) -> Result<String> {
     Ok(format!("{bill:#}\n"))
 }
 
-/// Of a line `NAME vVERSION …`, a tab, the licence; `None` for crates of the workspace, which say their path.
+/// Reads a line `NAME vVERSION …`, a tab, the licence; `None` for crates of the workspace, whose
+/// line has their path.
 fn component(line: &str) -> Option<Value> {
     let (package, licence) = line.split_once('\t')?;
     let (licence, _) = licence.split_once('\t')?;

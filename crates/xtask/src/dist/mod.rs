@@ -1,15 +1,16 @@
-//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+//! `cargo xtask dist`: the files of a release, in `target/dist`.
 //!
 //! ```text
 //!                       ┌─▶ acpd-VERSION-TARGET.tar.gz
 //!  build ─▶ stage/usr ──┼─▶ agent-client-protocol-daemon_VERSION-REVISION_ARCH.deb   dpkg-deb
 //!                       └─▶ agent-client-protocol-daemon-VERSION-REVISION.ARCH.rpm   rpmbuild
-//!  Cargo.lock ────────────▶ acpd-VERSION.cdx.json   what it is made of
+//!  Cargo.lock ────────────▶ acpd-VERSION.cdx.json   bill of materials
 //!  all of these ──────────▶ SHA256SUMS
 //! ```
 //!
-//! Every file is a function of the commit: times are the commit's, paths of the machine do not occur, and what a tool
-//! would take from the machine is given to it. `--verify` builds all of it a second time in another folder and compares.
+//! Every file is a function of the commit: times are the commit's, paths of the machine do not
+//! occur, and tools get fixed values instead of the machine's. `--verify` builds everything a
+//! second time in another folder and compares.
 
 mod materials;
 mod stage;
@@ -22,7 +23,8 @@ use std::process::{Command, Stdio};
 use crate::Result;
 use crate::workspace::{self, cargo_command, read, succeed};
 
-/// The name of the packages. `acpd` alone is one letter away from `acpid`, which looks after laptops' lids.
+/// The name of the packages. `acpd` alone is one letter away from `acpid`, which handles laptops'
+/// lids.
 pub const PACKAGE: &str = "agent-client-protocol-daemon";
 
 /// Options of a release.
@@ -57,10 +59,7 @@ enum Kind {
     Rpm,
 }
 
-/// Makes the files of a release.
-///
-/// # Errors
-/// When a tool is missing or fails, and when two builds differ.
+/// Makes the files of a release. Fails if a tool is missing or fails, or two builds differ.
 pub fn run(options: &Options) -> Result {
     let release = Release::new(options)?;
     release.make()?;
@@ -78,13 +77,11 @@ pub fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// The sums of the files beside it.
 const SUMS: &str = "SHA256SUMS";
 
 struct Release {
-    /// `target/dist` of the workspace: the manifests name what is staged in it.
+    /// `target/dist` of the workspace: the manifests name files staged in it.
     dist: PathBuf,
-    /// Where the files of the release go.
     out: PathBuf,
     build: PathBuf,
     programs: Option<PathBuf>,
@@ -92,7 +89,7 @@ struct Release {
     target: String,
     revision: u32,
     kinds: Vec<Kind>,
-    /// Seconds since 1970 of the commit.
+    /// The commit's time in seconds since 1970.
     time: String,
 }
 
@@ -139,7 +136,7 @@ impl Release {
         self.sums()
     }
 
-    /// Builds the programs if none are given, and returns the folder that they are in.
+    /// Builds the programs unless they are given, and returns their folder.
     fn programs(&self) -> Result<PathBuf> {
         if let Some(programs) = &self.programs {
             return Ok(programs.clone());
@@ -153,8 +150,9 @@ impl Release {
         Ok(self.build.join(&self.target).join("release"))
     }
 
-    /// A compiler that knows no path of this machine: they are in the messages of panics, and so in the programs. Flags of
-    /// cargo would not reach macros and build scripts, by whose hashes the crates that use them differ.
+    /// A compiler that knows no path of this machine: such paths would get into messages of panics,
+    /// and so into the programs. Flags of cargo would not reach macros and build scripts, by whose
+    /// hashes the crates that use them differ.
     fn compiler(&self) -> Result<PathBuf> {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -167,7 +165,7 @@ impl Release {
         Ok(compiler)
     }
 
-    /// The staged tree, as it lies below `/usr` or `~/.local`.
+    /// Packs the staged tree, as it lies below `/usr` or `~/.local`.
     fn tarball(&self, root: &Path) -> Result {
         let name = format!("acpd-{}-{}", self.version, self.target);
         let mut tar = Command::new("tar");
@@ -186,7 +184,7 @@ impl Release {
     fn deb(&self, stage: &Path) -> Result {
         let arch = if self.target.starts_with("aarch64") { "arm64" } else { "amd64" };
         let root = self.copy(stage, "deb")?;
-        // Debian has zsh look elsewhere.
+        // Debian has another folder for zsh.
         let share = root.join("usr/share");
         fs::rename(share.join("zsh/site-functions"), share.join("zsh/vendor-completions"))?;
         let doc = share.join("doc").join(PACKAGE);
@@ -238,7 +236,6 @@ impl Release {
         succeed(rpm.env("SOURCE_DATE_EPOCH", &self.time))
     }
 
-    /// A copy of the staged tree, for one kind of package.
     fn copy(&self, stage: &Path, kind: &str) -> Result<PathBuf> {
         let root = self.dist.join(kind);
         let _ = fs::remove_dir_all(&root);
@@ -257,8 +254,8 @@ impl Release {
     }
 }
 
-/// Returns cargo's runner for programs of another machine, with its arguments:
-/// `CARGO_TARGET_…_RUNNER`, such as an emulator.
+/// Cargo's runner for programs of another machine, with its arguments: `CARGO_TARGET_…_RUNNER`,
+/// such as an emulator.
 fn runner(target: &str) -> Vec<String> {
     let name = target.to_uppercase().replace('-', "_");
     let runner = std::env::var(format!("CARGO_TARGET_{name}_RUNNER")).unwrap_or_default();

@@ -12,14 +12,13 @@ const PROGRAMS: [&str; 4] = ["acpctl", "acpctl-mcp", "acpctl-web", "acpd"];
 const UNITS: [&str; 2] = ["acpd.service", "acpd.socket"];
 const DOCS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
-/// Where each shell looks for what completes `acpctl`.
+/// Folders of each shell's completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/acpctl"),
     ("fish", "share/fish/vendor_completions.d/acpctl.fish"),
     ("zsh", "share/zsh/site-functions/_acpctl"),
 ];
 
-/// The programs, as they were built.
 pub(super) struct Programs<'a> {
     pub(super) dir: &'a Path,
     /// Runner of the programs, with its arguments; empty on their own machine.
@@ -36,8 +35,7 @@ impl Programs<'_> {
     }
 }
 
-/// Builds the tree from scratch. Symbols that a release strips during its build are stripped here
-/// if wanted.
+/// Builds the tree from scratch. `strip` removes the symbols that a release build strips by itself.
 pub(super) fn stage(root: &Path, programs: &Programs<'_>, strip: bool) -> Result {
     let _ = fs::remove_dir_all(root);
     let usr = root.join("usr");
