@@ -1,10 +1,10 @@
 //! The shapes of protocol v1 that acpd reads and originates.
 //!
-//! Reading is lenient: an optional field that is absent, `null` or of the wrong type is its default,
-//! bad items of a list are left out, a capability is supported if it is `true` or an object, and
-//! what is unknown is ignored, names that are only shown are clipped ([`crate::bound`]). An error means
-//! that a required field is missing. Answers of people are the exception: they are read strictly,
-//! because a malformed answer is never consent.
+//! Reading is lenient. An optional field that is absent, `null` or of the wrong type is its
+//! default. Bad items of a list are left out, a capability is supported if it is `true` or an
+//! object, unknown members are ignored, and names that are only shown are clipped
+//! ([`crate::bound`]). An error means that a required field is missing. Users' answers are read
+//! strictly, because a malformed answer is never consent.
 
 mod content;
 mod elicitation;

@@ -1,14 +1,14 @@
-//! Clips names that a peer gives. Names live long and are repeated in lists, errors and logs; unclipped, a
-//! name of the maximum line length would be repeated with each of them.
+//! Limits for names from peers. Names live long and are repeated in lists, errors and logs; without
+//! a limit, a name as long as a line would be repeated with each of them.
 
-/// The longest id, of a request, a session or anything else, and the longest name of a method, in bytes.
-/// What has a longer one is refused or left out: a part of an id is another id.
+/// Most bytes of an id, of any kind, and of the name of a method. A longer one is refused or left
+/// out, never clipped: a part of an id is another id.
 pub const LONGEST_ID: usize = 1 << 10;
-/// The longest path, in bytes: no system has longer ones.
+/// Most bytes of a path: no system has longer ones.
 pub const LONGEST_PATH: usize = 4 << 10;
 /// Characters of a name that is only shown.
 pub const NAME: usize = 200;
-/// The longest sentence that is kept, in characters.
+/// Characters of a kept sentence.
 pub const SENTENCE: usize = 1_000;
 
 /// The text, cut to this many characters with a sign that there are more.

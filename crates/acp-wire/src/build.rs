@@ -1,4 +1,4 @@
-//! Lines that acpd originates. They carry `"jsonrpc":"2.0"` and no newline.
+//! Lines that acpd originates, with `"jsonrpc":"2.0"` and without a newline.
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +12,7 @@ use crate::plain_words::plain_words;
 pub mod code {
     /// The line is not JSON.
     pub const PARSE: i64 = -32700;
-    /// The JSON is not a request that can be taken now.
+    /// The JSON is not a request, or not one for this moment.
     pub const INVALID_REQUEST: i64 = -32600;
     /// The method does not exist or was not advertised.
     pub const METHOD_NOT_FOUND: i64 = -32601;
@@ -24,20 +24,21 @@ pub mod code {
     pub const AUTH_REQUIRED: i64 = -32000;
     /// The file or session does not exist.
     pub const NOT_FOUND: i64 = -32002;
-    /// No version of the protocol that was asked for is spoken here; `error.data.supported` has those that are.
+    /// None of the requested protocol versions is supported; `error.data.supported` lists those
+    /// that are.
     pub const VERSION: i64 = -32022;
     /// The request was cancelled.
     pub const CANCELLED: i64 = -32800;
 }
 
-/// Returns the notification that the answer to this request is no longer needed.
+/// The notification that the answer to this request is no longer needed.
 pub fn cancel_request(id: &Id) -> Bytes {
     notification("$/cancel_request", &serde_json::json!({ "requestId": id }))
 }
 
 /// The `error` member of a response.
 ///
-/// Reading is lenient and never fails: what is missing or of the wrong type becomes
+/// Reading is lenient and never fails: a missing member or one of the wrong type becomes
 /// [`code::INTERNAL`], an empty message or no data; a bare string becomes the message.
 #[derive(Debug, Clone, Serialize)]
 pub struct ErrorObject {
@@ -78,8 +79,7 @@ impl ErrorObject {
         }
     }
 
-    /// Returns the text in its data: many agents put the reason there, and nothing into the
-    /// message.
+    /// The text in its data: many agents put the reason there, and nothing into the message.
     pub fn detail(&self) -> Option<String> {
         let data = Reader::new(self.data.as_ref()?);
         let members = ["message", "details", "detail", "error", "reason"];
@@ -92,7 +92,7 @@ impl ErrorObject {
         Some(plain_words(&said).into_owned())
     }
 
-    /// Returns its texts for people: the message, and what the data adds to it.
+    /// Its texts for people: the message, and additions from the data.
     pub fn texts(&self) -> Vec<String> {
         let message = plain_words(&self.message).into_owned();
         let detail = self.detail().filter(|detail| !message.contains(detail.as_str()));
@@ -100,7 +100,7 @@ impl ErrorObject {
         texts.filter(|text| !text.trim().is_empty()).collect()
     }
 
-    /// Returns whether `pattern` describes the error: by its code, or by a text in message or data,
+    /// Returns whether `pattern` matches the error: its code, or a text in message or data,
     /// ignoring case.
     pub fn is_like(&self, pattern: &str) -> bool {
         if let Ok(code) = pattern.parse::<i64>() {

@@ -1,4 +1,4 @@
-//! The JSON-RPC envelope: what kind of message a line is, borrowed from the line.
+//! The JSON-RPC envelope of a line, borrowed from the line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::scan::json;
 /// A message. The raw values are slices of the parsed line.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
-    /// Wants an answer under its id.
+    /// A message that needs an answer under its id.
     Request {
         /// The sender's id; `null` is allowed in protocol v1.
         id: Id,
@@ -24,7 +24,7 @@ pub enum Message<'a> {
         /// The parameters; an explicit `null` is kept.
         params: Option<&'a RawValue>,
     },
-    /// Never gets an answer.
+    /// A message without an answer.
     Notification {
         /// Name of the method.
         method: Cow<'a, str>,
@@ -40,7 +40,7 @@ pub enum Message<'a> {
     },
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'a> {
     /// The result; `null` if the answer had neither a result nor an error.
@@ -49,13 +49,13 @@ pub enum Outcome<'a> {
     Error(&'a RawValue),
 }
 
-/// Why a line is not a message.
+/// Reasons why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The bytes are not UTF-8.
     #[error("the line is not valid UTF-8")]
     InvalidUtf8,
-    /// The text is not JSON; a short reason.
+    /// The text is not JSON; with a short reason.
     #[error("the line is not JSON: {0}")]
     NotJson(String),
     /// A bare number, string, boolean or `null`.
@@ -67,20 +67,20 @@ pub enum Malformed {
     /// An object with neither a method name nor an id.
     #[error("the object has neither a method nor an id")]
     NotAMessage,
-    /// The id is neither an integer nor a string nor `null`, or longer than any id has to be.
+    /// The id is neither an integer nor a string nor `null`, or it is too long.
     #[error("the id is neither null nor an integer or a string of at most {LONGEST_ID} bytes")]
     BadId,
-    /// The name of the method is longer than any has to be.
+    /// The name of the method is too long.
     #[error("the name of the method has more than {LONGEST_ID} bytes")]
     LongMethod,
-    /// An answer says that its request has succeeded and that it has failed.
+    /// An answer has both a result and an error.
     #[error("the answer has both a result and an error")]
     TwoOutcomes,
-    /// A member of the envelope, or the session in the params, occurs twice, so receivers could
+    /// A member of the envelope, or the session in the params, is duplicate, so receivers could
     /// read it differently.
     #[error("the object has its member `{0}` twice")]
     Duplicate(&'static str),
-    /// There are more members than any message has.
+    /// There are too many members.
     #[error("the object has too many members")]
     TooMuch,
 }
@@ -97,8 +97,8 @@ impl Malformed {
 
 /// Reads the envelope of a line.
 ///
-/// `jsonrpc` is not asked for, and a `null` method, result or error counts as absent. Whether members
-/// come twice below the envelope is not looked at: see [`tidy`](crate::tidy()).
+/// `jsonrpc` is optional, and a `null` method, result or error counts as absent.
+/// [`tidy`](crate::tidy()) checks for duplicate members below the envelope.
 pub fn parse(line: &[u8]) -> Result<Message<'_>, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed::InvalidUtf8)?;
     match line.get(json::skip_space(line, 0)) {
@@ -175,7 +175,7 @@ enum Field {
     Other,
 }
 
-// By hand, because a derived reader refuses the whole message for a key that is no text (a lone surrogate).
+// By hand: a derived reader refuses the whole message for a key that is no text (a lone surrogate).
 impl<'de> Deserialize<'de> for Field {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_bytes(FieldVisitor)
@@ -203,7 +203,7 @@ impl Visitor<'_> for FieldVisitor {
     }
 }
 
-// By hand, because a derived reader would take an explicit `null` for an absent member.
+// By hand: a derived reader takes an explicit `null` for an absent member.
 impl<'de> Deserialize<'de> for Envelope<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EnvelopeVisitor)

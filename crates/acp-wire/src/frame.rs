@@ -1,25 +1,25 @@
-//! Newline framing: a byte stream in, lines with their stream offsets out.
+//! Newline framing: from a byte stream to lines with their stream offsets.
 //!
-//! Lines are slices of the read buffer, so a line costs no allocation and no copy. A caller that
-//! keeps a line for long keeps its whole block (64 KiB) alive and should copy it.
+//! Lines are slices of the read buffer, so a line costs no allocation and no copy. A line that is
+//! kept for long keeps its whole block (64 KiB) alive and should be copied.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
 use crate::scan::junk;
 
-/// Size of a read block, and what the buffer shrinks back to after a big line.
+/// Bytes of a read block, to which the buffer shrinks again after a big line.
 const BLOCK: usize = 64 * 1024;
-/// Least room for a read.
+/// Least room for a read in bytes.
 const MIN_READ: usize = 4 * 1024;
-/// How much of an oversized line is kept.
+/// Kept bytes of an oversized line.
 const HEAD: usize = 4 * 1024;
 
 /// One line of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The stream offset in bytes just after the line's newline (at the end of the stream: after its
-    /// last byte). Everything before it has been seen.
+    /// The stream offset just after the line's newline (at the end of the stream: after its last
+    /// byte).
     pub end: u64,
     /// Content of the line.
     pub body: Body,
@@ -30,14 +30,13 @@ pub struct Frame {
 pub enum Body {
     /// The line without its line ending and without the junk around it.
     Line(Bytes),
-    /// The line is longer than the limit and is dropped. Returned as soon as that is known.
+    /// The line exceeds the limit and is dropped. Returned as soon as the limit is reached.
     Oversized {
         /// A copy of its first bytes, at most 4 KiB.
         head: Bytes,
-        /// The bytes of it that were seen so far, without the newline.
+        /// The bytes of the line so far, without the newline.
         len: u64,
-        /// The line has not ended yet: the rest of it is dropped while it streams by, without another
-        /// frame.
+        /// The line has not ended yet: its rest is dropped without another frame.
         inside: bool,
     },
 }
@@ -50,13 +49,13 @@ pub enum Body {
 pub struct Framer {
     buf: BytesMut,
     limit: usize,
-    /// How much of `buf` is known to hold no newline.
+    /// Bytes of `buf` without a newline.
     scanned: usize,
     /// The stream offset of the first byte of `buf`.
     offset: u64,
-    /// The largest capacity seen of the current allocation.
+    /// The largest capacity of the current allocation.
     allocated: usize,
-    /// Set inside an oversized line that was returned and has not ended.
+    /// The next bytes belong to an oversized line that was returned.
     dropping: bool,
 }
 
@@ -67,7 +66,7 @@ impl Framer {
         Self::with_offset(limit, 0)
     }
 
-    /// A framer for a stream whose next byte has the given stream offset.
+    /// A framer for a stream whose next byte has this stream offset.
     pub fn with_offset(limit: usize, offset: u64) -> Self {
         Self { buf: BytesMut::new(), limit, scanned: 0, offset, allocated: 0, dropping: false }
     }
@@ -82,8 +81,8 @@ impl Framer {
         self.limit = limit;
     }
 
-    /// Returns the number of bytes kept of an incomplete line. Call it when
-    /// [`next_frame`](Self::next_frame) has returned `None`.
+    /// The number of kept bytes of an incomplete line, after [`next_frame`](Self::next_frame) has
+    /// returned `None`.
     pub fn half_line(&self) -> usize {
         self.buf.len()
     }
@@ -99,7 +98,7 @@ impl Framer {
         self.buf.extend_from_slice(bytes);
     }
 
-    /// The buffer with spare capacity, for a reader to append to. Only append.
+    /// The buffer with spare capacity, for a reader that only appends.
     pub fn read_buf(&mut self) -> &mut BytesMut {
         if self.buf.capacity() - self.buf.len() < MIN_READ {
             self.buf.reserve(BLOCK);
@@ -128,7 +127,7 @@ impl Framer {
     }
 
     /// Returns the frames that are left at the end of the stream; the last one may have no newline.
-    /// Call it until it returns `None`.
+    /// Call this method until it returns `None`.
     pub fn finish(&mut self) -> Option<Frame> {
         if let Some(frame) = self.next_frame() {
             return Some(frame);
@@ -136,8 +135,8 @@ impl Framer {
         if self.buf.is_empty() { None } else { self.cut(self.buf.len(), 0) }
     }
 
-    /// The stream offset up to which bytes were returned, skipped as blank, or dropped
-    /// as part of an oversized line (then it lies inside that line).
+    /// The stream offset up to which bytes were returned, skipped as blank, or dropped as part of
+    /// an oversized line (then it lies inside that line).
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -152,8 +151,8 @@ impl Framer {
         self.buf.capacity()
     }
 
-    /// Takes the line of `len` bytes and its `newline` bytes off the front. `None`: it was blank, or
-    /// the end of a line that was told already.
+    /// Takes the line of `len` bytes and its `newline` bytes off the front. `None` for a blank
+    /// line, and for the end of a line that was already returned as oversized.
     fn cut(&mut self, len: usize, newline: usize) -> Option<Frame> {
         if self.dropping {
             self.dropping = false;

@@ -1,18 +1,18 @@
-//! Recovers ids from a line that is not a message, or from the beginning of one.
+//! Recovers the id from a line that is not a message, or from the beginning of one.
 //!
-//! A peer waits for the answer that such a line should have been, or sent it to get one. Its outermost
-//! members mostly have the id.
+//! The peer waits for such a line as an answer, or for an answer to it. Its outermost members
+//! mostly have the id.
 
 use serde_json::value::RawValue;
 
 use crate::id::Id;
 
-/// The outermost members, if they can be read.
+/// The readable outermost members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// The id, if there is exactly one.
     pub id: Option<Id>,
-    /// A line with a method is no answer.
+    /// The line has a method, so it is no answer.
     pub has_method: bool,
 }
 
@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// The id that these bytes begin with. A number at the very end may be cut off.
+/// Reads an id at the beginning. A number at the very end may be cut off.
 fn id(bytes: &[u8]) -> Option<Id> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>();
     let value = values.next()?.ok()?;

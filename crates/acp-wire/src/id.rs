@@ -30,19 +30,19 @@ impl Id {
         (fits && text.len() <= LONGEST_ID).then(|| Self::from_text(text))
     }
 
-    /// The id as a number, if it is a plain non-negative integer as clients count them.
+    /// The id as a number, if it is a plain non-negative integer, as clients count.
     pub fn as_u64(&self) -> Option<u64> {
         self.raw().parse().ok()
     }
 
-    /// The id on the wire for a number that the daemon has issued: the string `"BOOT-COUNT"`, its upper
-    /// and its lower 32 bits. SDKs read numbers as 32-bit integers, and strings as they are.
+    /// The wire id of a number that the daemon issued: the string `"BOOT-COUNT"`, its upper and its
+    /// lower 32 bits. SDKs read numbers as 32-bit integers, and strings unchanged.
     pub fn issued(number: u64) -> Self {
         Self::from_text(&format!("\"{}-{}\"", number >> 32, number & u64::from(u32::MAX)))
     }
 
-    /// Reads what [`Id::issued`] writes, and the number itself, which daemons up to 0.2 wrote, as a
-    /// number or in a string: some peers answer with every id as a string.
+    /// Reads the form of [`Id::issued`], and the plain number of daemons up to 0.2, as a number or
+    /// in a string: some peers answer with every id as a string.
     pub fn as_issued(&self) -> Option<u64> {
         let text = self.raw();
         let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
@@ -52,7 +52,7 @@ impl Id {
         (Self::issued(number) == *self).then_some(number)
     }
 
-    /// Reads the id that a JSON value is, if it can be one.
+    /// Reads an id from a JSON value.
     pub fn from_value(value: &serde_json::Value) -> Option<Self> {
         serde_json::from_value(value.clone()).ok()
     }

@@ -1,7 +1,7 @@
-//! JSON as every reader takes it.
+//! JSON that every reader takes.
 //!
-//! The grammar of JSON allows what strings and numbers of Rust cannot hold, and sets no limit to nesting. A reader
-//! that meets such a value refuses the whole text, and so hides everything around the value.
+//! The grammar of JSON allows strings and numbers that Rust cannot hold, and any nesting. A reader
+//! refuses a whole text because of one such value.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use serde::de::DeserializeOwned;
 
 use crate::scan::json;
 
-/// Levels of nesting that are kept; serde_json stops at 128, and a value may be put into others.
+/// Levels of nesting to keep; serde_json stops at 128, and a value may be put into others.
 const LEVELS: usize = 100;
-/// Stands for a value that no reader takes.
+/// Replaces a value that readers refuse.
 const NOT_READ: &str = "\"could not be read\"";
-/// U+FFFD, as an escape.
+/// U+FFFD as an escape.
 const REPLACEMENT: &str = "\\ufffd";
-/// Digits that a number has at most if it is in range without a look at it.
+/// Digits up to which a number is in range without a check.
 const DIGITS: usize = 300;
 
 /// Returns the JSON for display: `\ufffd` for each lone surrogate, and the text `could not be read`
 /// for values that are nested too deeply and numbers out of range. All other values stay.
 ///
-/// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and values that are compared or sent on
-/// must be read from the original: texts that differ may be the same here.
+/// `json` must be valid JSON, as after [`parse`](crate::parse). Ids and values that are compared or
+/// sent on must be read from the original: different texts may become the same here.
 pub fn legible(json: &str) -> Cow<'_, str> {
     let edits = edits(json);
     if edits.is_empty() {
@@ -40,13 +40,13 @@ pub fn legible(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Reads JSON as it is or, where that cannot be read, as it is [`legible`].
+/// Reads JSON; if that fails, reads it [`legible`].
 pub fn read_legible<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|_| serde_json::from_str(&legible(json)))
 }
 
-/// Decodes a raw string with its quotes, with U+FFFD for each lone surrogate. For text that is only shown: two
-/// strings that differ may be the same then. `None`: not a string.
+/// Decodes a raw string with its quotes, with U+FFFD for each lone surrogate. Only for display:
+/// different strings may become the same. `None`: not a string.
 pub(crate) fn decode_lossy(raw: &str) -> Option<Cow<'_, str>> {
     let exact = json::decode(raw);
     exact.or_else(|| serde_json::from_str(&legible(raw)).ok().map(Cow::Owned))
@@ -91,7 +91,6 @@ fn edits(json: &str) -> Vec<(Range<usize>, &'static str)> {
             }),
             _ => Some(at + 1),
         };
-        // Nothing that follows is JSON.
         let Some(end) = end else { break };
         at = end;
     }
@@ -125,7 +124,6 @@ fn lone_surrogates(text: &[u8]) -> Vec<Range<usize>> {
     lone
 }
 
-/// The code unit that an escape stands for.
 fn unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(br"\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

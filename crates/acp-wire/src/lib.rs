@@ -1,10 +1,11 @@
-//! The Agent Client Protocol on the wire: framing, the JSON-RPC envelope, ids, the method table, and
-//! the few shapes that acpd reads or originates.
+//! The Agent Client Protocol on the wire: framing, the JSON-RPC envelope, ids, the method table,
+//! and the few shapes that acpd reads or originates.
 //!
-//! Bytes stay bytes: a forwarded message is the line that came in. [`frame`] cuts a byte stream into
-//! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] takes out of it what is not the
-//! sender's to say or would be read in two ways, [`locate()`] finds a value in it, [`legible()`] makes it what every
-//! reader takes, and [`splice()`] changes one value and nothing else. The structs of [`acp`] are never used to re-emit traffic.
+//! Bytes stay bytes: a forwarded message is the received line. [`frame`] cuts a byte stream into
+//! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] removes members that are
+//! forbidden to the sender or ambiguous, [`locate()`] finds a value, [`legible()`] makes JSON that
+//! every reader takes, and [`splice()`] changes one value and nothing else. The structs of [`acp`]
+//! are never used to re-emit traffic.
 //!
 //! This crate does no I/O.
 

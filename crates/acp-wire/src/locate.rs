@@ -6,14 +6,14 @@ use std::ops::Range;
 use crate::legible::decode_lossy;
 use crate::scan::json;
 
-/// The member of `params` that says where a message belongs.
+/// The member of `params` with the session of a message.
 pub(crate) const SESSION: &str = "sessionId";
 
 /// The byte range of the value at `path`, a path of object members; the empty path is the whole
 /// value.
 ///
-/// `json` must be valid JSON, as after [`parse`](crate::parse). The scan stops at the value. If an
-/// object repeats a member, the first one counts.
+/// `json` must be valid JSON, as after [`parse`](crate::parse). The scan stops at the value. Of
+/// duplicate members the first one counts.
 pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let mut at = json::skip_space(json, 0);
     for key in path {
@@ -22,8 +22,8 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, at)
 }
 
-/// The session of a notification and the kind of the update in it, decoded. The scan does not go to the end of the
-/// update.
+/// The session and the update's kind of a notification, decoded. The scan does not go to the end of
+/// the update.
 pub fn session_and_kind(line: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
     let params = json::enter(line, json::skip_space(line, 0), "params")?;
     let [session, update] = json::enter_each(line, params, [SESSION, "update"]);
@@ -32,8 +32,7 @@ pub fn session_and_kind(line: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str
     Some((decoded(session?)?, kind.and_then(decoded)))
 }
 
-/// The strings that the object at `path` has under these names, each as [`lossy_at`] has it. The object is gone
-/// through once for all of them.
+/// The strings under these names in the object at `path`, as by [`lossy_at`], in one walk.
 pub fn strs_lossy_at<'a, const N: usize>(
     json: &'a [u8],
     path: &[&str],
@@ -47,13 +46,12 @@ pub fn strs_lossy_at<'a, const N: usize>(
     starts.map(|start| decode_lossy(text(&json[json::value(json, start?)?])?))
 }
 
-/// The string at `path`, decoded. `None` if there is none, or if it cannot be decoded (a lone
-/// surrogate).
+/// The decoded string at `path`. `None` if there is none, or for a lone surrogate.
 pub fn str_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
     json::decode(text(&json[locate(json, path)?])?)
 }
 
-/// The string at `path` with U+FFFD for each lone surrogate, to be shown. `None` if there is none.
+/// The string at `path` for display, with U+FFFD for each lone surrogate. `None` if there is none.
 pub fn lossy_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
     decode_lossy(text(&json[locate(json, path)?])?)
 }

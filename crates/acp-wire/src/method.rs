@@ -1,7 +1,7 @@
-//! The methods of protocol v1, and what updates of a session mean.
+//! The methods of protocol v1, and the meaning of session updates.
 //!
-//! The hub knows what it does with each method itself; every other one is routed by `params.sessionId`. The
-//! list is what tests go through, so that none is forgotten.
+//! The hub handles some methods itself; every other one is routed by `params.sessionId`. Tests go
+//! through the list, so that no method is forgotten.
 
 /// An end of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub enum Side {
 /// Handler of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Passed to the other side, which answers it.
+    /// The other side answers the call.
     Forward,
-    /// acpd answers it itself or decides what becomes of it.
+    /// acpd answers the call or decides about it.
     Hub,
 }
 
 use Answer::{Forward, Hub};
 use Side::{Agent, Client};
 
-/// Every method that is known: its name, who receives it, and who handles it.
+/// Every known method: its name, its receiver, and its handler.
 pub const METHODS: &[(&str, Side, Answer)] = &[
     ("initialize", Agent, Hub),
     ("authenticate", Agent, Hub),
@@ -78,13 +78,13 @@ pub const METHODS: &[(&str, Side, Answer)] = &[
 pub enum UpdateClass {
     /// A chunk of a message.
     Conversation,
-    /// A tool call or news of one.
+    /// A tool call or a change of one.
     ToolCall,
     /// The last value counts.
     State(StateKey),
     /// Shown to attached clients, never replayed.
     Live,
-    /// Cursors and suggestions, of which acpd keeps no state. They are no conversation, and agents are not asked
+    /// Cursors and suggestions: no conversation, and without state in acpd. Agents are not asked
     /// for them.
     NotAsked,
     /// Unknown, or appended like any other record.
@@ -109,7 +109,7 @@ pub enum StateKey {
 }
 
 impl StateKey {
-    /// All keys of values.
+    /// All keys.
     pub const ALL: [Self; 6] =
         [Self::Plan, Self::Commands, Self::Mode, Self::Options, Self::Info, Self::Usage];
 }

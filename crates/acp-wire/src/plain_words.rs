@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Deserializer, Value};
 
-/// Members of an error that hold its text, the most telling first.
+/// Members of an error with its text, the most specific first.
 const TEXTS: [&[&str]; 7] = [
     &["error", "message"],
     &["error", "error", "message"],
@@ -15,7 +15,7 @@ const TEXTS: [&[&str]; 7] = [
     &["detail"],
 ];
 
-/// Returns an error text in which JSON is replaced by the text that it holds.
+/// Replaces JSON in an error text by the text in that JSON.
 pub fn plain_words(text: &str) -> Cow<'_, str> {
     let Some(at) = text.find('{') else { return text.into() };
     let mut values = Deserializer::from_str(&text[at..]).into_iter::<Value>();

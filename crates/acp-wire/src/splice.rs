@@ -1,4 +1,4 @@
-//! Changing one value of a line and leaving every other byte as it is.
+//! Changes one value of a line, and leaves every other byte unchanged.
 
 use std::ops::Range;
 
@@ -27,10 +27,9 @@ pub fn set_id(line: &Bytes, id: &Id) -> Bytes {
     set_member(line, &["id"], id.raw().as_bytes())
 }
 
-/// Sets the member at `path` to `value` (JSON text): replaces the value or adds the member, together
-/// with the parents that are missing or no objects.
-///
-/// The line is returned unchanged if `path` is empty or the line is not an object.
+/// Sets the member at `path` to `value` (JSON text), and adds the member and its parents if they
+/// are missing or no objects. Returns the line unchanged if `path` is empty or the line is not an
+/// object.
 pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
     let mut at = json::skip_space(line, 0);
     for (depth, key) in path.iter().enumerate() {
@@ -60,8 +59,8 @@ pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
     line.clone()
 }
 
-/// An answer in which the outcome is the only one, as [`parse`](crate::parse) reads it: some write the
-/// other one beside it as `null`, or write neither where the result is nothing.
+/// Makes an answer with one outcome, as [`parse`](crate::parse) reads it: some agents add the other
+/// one as `null`, or write neither for an empty result.
 pub fn with_one_outcome(line: &Bytes) -> Bytes {
     let of = |name| locate(line, &[name]).map(|at| &line[at] != b"null");
     match (of("result"), of("error")) {
@@ -74,8 +73,7 @@ pub fn with_one_outcome(line: &Bytes) -> Bytes {
     }
 }
 
-/// Removes the member at `path`, repetitions of it included. The line comes back unchanged if there
-/// is none.
+/// Removes the member at `path`, with duplicates. Returns the line unchanged if there is none.
 pub fn remove_member(line: &Bytes, path: &[&str]) -> Bytes {
     let mut line = line.clone();
     while let Some(range) = removable(&line, path) {
@@ -98,7 +96,6 @@ fn removable(line: &[u8], path: &[&str]) -> Option<Range<usize>> {
     Some(json::with_comma(line, member.key..end, member.previous.is_none()))
 }
 
-/// Appends `value` inside the objects that `path` names.
 fn push_nested(out: &mut Vec<u8>, path: &[&str], value: &[u8]) {
     for key in path {
         out.push(b'{');
@@ -108,9 +105,8 @@ fn push_nested(out: &mut Vec<u8>, path: &[&str], value: &[u8]) {
     out.resize(out.len() + path.len(), b'}');
 }
 
-/// Appends the key of a member and its colon.
 fn push_name(out: &mut Vec<u8>, key: &str) {
-    // Nothing fails that is written to memory.
+    // Writing to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, key);
     out.push(b':');
 }

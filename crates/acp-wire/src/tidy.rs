@@ -1,11 +1,11 @@
-//! Removes from a line, before anything reads it, what readers could take in different ways.
+//! Removes ambiguous and forbidden members from a line, before any other code reads it:
 //!
 //! - Members of a name that the sender may not use ([`Reserved`]).
-//! - Members that come twice in their object. Most readers of JSON take the last one, some the first, some
-//!   refuse; once the last is the only one, all of them agree.
+//! - Duplicate members. Most readers of JSON take the last one, some the first, some refuse; once
+//!   only the last one is left, all of them agree.
 //!
-//! Lines are those that [`parse`] takes. Every other byte stays as it is, and hardly any line
-//! has one to change: that is seen in one look.
+//! Lines are those that [`parse`] takes. Every other byte stays. Hardly any line needs a change,
+//! which one scan shows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,17 +21,17 @@ use crate::locate::SESSION;
 use crate::scan::json;
 use crate::splice::splice;
 
-/// Members of an object up to which each is compared with each.
+/// Members of an object up to which all pairs are compared.
 const FEW: usize = 16;
-/// Members of open objects that are looked at: more are in no message.
+/// Most members of open objects: no message has more.
 const MOST: usize = 1 << 20;
 
-/// The name of members that a sender may not use, in letters of ASCII.
+/// A name of members that a sender may not use, in letters of ASCII.
 #[derive(Debug)]
 pub struct Reserved {
     name: &'static str,
     plain: Finder<'static>,
-    /// How a string spells a letter of ASCII in another way.
+    /// The beginning of an escaped letter of ASCII.
     escape: Finder<'static>,
 }
 
@@ -41,7 +41,7 @@ impl Reserved {
         Self { name, plain: Finder::new(name), escape: Finder::new(br"\u00") }
     }
 
-    /// The line without the members of this name, however deep they are; nothing if it has none.
+    /// The line without all members of this name, at any depth; `None` if it has none.
     pub fn without(&self, line: &Bytes) -> Option<Bytes> {
         if !self.may_be_in(line) {
             return None;
@@ -76,12 +76,12 @@ impl Reserved {
     }
 }
 
-/// The line without members of the reserved name, and with only the last of the members that come twice
-/// in their object; nothing if it is so already.
+/// The line without members of the reserved name, and with only the last of duplicate members;
+/// `None` if nothing changes.
 ///
 /// # Errors
-/// When the session that the params name comes twice, because a message must not be for one session
-/// to one reader and for another one to the next; and when there are more members than any message has.
+/// If the session in the params is duplicate, because a message must not be for different sessions
+/// to different readers; and if there are more members than any message has.
 pub fn tidy(line: &Bytes, reserved: Option<&Reserved>) -> Result<Option<Bytes>, Malformed> {
     let Look { may_be_reserved, superseded } = look(line, reserved)?;
     let without = reserved.filter(|_| may_be_reserved).and_then(|reserved| reserved.without(line));
@@ -94,8 +94,8 @@ pub fn tidy(line: &Bytes, reserved: Option<&Reserved>) -> Result<Option<Bytes>, 
     }
 }
 
-/// Reads a line of a peer: `then` gets its message and the line, both after [`tidy`], and whether that
-/// left the line as it was.
+/// Reads a line of a peer: `then` gets its message and the line, both after [`tidy`], and whether
+/// the line is unchanged.
 pub fn receive<R>(
     line: &Bytes,
     reserved: Option<&Reserved>,
@@ -112,20 +112,18 @@ pub fn receive<R>(
     }
 }
 
-/// Result of scanning a line.
 #[derive(Default)]
 struct Look {
-    /// There may be members of the reserved name.
+    /// The line may have members of the reserved name.
     may_be_reserved: bool,
     /// Ranges to cut so that only the last of each duplicate member remains. Ranges may overlap.
     superseded: Vec<Range<usize>>,
 }
 
-/// An object that is looked through.
 struct Open {
-    /// Where its keys begin among those of all open objects.
+    /// Index of its first key among those of all open objects.
     first: usize,
-    /// One of its keys is written with an escape.
+    /// One of its keys has an escape.
     has_escape: bool,
 }
 
@@ -171,7 +169,6 @@ fn look(line: &[u8], reserved: Option<&Reserved>) -> Result<Look, Malformed> {
     Ok(seen)
 }
 
-/// The line without what is superseded in it.
 fn without_doubles(line: &Bytes, mut cuts: Vec<Range<usize>>) -> Result<Option<Bytes>, Malformed> {
     if cuts.is_empty() {
         return Ok(None);
@@ -191,7 +188,6 @@ fn without_doubles(line: &Bytes, mut cuts: Vec<Range<usize>>) -> Result<Option<B
     Ok(Some(cut_out(line, &cuts)))
 }
 
-/// Returns whether one of these keys may be duplicated.
 fn may_repeat(line: &[u8], keys: &[Range<usize>]) -> bool {
     let text = |key: &Range<usize>| &line[key.clone()];
     if keys.len() <= FEW {
@@ -214,7 +210,7 @@ fn superseded(line: &[u8], keys: &[Range<usize>], close: usize) -> Vec<Range<usi
     let mut is_superseded = vec![false; keys.len()];
     for (at, key) in keys.iter().enumerate() {
         let text = std::str::from_utf8(&line[key.clone()]).unwrap_or_default();
-        // A key that is no text is the same as another only if it is written in the same way.
+        // Keys that are no text are equal only if they are written in the same way.
         let name = json::decode(text).unwrap_or(Cow::Borrowed(text));
         if let Some(before) = last.insert(name, at) {
             is_superseded[before] = true;

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum ContentBlock {
     /// A block of text.
     Text {
-        /// Content of the text block.
+        /// The text.
         text: String,
     },
     /// A file that the agent may read.
@@ -25,19 +25,19 @@ pub enum ContentBlock {
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
-    /// An image with its data.
+    /// An image.
     Image {
-        /// Data of the image in Base64.
+        /// The image in Base64.
         data: String,
         /// MIME type of the content.
         mime_type: String,
-        /// Where it is, if it is a file.
+        /// The address of its file.
         #[serde(skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
     },
 }
 
-/// The URI of a file by its absolute path, which on Windows begins with a drive or a server.
+/// The URI of an absolute path, which on Windows begins with a drive or a server.
 pub fn file_uri(path: &str) -> String {
     let plain = path.strip_prefix(r"\\?\").unwrap_or(path);
     let share = path.strip_prefix(r"\\?\UNC\").or_else(|| plain.strip_prefix(r"\\"));
@@ -51,7 +51,6 @@ pub fn file_uri(path: &str) -> String {
     format!("file://{start}{}", parts.join("/"))
 }
 
-/// All characters that are escaped in a part of a URI.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A text as a part of a URI.
@@ -59,7 +58,7 @@ pub fn uri_part(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
 }
 
-/// The type of an image by its first bytes; nothing if it is none that agents take.
+/// The type of an image by its first bytes; `None` if agents do not take it.
 pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
@@ -70,7 +69,7 @@ pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// How many backticks begin a code block of Markdown that this text cannot end.
+/// Number of backticks around a code block of Markdown that this text cannot end.
 pub fn fence(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2) + 1
 }

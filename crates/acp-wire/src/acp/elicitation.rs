@@ -1,7 +1,7 @@
-//! `elicitation/create`: an agent asks a person for more than a yes or no.
+//! `elicitation/create`: an agent asks a user for more than a yes or no.
 //!
-//! Forms are flat: each property of the schema is one field. This module checks values against a form, both the
-//! answers of clients and what a person types.
+//! Forms are flat: each property of the schema is one field. This module checks values against a
+//! form, both the answers of clients and typed text.
 
 use std::borrow::Cow;
 
@@ -16,32 +16,33 @@ use crate::Id;
 /// The params of `elicitation/create`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElicitationRequest<'a> {
-    /// The session that it is about, if it is about one.
+    /// The session in question.
     pub session_id: Option<Cow<'a, str>>,
-    /// The request to the agent that it is about, if it is about one: for its sender alone.
+    /// The request to the agent in question: only its sender is asked.
     pub request_id: Option<Id>,
-    /// Message for the person.
+    /// Message for the user.
     pub message: Cow<'a, str>,
-    /// How it is asked.
+    /// The form or page.
     pub mode: ElicitationMode,
 }
 
-/// How a person is asked.
+/// Kind of an elicitation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationMode {
-    /// Ask with a form.
+    /// A form to fill in.
     Form(Form),
-    /// By a page that the person opens; the answer only says whether they agree to.
+    /// A page to open; the answer is only whether the user agrees.
     Url {
         /// Address of the page.
         url: String,
-        /// Names it in `elicitation/complete`.
+        /// The id for `elicitation/complete`.
         elicitation_id: String,
     },
 }
 
 impl<'a> ElicitationRequest<'a> {
-    /// Reads the params. Fails without a scope, for an unknown mode, and for a schema that is no form.
+    /// Reads the params. Fails without a scope, for an unknown mode, and for a schema that is no
+    /// form.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let what = "elicitation/create params";
         let params = Reader::new(raw);
@@ -94,9 +95,9 @@ pub struct Field {
     pub title: Option<String>,
     /// Description of the field.
     pub description: Option<String>,
-    /// Set for a required field.
+    /// The field must be filled in.
     pub required: bool,
-    /// The value that it has if the person changes nothing.
+    /// The value without a change by the user.
     pub default: Option<Value>,
     /// Kind of its value.
     pub kind: FieldKind,
@@ -111,14 +112,14 @@ pub enum FieldKind {
         min: Option<u64>,
         /// Maximum length in characters.
         max: Option<u64>,
-        /// `email`, `uri`, `date` or `date-time`, for the person; not checked.
+        /// `email`, `uri`, `date` or `date-time`, for the user; not checked.
         format: Option<String>,
     },
     /// One of the choices.
     One(Vec<Choice>),
     /// Several of the choices.
     Many {
-        /// The choices to select from.
+        /// The choices.
         choices: Vec<Choice>,
         /// Minimum number of choices.
         min: Option<u64>,
@@ -127,7 +128,7 @@ pub enum FieldKind {
     },
     /// A number in a range.
     Number {
-        /// Set for whole numbers.
+        /// Only whole numbers.
         whole: bool,
         /// The smallest allowed number.
         min: Option<f64>,
@@ -153,7 +154,7 @@ struct Schema {
     title: Option<String>,
     #[serde(default, deserialize_with = "shown")]
     description: Option<String>,
-    /// In their order, which decides the order of the fields.
+    /// In the order of the fields.
     properties: LinkedHashMap<String, Property>,
     #[serde(default)]
     required: Option<Vec<String>>,
@@ -162,7 +163,7 @@ struct Schema {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Property {
-    /// The items of a list may leave it out.
+    /// Absent for the items of some lists.
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default, deserialize_with = "shown")]
@@ -194,13 +195,13 @@ struct Titled {
     title: Option<String>,
 }
 
-/// Text that is only shown: of another type it is left out.
+/// Reads text that is only shown: a value of another type is left out.
 fn shown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(Reader::new(raw).lossy(&[]).map(Cow::into_owned))
 }
 
-/// A value, unless nothing of Rust can hold it.
+/// Reads a value, unless no type of Rust can hold it.
 fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(raw.get()).ok().filter(|value: &Value| !value.is_null()))
@@ -267,8 +268,8 @@ impl Form {
         Ok(Self { title: schema.title, description: schema.description, fields })
     }
 
-    /// Checks that a client's content fits the form; otherwise returns the reason. Members that are
-    /// no field are refused, because no person has seen them.
+    /// Checks that a client's content fits the form; otherwise returns the reason. Members without
+    /// a field are refused, because no user has seen them.
     pub fn check(&self, content: &Value) -> Result<(), String> {
         let members = content.as_object().ok_or("the content is not an object")?;
         if let Some(extra) = members.keys().find(|name| self.field(name).is_none()) {
@@ -322,8 +323,8 @@ impl Field {
         }
     }
 
-    /// Reads a typed value of the field: a choice by number, value or label, several of them
-    /// separated by commas, yes or no. Otherwise returns the reason.
+    /// Reads a typed value: a choice by number, value or label, several of them separated by
+    /// commas, yes or no. Otherwise returns the reason.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let value = match &self.kind {
@@ -390,21 +391,21 @@ fn find<'a>(choices: &'a [Choice], text: &str) -> Result<&'a str, String> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum ElicitationAnswer {
-    /// The person filled in the form, or agreed to open the page.
+    /// The user filled in the form, or agreed to open the page.
     Accept {
-        /// The content of the form; none for a page.
+        /// The content of the form; `None` for a page.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },
-    /// The person said no.
+    /// The user refused.
     Decline,
-    /// The person said nothing.
+    /// The user did not answer.
     Cancel,
 }
 
 impl ElicitationAnswer {
-    /// Reads a client's result strictly: content that the form does not ask for is an error, and an
-    /// error is never consent.
+    /// Reads a client's result strictly: content for which the form does not ask is an error, and
+    /// an error is never consent.
     pub fn from_raw(raw: &RawValue, mode: &ElicitationMode) -> Result<Self, Unreadable> {
         let what = "elicitation/create result";
         let result = Reader::new(raw);

@@ -11,7 +11,7 @@ use crate::legible::decode_lossy;
 use crate::locate::locate;
 use crate::scan::json;
 
-/// A message part that acpd needs and cannot read.
+/// A required part of a message that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {reason}")]
 pub struct Unreadable {
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         json::decode(self.at(path)?)
     }
 
-    /// A text that is only shown, with U+FFFD for each lone surrogate.
+    /// A text to show, with U+FFFD for each lone surrogate.
     pub(crate) fn lossy(self, path: &[&str]) -> Option<Cow<'a, str>> {
         decode_lossy(self.at(path)?)
     }
@@ -53,12 +53,12 @@ impl<'a> Reader<'a> {
         self.text(path).map(Cow::into_owned)
     }
 
-    /// An id that is not too long to be kept.
+    /// An id up to [`LONGEST_ID`].
     pub(super) fn id(self, path: &[&str]) -> Option<String> {
         self.text(path).filter(|id| id.len() <= LONGEST_ID).map(Cow::into_owned)
     }
 
-    /// A name that is only shown.
+    /// A clipped name to show.
     pub(super) fn name(self, path: &[&str]) -> Option<String> {
         self.lossy(path).map(|name| clipped(&name, NAME))
     }
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         self.at(path)?.parse().ok()
     }
 
-    /// A number that is not negative; what no signed number holds is none.
+    /// A non-negative number, up to the range of signed ones.
     pub(super) fn count(self, path: &[&str]) -> Option<u64> {
         self.integer(path).and_then(|number| number.try_into().ok())
     }
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         serde_json::from_str(self.at(path)?).ok()
     }
 
-    /// The value itself; `null` counts as absent.
+    /// The raw value; `null` counts as absent.
     pub(crate) fn raw(self, path: &[&str]) -> Option<&'a RawValue> {
         let text = self.at(path).filter(|text| *text != "null")?;
         serde_json::from_str(text).ok()
@@ -107,14 +107,13 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The names of the members of an object.
     fn names(self, path: &[&str]) -> Vec<String> {
         let members = self.raw(path).map(|raw| serde_json::from_str(raw.get()));
         let members: Option<BTreeMap<String, &RawValue>> = members.and_then(Result::ok);
         members.unwrap_or_default().into_keys().collect()
     }
 
-    /// Variables as `{NAME: VALUE}` or as `[{name, value}]`.
+    /// Reads variables as `{NAME: VALUE}` or as `[{name, value}]`.
     fn variables(self, path: &[&str]) -> Vec<(String, String)> {
         let Some(raw) = self.raw(path) else { return Vec::new() };
         if let Ok(map) = serde_json::from_str::<BTreeMap<String, String>>(raw.get()) {
@@ -150,11 +149,11 @@ impl Implementation {
 /// An agent's answer to `initialize` (protocol brief, section 2.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitializeResult {
-    /// The version that the agent wants to speak.
+    /// The version that the agent selects.
     pub protocol_version: u16,
     /// Capabilities of the agent.
     pub capabilities: AgentCapabilities,
-    /// How one can log in. Empty does not mean logged in.
+    /// The ways to log in. An empty list does not mean logged in.
     pub auth_methods: Vec<AuthMethod>,
     /// Name and version of the agent.
     pub agent_info: Option<Implementation>,
@@ -175,33 +174,34 @@ pub struct AgentCapabilities {
     pub close: bool,
     /// The agent supports `session/delete`.
     pub delete: bool,
-    /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
+    /// The agent supports `session/archive`, `session/unarchive` and the filter of `session/list`
+    /// (unstable).
     pub archive: bool,
     /// The agent supports `session/set_title` (unstable).
     pub title: bool,
     /// The agent supports `session/status` (unstable).
     pub status: bool,
-    /// How it takes a message into a running turn, if it does.
+    /// The way to send a message into a running turn.
     pub steering: Option<Steering>,
-    /// Image blocks in prompts.
+    /// Prompts may have image blocks.
     pub image: bool,
-    /// Audio blocks in prompts.
+    /// Prompts may have audio blocks.
     pub audio: bool,
-    /// Resource blocks in prompts.
+    /// Prompts may have resource blocks.
     pub embedded_context: bool,
-    /// Supports the method `logout`.
+    /// The agent supports `logout`.
     pub logout: bool,
-    /// `auth/status` and its notification.
+    /// The agent supports `auth/status` and its notification.
     pub auth_status: bool,
-    /// MCP servers over HTTP.
+    /// The agent supports MCP servers over HTTP.
     pub mcp_http: bool,
-    /// MCP servers over SSE.
+    /// The agent supports MCP servers over SSE.
     pub mcp_sse: bool,
-    /// MCP servers in the client, over ACP itself.
+    /// The agent supports MCP servers in the client, over ACP itself.
     pub mcp_acp: bool,
 }
 
-/// How an agent takes a message into a running turn. The stable protocol has no way.
+/// The way to send a message into a running turn. The stable protocol has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steering {
     /// `_session/steering`, an extension of several agents.
@@ -217,20 +217,20 @@ pub struct AuthMethod {
     pub id: String,
     /// The name for people.
     pub name: String,
-    /// Further text for people.
+    /// Description for people.
     pub description: Option<String>,
     /// The `type`: `agent` (also when absent), `terminal`, or another.
     pub kind: String,
-    /// Command for a person's terminal, for a method without `authenticate`.
+    /// Command for the user's terminal, for a method without `authenticate`.
     pub terminal: Option<TerminalLogin>,
-    /// Members of its `_meta`, by name.
+    /// Names of the members of its `_meta`.
     pub meta: Vec<String>,
 }
 
-/// A login in a person's terminal (protocol brief, section 5.1).
+/// A login in the user's terminal (protocol brief, section 5.1).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalLogin {
-    /// The program; nothing stands for the agent's own command line, which `args` are added to.
+    /// The program; `None` for the agent's own command line with `args` added.
     pub command: Option<String>,
     /// Arguments of the program.
     pub args: Vec<String>,
@@ -242,7 +242,7 @@ impl InitializeResult {
     /// Reads an `initialize` result. Fails without an integer `protocolVersion`.
     pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
         let result = Reader::new(raw);
-        // Agents of other versions of the protocol say it under the second name, some of them as servers of MCP do.
+        // Agents of other protocol versions use the second name, as servers of MCP do.
         let capabilities = result.first_object(&["agentCapabilities", "capabilities"]);
         let can =
             |path: &[&str]| capabilities.is_some_and(|capabilities| capabilities.supports(path));
@@ -281,7 +281,7 @@ impl InitializeResult {
 }
 
 impl Steering {
-    /// Of an agent that has both, the one that says what becomes of a message that comes too late.
+    /// Prefers the extension that reports the fate of a message that comes too late.
     fn read(result: Reader<'_>) -> Option<Self> {
         if result.supports(&["_meta", "steering", "supported"]) {
             return Some(Self::Extension);
@@ -307,7 +307,7 @@ impl AuthMethod {
 }
 
 impl TerminalLogin {
-    /// Also as agents said it before there was a `type` for it.
+    /// Also reads the form from before there was a `type`.
     fn read(method: Reader<'_>) -> Option<Self> {
         let is_terminal = |path: &[&str]| method.text(path).is_some_and(|kind| kind == "terminal");
         let from = if is_terminal(&["type"]) {
@@ -349,23 +349,24 @@ pub struct ClientCapabilities {
     pub fs_read: bool,
     /// The client serves `fs/write_text_file`.
     pub fs_write: bool,
-    /// Serves all `terminal/*` methods.
+    /// The client serves all `terminal/*` methods.
     pub terminal: bool,
-    /// Config options of type `boolean`.
+    /// The client takes config options of type `boolean`.
     pub boolean_options: bool,
-    /// Accepts the update `notice`.
+    /// The client takes the update `notice`.
     pub notices: bool,
-    /// The updates `compaction_update` and `compaction_summary_chunk`.
+    /// The client takes the updates `compaction_update` and `compaction_summary_chunk`.
     pub compaction: bool,
-    /// The updates `plan_update` and `plan_removed`.
+    /// The client takes the updates `plan_update` and `plan_removed`.
     pub plan: bool,
-    /// The updates `subagent_update`, `session_message` and `session_message_chunk`.
+    /// The client takes the updates `subagent_update`, `session_message` and
+    /// `session_message_chunk`.
     pub subagents: bool,
-    /// Elicitation in a form.
+    /// The client shows forms.
     pub elicitation_form: bool,
-    /// Elicitation by a link.
+    /// The client opens pages.
     pub elicitation_url: bool,
-    /// Runs the agent in a terminal for a login.
+    /// The client runs the agent in a terminal for a login.
     pub auth_terminal: bool,
 }
 
@@ -373,7 +374,7 @@ impl<'a> ClientInitialize<'a> {
     /// Reads `initialize` params. Fails without an integer `protocolVersion`.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
-        // Clients of version 2 say it under the second name.
+        // Clients of version 2 use the second name.
         let names = ["clientCapabilities", "capabilities"];
         let capabilities = params.first_object(&names);
         let can =

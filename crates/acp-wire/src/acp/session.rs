@@ -11,8 +11,7 @@ use crate::bound::{LONGEST_ID, LONGEST_PATH};
 use crate::id::Id;
 use crate::locate::locate;
 
-/// The params of `session/new`, `session/load`, `session/resume`, `session/fork` and of every other
-/// method with a session id.
+/// The params of every method with a session id, and of `session/new` and `session/fork`.
 #[derive(Debug, Clone, Default)]
 pub struct SessionParams<'a> {
     /// Id of the session.
@@ -28,7 +27,8 @@ pub struct SessionParams<'a> {
 }
 
 impl<'a> SessionParams<'a> {
-    /// Reads the params. Every field is optional here; the caller knows what its method requires.
+    /// Reads the params. Every field is optional here; the caller knows the required ones of its
+    /// method.
     pub fn from_raw(raw: &'a RawValue) -> Self {
         let params = Reader::new(raw);
         Self {
@@ -93,7 +93,7 @@ pub struct Mode {
 }
 
 impl Modes {
-    /// Reads a `modes` object. Fails without a `currentModeId` that can be kept.
+    /// Reads a `modes` object. Fails without a `currentModeId` of valid length.
     pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
         let modes = Reader::new(raw);
         let available = modes.list(&["availableModes"]).into_iter();
@@ -122,7 +122,7 @@ pub struct ConfigOption {
     pub category: Option<String>,
     /// The current value as JSON text: a string, or a boolean for options of that type.
     pub current_value: String,
-    /// The values to choose from, with their names for people; those of groups, too.
+    /// Values and names of all choices, with those of groups.
     pub choices: Vec<(String, String)>,
 }
 
@@ -148,7 +148,7 @@ impl ConfigOption {
     }
 }
 
-/// Choices, in groups or not.
+/// Reads choices with and without groups.
 fn choices(items: Vec<&RawValue>) -> Vec<(String, String)> {
     let choices = items.into_iter().map(Reader::new).flat_map(|item| match item.id(&["value"]) {
         Some(value) => {
@@ -178,15 +178,15 @@ pub struct SessionInfo {
     pub cwd: Option<String>,
     /// Title of the session, if there is one.
     pub title: Option<String>,
-    /// When it last changed, as the agent wrote it (ISO 8601).
+    /// Time of the last change, as the agent wrote it (ISO 8601).
     pub updated_at: Option<String>,
-    /// Set for an archived session (unstable).
+    /// The session is archived (unstable).
     pub archived: bool,
 }
 
 impl SessionList {
-    /// Reads a `session/list` result. Of a session that comes twice the first entry counts, and an empty cursor is
-    /// none: it would ask for the first page again.
+    /// Reads a `session/list` result. Of a duplicate session the first entry counts. An empty
+    /// cursor counts as none: it would request the first page again.
     pub fn from_raw(raw: &RawValue) -> Self {
         let result = Reader::new(raw);
         let sessions = result.list(&["sessions"]).into_iter().filter_map(SessionInfo::read);
@@ -242,7 +242,7 @@ pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
 }
 
-/// An agent's reaction to a message to a turn: the `outcome` of a `_session/steering` result.
+/// An agent's reaction to a message into a turn: the `outcome` of a `_session/steering` result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SteeringOutcome<'a> {
     /// The message is in the running turn.
@@ -256,7 +256,7 @@ pub enum SteeringOutcome<'a> {
 }
 
 impl<'a> SteeringOutcome<'a> {
-    /// Reads the result; none if it says nothing of it.
+    /// Reads the result; `None` without an outcome.
     pub fn from_raw(result: &'a RawValue) -> Option<Self> {
         let outcome = Reader::new(result).text(&["outcome"])?;
         Some(match &*outcome {
@@ -268,19 +268,19 @@ impl<'a> SteeringOutcome<'a> {
     }
 }
 
-/// The request that a `$/cancel_request` is about (protocol brief, section 3.4).
+/// The request that a `$/cancel_request` cancels (protocol brief, section 3.4).
 pub fn cancelled_request(params: &RawValue) -> Option<Id> {
     let range = locate(params.get().as_bytes(), &["requestId"])?;
     let raw: &RawValue = serde_json::from_str(params.get().get(range)?).ok()?;
     Id::from_raw(raw)
 }
 
-/// Members of a `session/update` about a tool call that acpd reads. Each is read on its own.
+/// Members of a `session/update` about a tool call, each read on its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateHead<'a> {
-    /// The kind of the update; empty if there is none.
+    /// The kind of the update; empty if absent.
     pub session_update: Cow<'a, str>,
-    /// The tool call that it is about.
+    /// Id of the tool call.
     pub tool_call_id: Option<Cow<'a, str>>,
     /// The status of the tool call.
     pub status: Option<Cow<'a, str>>,
@@ -325,9 +325,9 @@ pub const TOOL_KINDS: [&str; 10] = [
 pub struct PermissionRequest<'a> {
     /// Id of the session.
     pub session_id: Cow<'a, str>,
-    /// The tool call that waits.
+    /// Id of the tool call.
     pub tool_call_id: Option<Cow<'a, str>>,
-    /// The title of the tool call, as it can be shown.
+    /// The title of the tool call, for display.
     pub title: Option<Cow<'a, str>>,
     /// The kind of the tool call.
     pub kind: Option<Cow<'a, str>>,
@@ -339,8 +339,8 @@ pub struct PermissionRequest<'a> {
     pub locations: Vec<Cow<'a, str>>,
     /// The paths of the diffs in its `content`.
     pub diffs: Vec<Cow<'a, str>>,
-    /// Members of the tool call that are there and are not as the protocol has them. What they say is not, or not
-    /// exactly, in the other fields. A kind of the wrong type is an unknown one.
+    /// Malformed members of the tool call: the other fields lack their content, or have it in part.
+    /// A kind of the wrong type is an unknown one.
     pub unread: Vec<&'static str>,
     /// The answers to choose from.
     pub options: Vec<PermissionOption>,
@@ -353,8 +353,8 @@ pub struct PermissionOption {
     pub option_id: String,
     /// The name for people.
     pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`; another or an empty kind means
-    /// that a person must be asked.
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`; for any other kind, or none,
+    /// the user must be asked.
     pub kind: String,
 }
 
@@ -385,7 +385,7 @@ impl<'a> PermissionRequest<'a> {
         })
     }
 
-    /// A question without options about a tool call, as an update of the session describes it.
+    /// A question without options, from an update about a tool call.
     pub fn of_call(call: Option<&'a RawValue>) -> Self {
         let call = call.map(Reader::new);
         let text = |name: &str| call.and_then(|call| call.text(&[name]));
@@ -436,7 +436,7 @@ fn has_text(object: &RawValue, member: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "PermissionResult")]
 pub enum PermissionAnswer {
-    /// The option with this id was chosen. Whether it was on offer is for the caller to check.
+    /// The option with this id was chosen. The caller checks that it was offered.
     Selected(String),
     /// The turn was cancelled.
     Cancelled,

@@ -1,5 +1,5 @@
-//! Reading what agents tell of tokens and cost (protocol brief, sections 3.1 and 3.3). A figure that cannot be
-//! read was not told.
+//! Reading tokens and cost (protocol brief, sections 3.1 and 3.3). An unreadable figure counts as
+//! not reported.
 
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use crate::bound::{NAME, clipped};
 pub struct UsageUpdate {
     /// Tokens in the context.
     pub used: Option<u64>,
-    /// Tokens that the context has room for.
+    /// Capacity of the context in tokens.
     pub size: Option<u64>,
     /// Cost of the session so far: an amount and its currency.
     pub cost: Option<(f64, String)>,

@@ -1,4 +1,4 @@
-//! Messages of acpd. All types serialize to params of protocol v1.
+//! Messages of acpd, which serialize to params of protocol v1.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::read::Implementation;
 
-/// The `initialize` params that acpd sends to agents: protocol version 1, and only what acpd can
-/// give with no client attached.
+/// The `initialize` params for agents: protocol version 1, and only capabilities that acpd has
+/// without a client.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
@@ -27,7 +27,7 @@ struct Capabilities {
     subagents: Option<Supported>,
 }
 
-/// Questions wait for a person, who can always answer them from a terminal.
+/// Questions wait for a user, who can always answer them from a terminal.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Elicitation {
     form: Supported,
@@ -58,12 +58,12 @@ struct ConfigOptions {
 #[derive(Debug, Clone, Default, Serialize)]
 struct Supported {}
 
-/// Services of acpd for agents without an editor's.
+/// acpd's services for agents without an editor's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Services {
-    /// Offers `fs/*` to agents.
+    /// acpd offers `fs/*`.
     pub fs: bool,
-    /// Offers `terminal/*` to agents.
+    /// acpd offers `terminal/*`.
     pub terminal: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct SetConfigOptionParams<'a> {
     pub session_id: &'a str,
     /// Id of the option.
     pub config_id: &'a str,
-    /// `boolean` for such a value, else absent.
+    /// `boolean` for a boolean value, otherwise absent.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     /// Value of the option.
@@ -151,7 +151,7 @@ impl<'a> SteeringParams<'a> {
     }
 }
 
-/// The params of a `session/update` that acpd makes up.
+/// The params of a `session/update` by acpd.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUpdate<'a> {
@@ -161,15 +161,15 @@ pub struct SessionUpdate<'a> {
     pub update: Update<'a>,
 }
 
-/// The updates that acpd makes up.
+/// The updates that acpd sends itself.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Update<'a> {
-    /// A block of what a person said, for the clients that did not send it.
+    /// A block of a user's message, for the clients that did not send it.
     UserMessageChunk {
         /// The block as the sender wrote it.
         content: &'a RawValue,
-        /// Tells a message from one that came just before it.
+        /// Separates two messages in a row.
         #[serde(skip_serializing_if = "Option::is_none")]
         message_id: Option<&'a str>,
     },
@@ -191,7 +191,7 @@ pub enum Update<'a> {
     },
     /// A title that another client has set.
     SessionInfoUpdate {
-        /// The title; `null` if there is none any more.
+        /// The title; `null` removes it.
         title: Option<&'a str>,
     },
 }

@@ -1,7 +1,7 @@
-//! A forward scanner over JSON that is already known to be valid.
+//! A forward scanner over valid JSON.
 //!
-//! It allocates nothing and does not recurse. On bytes that are not JSON, or are cut short, it
-//! answers `None` or a meaningless range inside them; it never panics.
+//! It allocates nothing and does not recurse. For bytes that are not JSON, or are cut short, it
+//! returns `None` or a meaningless range inside them; it never panics.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use memchr::memchr2;
 
 /// A member of an object.
 pub(crate) struct Member {
-    /// The opening quote of the key.
+    /// Position of the opening quote of the key.
     pub(crate) key: usize,
-    /// Where its value starts. Its end is another scan ([`value`]), and who goes on inside needs none.
+    /// Start of the value. Its end needs another scan ([`value`]), unless the caller continues
+    /// inside.
     pub(crate) value: usize,
-    /// Where the value of the member before it ended.
+    /// End of the previous member's value.
     pub(crate) previous: Option<usize>,
 }
 
-/// The outcome of looking for a member.
 pub(crate) enum Lookup {
     Found(Member),
-    /// The object has no such member: where one can be added.
+    /// The object has no such member; one can be added here.
     Missing {
-        /// The end of its last value, or of its `{`.
+        /// End of the last value, or of the `{`.
         end: usize,
         empty: bool,
     },
@@ -48,7 +48,7 @@ pub(crate) fn member(json: &[u8], at: usize, key: &str) -> Option<Lookup> {
     })
 }
 
-/// Where the value of a member starts, without looking for its end.
+/// Start of a member's value, without a scan for its end.
 pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
     match member(json, at, key)? {
         Lookup::Found(member) => Some(member.value),
@@ -56,7 +56,7 @@ pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
     }
 }
 
-/// Where the values of these members start, found in one walk.
+/// Starts of the values of these members, found in one walk.
 pub(crate) fn enter_each<const N: usize>(
     json: &[u8],
     at: usize,
@@ -95,8 +95,8 @@ pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
     false
 }
 
-/// The range to cut so that a member is gone together with one comma. `is_first`: of what stays in its
-/// object, nothing comes before it.
+/// The range to cut a member together with one comma. `is_first`: no remaining member comes before
+/// it.
 pub(crate) fn with_comma(json: &[u8], member: Range<usize>, is_first: bool) -> Range<usize> {
     let Range { start, end } = member;
     if !is_first {
@@ -109,11 +109,11 @@ pub(crate) fn with_comma(json: &[u8], member: Range<usize>, is_first: bool) -> R
     start..if is_followed { skip_space(json, next + 1) } else { end }
 }
 
-/// A walk over the members of an object. Every step answers `None` where the JSON is broken.
+/// A walk over the members of an object. Every step returns `None` if the JSON is broken.
 struct Members<'a> {
     json: &'a [u8],
     at: usize,
-    /// Where the last value ended.
+    /// End of the last value.
     previous: Option<usize>,
 }
 
@@ -146,13 +146,11 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The position of the first byte at or after `at` that is not whitespace.
 pub(crate) fn skip_space(json: &[u8], at: usize) -> usize {
     let space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     at + json[at.min(json.len())..].iter().take_while(space).count()
 }
 
-/// The range of the value that starts at `at`.
 pub(crate) fn value(json: &[u8], at: usize) -> Option<Range<usize>> {
     match json.get(at)? {
         b'"' => string(json, at),
@@ -166,7 +164,7 @@ pub(crate) fn value(json: &[u8], at: usize) -> Option<Range<usize>> {
     }
 }
 
-/// Decodes a raw string with its quotes. `None`: not a string, or not decodable (a lone surrogate).
+/// Decodes a raw string with its quotes. `None` for other values, and for a lone surrogate.
 pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -188,7 +186,6 @@ pub(crate) fn is_key(raw: &[u8], key: &str) -> bool {
     }
 }
 
-/// The range of a string with its quotes.
 pub(crate) fn string(json: &[u8], start: usize) -> Option<Range<usize>> {
     if json.get(start) != Some(&b'"') {
         return None;

@@ -1,4 +1,4 @@
-//! Cuts off what launchers and terminals glue around a JSON line: byte order marks, escape sequences,
+//! Removes junk of launchers and terminals around a JSON line: byte order marks, escape sequences,
 //! stray control bytes.
 
 use std::ops::Range;
@@ -9,12 +9,11 @@ const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Finds the text between leading and trailing junk.
 pub(crate) fn trim(line: &[u8]) -> Range<usize> {
     let start = junk_len(line);
     let mut end = line.len() - trailing(&line[start..], is_control);
-    // A clean line ends in its brace. Otherwise look for an escape sequence: JSON holds no raw
-    // escape byte, so the first one starts the tail.
+    // A clean line ends in its brace. Otherwise the first escape byte starts the tail: JSON holds
+    // no raw one.
     if !is_clean(&line[end..]) || line[start..end].last() != Some(&b'}') {
         let escape = memchr(ESC, &line[start..]).map(|at| start + at);
         if let Some(at) = escape.filter(|&at| junk_len(&line[at..]) == line.len() - at) {
@@ -38,12 +37,10 @@ fn is_clean(cut: &[u8]) -> bool {
     cut.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Control bytes and the space.
 fn is_control(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
-/// How many bytes at the front are junk.
 fn junk_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -59,7 +56,7 @@ fn junk_len(bytes: &[u8]) -> usize {
 }
 
 /// The length of the escape sequence at the front. A sequence that is cut short counts as its
-/// introducer alone, and a `{` is never taken for the end of one.
+/// introducer alone, and a `{` never ends one.
 fn escape_len(bytes: &[u8]) -> usize {
     match bytes.get(1) {
         Some(b'[') => {
