@@ -1,27 +1,25 @@
-//! Logins of agents: their states and methods.
-
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// An agent's login: its state, how acpd knows it, and the ways to log in.
+/// An agent's login: state, evidence, and ways to log in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthInfo {
     /// State of the login.
     pub state: AuthState,
-    /// Since when (ms since the epoch); 0 while nothing is known.
+    /// Start of the state (ms since the epoch); 0 while it is unknown.
     pub since: u64,
     /// Evidence for the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<AuthSource>,
-    /// The ways to log in that the agent offered last.
+    /// The agent's last offered ways to log in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<LoginMethod>,
-    /// The way out, while a login is wanted.
+    /// The way out while a login is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
-    /// The command of the configuration that logs in.
+    /// The configured command that logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Untrusted>,
 }
@@ -37,14 +35,14 @@ pub enum AuthState {
     NotRequired,
     /// The agent is logged in.
     Authenticated,
-    /// The agent wants a login.
+    /// The agent requires a login.
     NeedsLogin,
-    /// The agent was logged in and wants a login again.
+    /// The agent was logged in and requires a login again.
     Expired,
 }
 
 impl AuthState {
-    /// Returns whether a person has to log in before the agent works.
+    /// Returns whether the user has to log in before the agent works.
     pub fn wants_login(self) -> bool {
         matches!(self, AuthState::NeedsLogin | AuthState::Expired)
     }
@@ -64,18 +62,18 @@ pub enum AuthSource {
         /// Method of that request.
         method: Untrusted,
     },
-    /// A request worked that would not have without a login.
+    /// A request succeeded that needs a login.
     Worked {
         /// Method of that request.
         method: Untrusted,
     },
     /// The agent reported it: `auth/status`, or its notification.
     Status,
-    /// A person logged in.
+    /// The user logged in.
     Login,
-    /// The file changed in which the agent keeps its login.
+    /// The file of the agent's login changed.
     LoginFile,
-    /// A person logged out.
+    /// The user logged out.
     Logout,
 }
 
@@ -85,13 +83,14 @@ pub enum AuthSource {
 pub struct LoginMethod {
     /// Identifier of the method.
     pub id: Untrusted,
-    /// Name to show to people.
+    /// Name for people.
     pub name: Untrusted,
-    /// `agent` (a call of `authenticate`), `terminal` (a command in a person's terminal), or another.
+    /// `agent` (a call of `authenticate`), `terminal` (a command in the user's terminal), or
+    /// another.
     pub kind: Untrusted,
 }
 
-/// Notice: it changed whether an agent is logged in.
+/// Notice: an agent's login has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthChanged {

@@ -1,10 +1,8 @@
-//! Reports about copies of the journal.
-
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// A line of what `acpd backup` and `acpd restore` print.
+/// A line of output of `acpd backup` and `acpd restore`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CopyLine {
@@ -19,20 +17,20 @@ pub enum CopyLine {
     Done(CopyReport),
 }
 
-/// A copy of the journal: what `acpctl backup --json` and `acpctl restore --json` print.
+/// A copy of the journal, as `acpctl backup --json` and `acpctl restore --json` print it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyReport {
-    /// The copy: the backup, or the journal that was restored.
+    /// Path of the backup, or of the restored journal.
     pub file: Untrusted,
     /// Length of the file in bytes.
     pub bytes: u64,
-    /// Sessions in it, deleted ones that can be brought back among them.
+    /// Number of sessions, with deleted ones that can still be restored.
     pub sessions: u64,
-    /// When one of them was used last (ms since the epoch).
+    /// Last use of any session (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<u64>,
-    /// Where the journal is kept that was there before.
+    /// Path of the replaced journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Untrusted>,
 }

@@ -1,17 +1,15 @@
-//! Variables of an environment.
-
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Variables by their names. The values may be secrets: nothing shows them.
+/// Variables by name. The values may be secrets, so `Debug` hides them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Returns the variables of this process that are text.
+    /// Returns the variables of this process that are UTF-8.
     pub fn own() -> Environment {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -29,7 +27,7 @@ impl Environment {
         self.0.keys().map(String::as_str)
     }
 
-    /// Keeps those with such a name.
+    /// Keeps the variables with a wanted name.
     pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.0.retain(|name, _| is_wanted(name));
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// `error.data._acpd` of an error that acpd itself gives.
+/// `error.data._acpd` of acpd's own errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
@@ -13,7 +13,7 @@ pub struct ErrorData {
     /// The way out, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
-    /// The session it is about.
+    /// The session in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
     /// The last lines of the agent's stderr.
@@ -35,7 +35,7 @@ impl ErrorData {
     }
 }
 
-/// Why acpd could not do what was asked.
+/// Reason of an error of acpd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -47,17 +47,17 @@ pub enum Reason {
     AgentStartFailed,
     /// The agent's process ended.
     AgentExited,
-    /// The agent was stopped by a person.
+    /// The user stopped the agent.
     AgentStopped,
     /// The agent crashes repeatedly and is no longer restarted.
     AgentCrashLoop,
-    /// Processes of the agent's last run do not end, not even by SIGKILL.
+    /// Processes of the agent's last run survive SIGKILL.
     AgentLeftovers,
     /// The agent did not answer in time.
     AgentTimeout,
     /// The agent speaks another protocol version.
     AgentProtocol,
-    /// The agent wants a login.
+    /// The agent requires a login.
     NeedsLogin,
     /// There is no such session.
     SessionNotFound,
@@ -65,9 +65,9 @@ pub enum Reason {
     SessionAmbiguous,
     /// The agent no longer has the session.
     SessionLost,
-    /// The session waits for something that a person must do.
+    /// The session waits for an action of the user.
     SessionBlocked,
-    /// The directory that a session works in does not exist.
+    /// The directory of the session does not exist.
     CwdMissing,
     /// The session was deleted while the request waited.
     SessionRemoved,
@@ -77,13 +77,13 @@ pub enum Reason {
     Interrupted,
     /// No turn runs that could take the message.
     NoTurn,
-    /// The budget of the day is used up, and a person did not let the prompt begin.
+    /// The budget of the day is used up, and the user did not allow the prompt.
     Budget,
     /// The agent takes no message into a running turn.
     CannotSteer,
-    /// The turn ended without a word of the agent, which means that it failed.
+    /// The turn failed: it ended without any output of the agent.
     EmptyTurn,
-    /// The turn failed by the signs of its profile, although its agent reports that it ended.
+    /// The turn failed by the signs of its profile, although the agent reported a normal end.
     FailedTurn,
     /// The agent may or may not have got the request.
     OutcomeUnknown,
@@ -91,13 +91,13 @@ pub enum Reason {
     StoreFailed,
     /// A line was longer than the limit.
     LineTooLong,
-    /// More than acpd accepts: clients, requests in flight, queued prompts.
+    /// A limit of acpd is reached: clients, requests in flight, queued prompts.
     TooMany,
     /// Another connection came with the client's token; this one is closed and must not be resumed.
     Replaced,
     /// The client runs under an agent and must not decide for a person.
     UnderAgent,
-    /// The token of a client from elsewhere is not for this.
+    /// The scopes of the client's token do not allow this.
     OutOfScope,
     /// The daemon is going down.
     ShuttingDown,

@@ -1,16 +1,14 @@
-//! Escapes text from outside for a person. All code that prints such text uses this module; only the reasons of
-//! the policy arrive with their quotations already escaped (`acpd-policy/src/one_line.rs`).
+//! Escapes text from outside for people. All code that prints such text uses this module, except
+//! that reasons of the policy come with escaped quotations (`acpd-policy/src/one_line.rs`).
 //!
-//! A character that a reader can see is shown as it is. Every other one is shown by its number, such as
-//! `<U+202E>`:
+//! A character that a reader can see is shown unchanged. Every other one is shown by its number,
+//! such as `<U+202E>`:
 //!
 //! - control characters (C0, DEL, C1) and line separators;
-//! - what changes the direction of writing;
-//! - what is invisible: zero width, fillers, soft hyphens, joiners, variation selectors, tags;
+//! - characters that change the direction of writing;
+//! - invisible characters: zero width, fillers, soft hyphens, joiners, variation selectors, tags;
 //! - spaces other than the plain one;
 //! - private use and unassigned characters, which look different everywhere, or like nothing.
-//!
-//! There are three forms:
 //!
 //! | form | white space | for |
 //! | --- | --- | --- |
@@ -18,18 +16,18 @@
 //! | [`verbatim`] | spaces and tabs stay | one line of a command or a file |
 //! | [`prose`] | newlines, tabs and spaces of every script stay | long texts of agents and people |
 //!
-//! Prose keeps invisible characters that ordinary writing needs: the joiners U+200C and U+200D (Persian,
-//! scripts of India, many emoji) and the selectors U+FE0E and U+FE0F (symbol or emoji). In the other two
-//! forms joiners are shown, because a name or a command has no use for them; a selector stays where it
-//! makes an emoji of the symbol before it.
+//! Prose keeps invisible characters that ordinary writing needs: the joiners U+200C and U+200D
+//! (Persian, scripts of India, many emoji) and the selectors U+FE0E and U+FE0F (symbol or emoji).
+//! The other forms show joiners, because a name or a command does not need them; a selector stays
+//! if it makes an emoji of the symbol before it.
 //!
-//! A line has one meaning only: where the text itself contains `<U+`, that `<` is shown as `<U+003C>`.
-//! Prose leaves it, so a log that was escaped when it was written is not escaped again.
+//! Output has one meaning only: in the other two forms a `<U+` of the text itself is shown as
+//! `<U+003C>U+`. Prose keeps it, so that an escaped log is not escaped again.
 
 use std::fmt::{self, Write as _};
 
 const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
-/// The character before is shown as text, or as a picture.
+/// Shows the character before as text, or as a picture.
 const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];
 /// Makes a key of the digit before it, with a selector between the two.
 const KEYCAP: char = '\u{20e3}';
@@ -48,23 +46,23 @@ enum Form {
     Prose,
 }
 
-/// The text on one line, without white space around it.
+/// Displays a text on one line, without white space around it.
 pub fn one_line(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::OneLine }
 }
 
-/// A line as it is.
+/// Displays a line with its white space.
 pub fn verbatim(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::Verbatim }
 }
 
-/// Displays text of several lines.
+/// Displays a text of several lines.
 pub fn prose(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::Prose }
 }
 
-/// Returns the text as one word of a shell command, quoted if needed. It is not escaped; the caller
-/// that shows the command does that.
+/// Returns the text as one word of a shell command, quoted if needed. The caller that shows the
+/// command escapes it.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
@@ -97,7 +95,7 @@ fn write_escaped(text: &str, form: Form, f: &mut fmt::Formatter<'_>) -> fmt::Res
         let after = &text[end..];
         if !stays(char, before, after, form) {
             f.write_str(&text[written..at])?;
-            // A carriage return before a newline does nothing that the newline does not do.
+            // A carriage return before a newline has no effect.
             if !(char == '\r' && form == Form::Prose && after.starts_with('\n')) {
                 write!(f, "<U+{:04X}>", u32::from(char))?;
             }
@@ -126,7 +124,7 @@ fn stays(char: char, before: Option<char>, after: &str, form: Form) -> bool {
     }
 }
 
-/// Returns whether a reader sees this character, and a space is a plain space.
+/// Returns whether a reader sees this character; the only visible space is the plain one.
 fn is_seen(char: char) -> bool {
     match char {
         ' '..='~' => true,
@@ -141,13 +139,13 @@ fn is_seen(char: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}'
         | '\u{ffa0}'
         | '\u{e0100}'..='\u{e01ef}' => false,
-        // Quicker, and true of most text.
+        // First the quick test, which is true for most text.
         char => char.is_alphanumeric() || is_printable(char),
     }
 }
 
-/// Returns whether it is a letter, mark, number, punctuation or symbol, by the `Debug` of strings
-/// in the standard library, which writes all other characters as numbers.
+/// Returns whether the character is a letter, mark, number, punctuation or symbol: `Debug` of the
+/// standard library writes all others as numbers.
 fn is_printable(char: char) -> bool {
     // Behind a letter, because a mark without one is written as a number, too.
     let mut bytes = [b'a'; 5];
@@ -155,7 +153,7 @@ fn is_printable(char: char) -> bool {
     str::from_utf8(&bytes[..end]).is_ok_and(|both| both.escape_debug().count() == 2)
 }
 
-/// JSON text that means the same and in which every character is seen.
+/// Equivalent JSON in which every character is visible.
 pub(crate) fn json(text: String) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     if text.bytes().all(is_plain) {
@@ -165,7 +163,7 @@ pub(crate) fn json(text: String) -> String {
     for char in text.chars() {
         match char {
             char if char == '\n' || is_seen(char) => escaped.push(char),
-            // Within strings there can be none; between members they are white space.
+            // These occur between members only, as white space.
             '\t' | '\r' => escaped.push(' '),
             char => {
                 for unit in char.encode_utf16(&mut [0; 2]) {

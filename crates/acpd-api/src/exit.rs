@@ -3,14 +3,14 @@
 use crate::Reason;
 
 /// Exit code of `acpd login` if the program cannot be executed; the reason is on stderr. Shells use
-/// the same code for a command that they do not find.
+/// the same code for a missing command.
 pub const LOGIN_NOT_BEGUN: u8 = 127;
 
 /// Exit code of `acpctl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The command did what it was asked for.
+    /// Success.
     Ok = 0,
     /// An error without a code of its own.
     Error = 1,
@@ -18,17 +18,17 @@ pub enum ExitCode {
     Usage = 2,
     /// No such agent, session or file.
     NotFound = 3,
-    /// The agent wants a login.
+    /// The agent requires a login.
     NeedsLogin = 4,
-    /// The agent or a person refused.
+    /// The agent or the user refused.
     Refused = 5,
     /// The turn was cut off in the middle.
     Interrupted = 6,
-    /// The conversation did not come back whole.
+    /// The conversation was not fully restored.
     ContextLost = 7,
-    /// The prompt may or may not have been carried out.
+    /// The agent may or may not have got the prompt.
     OutcomeUnknown = 8,
-    /// The time that a command was given is over; `timeout` has the same code.
+    /// The command's time is over; `timeout` has the same code.
     TimedOut = 124,
     /// Cancelled from the keyboard.
     Cancelled = 130,
@@ -69,7 +69,7 @@ impl From<Reason> for ExitCode {
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
-            // No turn ran: one that did is interrupted.
+            // No turn ran: a running turn is interrupted.
             Reason::AgentStopped
             | Reason::AgentStartFailed
             | Reason::AgentCrashLoop

@@ -1,5 +1,3 @@
-//! Deletion of sessions over the configured limits.
-
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
@@ -11,10 +9,10 @@ pub struct GcParams {
     /// List the sessions without deleting them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// For good: nothing brings it back.
+    /// Delete for good, so that no session can be restored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
-    /// Delete only these of the sessions over a limit, by their numbers.
+    /// Restricts the deletion to sessions with these numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<u32>>,
 }
@@ -29,15 +27,15 @@ pub struct GcResult {
     pub bytes: u64,
     /// Number of sessions that the next call may delete. 0 after a dry run.
     pub left: u32,
-    /// Until when what has gone can be brought back (ms since the epoch), if it can.
+    /// Time until which they can be restored (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
-    /// When acpd deletes by itself what is over a limit then (ms since the epoch).
+    /// Time of the next automatic deletion (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
-/// A session that goes.
+/// A session over a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GcSession {
@@ -53,26 +51,26 @@ pub struct GcSession {
     /// Title of the session, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
-    /// The directory that it works in.
+    /// Working directory of the session.
     pub cwd: Untrusted,
-    /// When it was used last (ms since the epoch).
+    /// Last use of the session (ms since the epoch).
     pub updated: u64,
     /// Bytes of its journal.
     pub bytes: u64,
-    /// The limit by which it goes.
+    /// The exceeded limit.
     pub limit: GcLimit,
     /// The directory of `[[workspace]]` that has the limit; absent for one of `[retention]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Untrusted>,
 }
 
-/// Why a session goes.
+/// Kind of an exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GcLimit {
     /// The session was unused for longer than `max_age`.
     MaxAge,
-    /// As many others were used later.
+    /// `max_sessions` others were used later.
     MaxSessions,
     /// The journals of later used sessions already fill `max_size`.
     MaxSize,

@@ -1,4 +1,4 @@
-//! The input of hooks: the JSON that commands of the configuration's `[hooks]` table get.
+//! The input of hooks: JSON for commands of the configuration's `[hooks]` table.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::{InteractionInfo, Outcome, Untrusted};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum HookInfo {
-    /// An agent asks a person: a permission, a form or a page.
+    /// An agent has a question: a permission, a form or a page.
     Permission(InteractionInfo),
     /// A turn is over.
     TurnEnd(TurnEndInfo),
     /// An agent's process ended unexpectedly.
     Crash(AgentTroubleInfo),
-    /// An agent wants a login.
+    /// An agent requires a login.
     Login(AgentTroubleInfo),
 }
 
 impl HookInfo {
-    /// Returns the kind of this event.
+    /// Returns the kind of the event.
     pub fn event(&self) -> HookEvent {
         match self {
             HookInfo::Permission(_) => HookEvent::Permission,
@@ -33,22 +33,22 @@ impl HookInfo {
 /// Events that can run a command of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookEvent {
-    /// An agent asks a person.
+    /// An agent has a question.
     Permission,
     /// A turn has ended.
     TurnEnd,
     /// An agent's process ended unexpectedly.
     Crash,
-    /// An agent wants a login.
+    /// An agent requires a login.
     Login,
 }
 
 impl HookEvent {
-    /// All events that can have a hook.
+    /// All events.
     pub const ALL: [HookEvent; 4] =
         [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login];
 
-    /// The word for it in `event`, and in `ACPD_EVENT`.
+    /// The word in `event` and `ACPD_EVENT`.
     pub fn word(self) -> &'static str {
         match self {
             HookEvent::Permission => "permission",
@@ -59,7 +59,7 @@ impl HookEvent {
     }
 }
 
-/// A turn that is over.
+/// A turn that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEndInfo {
@@ -71,7 +71,7 @@ pub struct TurnEndInfo {
     pub name: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Untrusted,
-    /// When it ended (ms since the epoch).
+    /// Time of the end (ms since the epoch).
     pub at: u64,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
@@ -79,19 +79,19 @@ pub struct TurnEndInfo {
     pub outcome: Outcome,
 }
 
-/// Something that happened to an agent's process.
+/// Trouble with an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentTroubleInfo {
     /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// The session, if the process is that session's own (`sharing = "session"`).
+    /// The session, if the process belongs to it alone (`sharing = "session"`).
     pub session_id: Option<Untrusted>,
     /// Name of the session.
     pub name: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Option<Untrusted>,
-    /// When (ms since the epoch).
+    /// Time (ms since the epoch).
     pub at: u64,
     /// The reason, for people.
     pub reason: Untrusted,

@@ -13,9 +13,9 @@ use crate::{AuthInfo, BudgetInfo, Untrusted, Usage};
 pub struct Status {
     /// State of the daemon.
     pub daemon: DaemonInfo,
-    /// Every configured agent, and agents that still have sessions; only those in use if the client asked so.
+    /// Every configured agent, and agents that still have sessions; only those in use if requested.
     pub agents: Vec<AgentInfo>,
-    /// Number of agents that were left out: the client asked only for those in use.
+    /// Number of omitted agents, if only those in use were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused: Option<u32>,
     /// Every session that is not deleted and not in the archive.
@@ -30,12 +30,12 @@ pub struct DaemonInfo {
     pub version: Untrusted,
     /// Version of the `_acpd/*` methods.
     pub api: u32,
-    /// Process id of the daemon.
+    /// Number of the incarnation, which changes with each start and each restart in place.
     pub pid: u32,
     /// Number of the incarnation: another one with each start and each restart in place.
     #[serde(default)]
     pub boot: u64,
-    /// When it started (ms since the epoch).
+    /// Start time (ms since the epoch).
     pub since: u64,
     /// Resident memory in bytes, if the system reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,15 +44,16 @@ pub struct DaemonInfo {
     pub clients: u32,
     /// State of the journal.
     pub store: StoreState,
-    /// The budget of the day, if there is one.
+    /// The budget of the day, if one is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetInfo>,
-    /// The agent that a connection gets when it names none, in the directory that was asked about.
+    /// The agent of connections that name none, in the requested directory.
     pub default_agent: Untrusted,
-    /// No configuration names that agent: it is the first one that is installed, or `demo`, a script, if none is.
+    /// The default agent is not configured: it is the first installed one, or else `demo`, a
+    /// built-in script.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_is_found: bool,
-    /// Where its files are.
+    /// Path of the socket.
     pub socket: Untrusted,
     /// Path of the database.
     pub database: Untrusted,
@@ -60,7 +61,7 @@ pub struct DaemonInfo {
     pub log: Untrusted,
     /// Configuration file, whether or not it exists.
     pub config: Untrusted,
-    /// Set if the file differs from the loaded configuration.
+    /// Changes of the file that are not loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_changed: Option<ConfigChanged>,
 }
@@ -79,13 +80,14 @@ pub struct PackageInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigChanged {
-    /// When the file was changed (ms since the epoch); none if it is gone.
+    /// Time of the change (ms since the epoch); absent if the file is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Why no daemon could start with it, if so: what is wrong in it, in the order of the file.
+    /// Mistakes that would keep a daemon from starting, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<ConfigMistake>,
-    /// Agents that it starts in another way: those that run do so as before until they are started again.
+    /// Agents whose start has changed: running ones keep the old configuration until they are
+    /// started again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Untrusted>,
 }
@@ -110,11 +112,11 @@ pub struct ConfigValues {
     pub file: Untrusted,
     /// `false` if there is no file; all values are defaults then.
     pub exists: bool,
-    /// Agents that have a table of their own, and the default one.
+    /// Agents with a table of their own, and the default one.
     pub agents: Vec<Untrusted>,
-    /// All keys, those of every known agent among them.
+    /// All keys, with those of every known agent.
     pub values: Vec<ConfigValue>,
-    /// The directory that `here` is about.
+    /// The directory of `here`.
     pub dir: Untrusted,
     /// Values for that directory: `agent`, and that agent's `model`, `mode` and `diagnostics`.
     pub here: Vec<ConfigValue>,
@@ -126,13 +128,13 @@ pub struct ConfigValues {
 pub struct ConfigValue {
     /// Name of the key with its table, separated by dots.
     pub key: Untrusted,
-    /// As it would be written, without what may be a secret; null if it is unset.
+    /// The value in the form of the file, without possible secrets; null if unset.
     pub value: Value,
     /// Origins of the value. If several add up, the innermost comes last.
     pub from: Vec<ConfigPlace>,
 }
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub enum ConfigPlace {
@@ -142,15 +144,15 @@ pub enum ConfigPlace {
     Catalogue,
     /// A line of the configuration file.
     File {
-        /// The line in it, counted from 1.
+        /// Line number, from 1.
         line: u32,
-        /// The table there; none at the top of the file.
+        /// Name of the table; absent at the top of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<Untrusted>,
     },
 }
 
-/// Something that is wrong with a configuration.
+/// A mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMistake {
@@ -158,13 +160,13 @@ pub struct ConfigMistake {
     pub message: Untrusted,
     /// The file, with `~` for the home directory.
     pub file: Untrusted,
-    /// The line in it, counted from 1; none if the file could not be read at all.
+    /// Line number, from 1; absent if the file could not be read at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The character in that line, counted from 1.
+    /// Character in that line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The way out, where there is an obvious one.
+    /// The way out, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
 }
@@ -186,7 +188,7 @@ impl ConfigMistake {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StoreState {
-    /// Everything is committed as it comes.
+    /// Every line is committed as it comes.
     Ok,
     /// Writes fail and are retried; new lines are held back until then.
     Failing {
@@ -195,7 +197,7 @@ pub enum StoreState {
         /// Advice for the user.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<Untrusted>,
-        /// Since when (ms since the epoch).
+        /// Start of the failure (ms since the epoch).
         since: u64,
     },
 }
@@ -210,9 +212,9 @@ pub struct AgentInfo {
     pub title: Untrusted,
     /// State of its process.
     pub state: AgentState,
-    /// Since when it is in this state (ms since the epoch).
+    /// Start of the state (ms since the epoch).
     pub since: u64,
-    /// Reason of the state: last exit, error, or what the agent waits for.
+    /// Reason of the state: last exit, error, or the event that the agent waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
     /// Process id of the leader.
@@ -221,7 +223,7 @@ pub struct AgentInfo {
     /// Process ids of further leaders, if each session has its own process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_pids: Vec<u32>,
-    /// Resident memory of the whole tree in bytes, of all trees if there are several.
+    /// Resident memory of all trees in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
     /// Number of processes in all trees of the agent.
@@ -234,11 +236,11 @@ pub struct AgentInfo {
     /// Name and version that the agent reported last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Untrusted>,
-    /// Sessions that acpd knows of this agent.
+    /// Number of the agent's sessions.
     pub sessions: u32,
     /// File with the agent's stderr.
     pub log: Untrusted,
-    /// Set if acpd was tested with this agent.
+    /// acpd was tested with this agent.
     pub tried: bool,
     /// Advice for the user about the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,7 +254,7 @@ pub struct AgentInfo {
     /// State of the installation: `true` if the program is there; absent in `_acpd/status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<bool>,
-    /// The command that installs it, if it is not installed and acpd knows one.
+    /// The command to install the agent, if it is missing and acpd knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Untrusted>,
     /// Packages of that command with a known repository. Only in answers about one agent.
@@ -261,30 +263,31 @@ pub struct AgentInfo {
     /// Address of the agent, if acpd does not start it. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Untrusted>,
-    /// Mode in which the agent began its last new session since the daemon started, unless the configuration sets one.
+    /// Mode in which the agent began its last new session since the daemon started, unless one is
+    /// configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_mode: Option<Untrusted>,
     /// Reason why the program cannot be run. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Untrusted>,
-    /// Methods that this version of the agent announced and then answered with "method not found": acpd no longer uses
-    /// them. A restart of the agent has acpd try them again.
+    /// Methods that this version of the agent announced and then answered with "method not found".
+    /// acpd does not use them until the agent restarts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<Untrusted>,
     /// Inherited variables: names, or beginnings of names with a `*`. Only in answers about one
     /// agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inherits: Vec<Untrusted>,
-    /// The names of those that the daemon has.
+    /// Names of inherited variables that the daemon has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inherited: Vec<Untrusted>,
-    /// Variables that the user's configuration wants for it, and that the daemon does not have.
+    /// Configured variables that the daemon lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Untrusted>,
     /// Environment of the next process, by name. Only in answers about one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<VariableInfo>,
-    /// The shell that the daemon asks what agents inherit, if it asks one.
+    /// The shell that the daemon asks for inherited variables, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login_shell: Option<LoginShellInfo>,
     /// Shims of the agent's processes; absent in `_acpd/status`.
@@ -299,7 +302,7 @@ impl AgentInfo {
     }
 }
 
-/// The process that keeps an agent's process.
+/// The process next to an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShimInfo {
@@ -340,13 +343,14 @@ pub enum VariableFrom {
     Other,
 }
 
-/// The shell that is asked for the environment of a login.
+/// The shell that supplies the environment of a login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoginShellInfo {
     /// Path of the shell.
     pub program: Untrusted,
-    /// Why it has not answered as in a terminal when it was asked last, and what agents get then.
+    /// Why the shell did not answer as in a terminal last time, and the environment of agents in
+    /// that case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Untrusted>,
 }
@@ -360,10 +364,10 @@ pub struct McpInfo {
     /// Transport of the server.
     #[serde(rename = "type")]
     pub kind: McpKind,
-    /// Globs of the working directories that it is for; empty: all.
+    /// Globs of the server's working directories; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workspace: Vec<Untrusted>,
-    /// Why the agent does not get it.
+    /// Why the agent does not get the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Untrusted>,
 }
@@ -372,16 +376,16 @@ pub struct McpInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpKind {
-    /// On the standard input and output of a process that the agent starts.
+    /// Standard input and output of a process that the agent starts.
     Stdio,
-    /// Streamable HTTP, at a URL.
+    /// Streamable HTTP.
     Http,
-    /// Over HTTP with server-sent events.
+    /// HTTP with server-sent events.
     Sse,
 }
 
 impl McpKind {
-    /// The word for it.
+    /// The word in the protocol.
     pub fn word(self) -> &'static str {
         match self {
             McpKind::Stdio => "stdio",
@@ -403,19 +407,19 @@ impl fmt::Display for McpKind {
 pub enum AgentState {
     /// The agent has no process.
     Stopped,
-    /// The process is being made.
+    /// The process is being started.
     Starting,
-    /// `initialize` has been sent.
+    /// acpd has sent `initialize`.
     Initializing,
-    /// The agent wants a login.
+    /// The agent requires a login.
     NeedsAuth,
-    /// The agent can be used.
+    /// The agent is ready.
     Ready,
-    /// The agent's processes are being ended.
+    /// acpd ends the agent's processes.
     Stopping,
-    /// Waiting before the next start.
+    /// acpd waits before the next start.
     Backoff,
-    /// Given up; a start by a person clears it.
+    /// acpd has given up; a start by the user clears this state.
     Failed,
 }
 
@@ -423,7 +427,7 @@ pub enum AgentState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
-    /// Id as clients use it.
+    /// Id for clients.
     pub session_id: Untrusted,
     /// Name of the agent's profile.
     pub agent: Untrusted,
@@ -435,7 +439,7 @@ pub struct SessionInfo {
     pub title: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Untrusted,
-    /// The session whose agent has begun it, if an agent has.
+    /// The session whose agent created this one, if an agent did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// State of the session's process.
@@ -443,27 +447,26 @@ pub struct SessionInfo {
     /// Process id of the agent's process that has the session, if one has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Set for an archived session.
+    /// The session is archived.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
     /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// Advice for the user, if the session waits for that.
+    /// Advice for the user, if the session waits for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
-    /// Level of the last restore, if there was one.
+    /// Level of the last restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore: Option<RestoreLevel>,
     /// The running turn, or the last one.
     pub turn: TurnInfo,
-    /// Set while acpd waits for the end of a usage limit, to have the agent continue then (ms since the
-    /// epoch).
+    /// End of a usage limit, after which acpd has the agent continue (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_until: Option<u64>,
-    /// Prompts that wait for the running one.
+    /// Number of queued prompts.
     pub queued: u32,
-    /// Attached clients. Connections of one program at one `place` are one.
+    /// Attached clients. Connections of one program at one `place` count as one.
     pub clients: u32,
     /// Number of prompts that were sent to the agent.
     pub prompts: u64,
@@ -472,9 +475,9 @@ pub struct SessionInfo {
     pub usage: Option<Usage>,
     /// Last sequence number of the journal.
     pub seq: u64,
-    /// Created (ms since the epoch).
+    /// Time of creation (ms since the epoch).
     pub created: u64,
-    /// Last prompt, or end of a turn (ms since the epoch).
+    /// Time of the last prompt, or end of a turn (ms since the epoch).
     pub updated: u64,
     /// Time of the agent's last line (ms since the epoch); absent if this daemon got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -484,7 +487,7 @@ pub struct SessionInfo {
     pub doing: Option<Doing>,
 }
 
-/// The session whose agent has begun another one. It may be deleted by now.
+/// The parent of another session. It may be deleted by now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parent {
@@ -503,15 +506,15 @@ pub struct Doing {
     /// Details by kind: for [`DoingKind::Thinking`] the beginning of the thought, for
     /// [`DoingKind::Writing`] the last line of the answer, for [`DoingKind::Tool`] the title of the
     /// call, for [`DoingKind::Command`] the command, for [`DoingKind::Waiting`] the question. Up to
-    /// [`Doing::TEXT`] characters on one line, with `…` at the end if it was cut. May be empty.
+    /// [`Doing::TEXT`] characters on one line, with `…` if it was cut. May be empty.
     #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
     pub text: Untrusted,
-    /// Since when (ms since the epoch).
+    /// Start of the work (ms since the epoch).
     pub since: u64,
 }
 
 impl Doing {
-    /// Characters of a text.
+    /// Most characters of a text.
     pub const TEXT: usize = 80;
 }
 
@@ -529,7 +532,7 @@ pub enum DoingKind {
     Tool,
     /// A tool call that runs a command.
     Command,
-    /// A question waits for a person.
+    /// A question waits for the user.
     Waiting,
     /// A newer value than this client knows.
     #[serde(other)]
@@ -540,17 +543,17 @@ pub enum DoingKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// The agent's process holds it.
+    /// An agent's process has the session.
     Live,
-    /// On disk only; the next prompt brings it back.
+    /// On disk only; the next prompt restores it.
     Parked,
     /// The agent is loading it.
     Restoring,
-    /// Waits for something that a person must do.
+    /// Waits for an action of the user.
     Blocked,
-    /// The agent no longer has it; the journal stays readable.
+    /// The agent no longer has the session; the journal stays readable.
     Lost,
-    /// Closed by a person; the next prompt brings it back.
+    /// Closed by the user; the next prompt restores it.
     Closed,
 }
 
@@ -560,21 +563,21 @@ pub enum SessionState {
 pub enum RestoreLevel {
     /// The process never died.
     Exact,
-    /// The agent resumed it.
+    /// The agent resumed the session.
     Resumed,
-    /// The agent loaded it, with all that acpd knows of.
+    /// The agent loaded the session, with everything that acpd knows.
     Loaded,
-    /// The agent loaded it, but its replay lacks a part of the conversation.
+    /// The agent loaded the session, but its replay lacks a part of the conversation.
     Partial,
-    /// Created again; it had no prompt, so nothing was lost.
+    /// The session was created again; it had no prompt, so nothing was lost.
     Renewed,
-    /// A new session with a summary.
+    /// A new session got a summary.
     Reseeded,
-    /// Refused with `on_lost = "stop"`; the agent has nothing of it.
+    /// Refused with `on_lost = "stop"`; the agent has nothing of the session.
     Lost,
 }
 
-/// Text that a new session of the agent gets about the lost one.
+/// Text for a new session of the agent about the lost one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reseed {
@@ -608,13 +611,13 @@ impl RestoreLevel {
 pub struct TurnInfo {
     /// State of the session's turn.
     pub state: TurnState,
-    /// Since when (ms since the epoch); 0 when there was no turn yet.
+    /// Start of the state (ms since the epoch); 0 before the first turn.
     pub since: u64,
     /// Outcome of the last turn: a stop reason, `interrupted`, `unwedged`, `outcome_unknown` or
     /// `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Untrusted>,
-    /// Why the last turn was cut off, if it was and this daemon has seen it.
+    /// Why the last turn was cut off, if this daemon has seen it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
 }
@@ -627,6 +630,6 @@ pub enum TurnState {
     Idle,
     /// The agent works on a prompt.
     Working,
-    /// Waits for a person's answer.
+    /// The turn waits for an answer of the user.
     NeedsAction,
 }

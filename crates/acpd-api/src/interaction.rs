@@ -1,4 +1,4 @@
-//! Open questions of agents, their answers, and the rules and decisions that answer without a person.
+//! Open questions of agents, their answers, and automatic answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub struct InteractionList {
     pub interactions: Vec<InteractionInfo>,
 }
 
-/// A question that waits for a person.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InteractionInfo {
@@ -20,16 +20,16 @@ pub struct InteractionInfo {
     pub id: Untrusted,
     /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// The session; absent if the question is about a request of one client, such as a login.
+    /// The session; absent for a question about a request of one client, such as a login.
     pub session_id: Option<Untrusted>,
     /// Name of the session.
     pub name: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Option<Untrusted>,
-    /// The name or the id of the session whose agent has begun this one, if an agent has.
+    /// The name or the id of the session whose agent created this one, if an agent did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Untrusted>,
-    /// When it was asked (ms since the epoch).
+    /// Time of the question (ms since the epoch).
     pub at: u64,
     /// Content of the question.
     pub question: Question,
@@ -48,7 +48,7 @@ pub enum Question {
         tool_kind: Option<Untrusted>,
         /// Subject of the call on one line, if there is one.
         subject: Option<Untrusted>,
-        /// All of the call, as it was when it was asked about: what is decided is this.
+        /// The whole call at the time of the question: the answer is about this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Box<Shown>>,
         /// Number of changes of the call while the question was open. Each change gives the
@@ -58,7 +58,7 @@ pub enum Question {
         /// The answers to choose from.
         options: Vec<OptionInfo>,
     },
-    /// To fill in a form.
+    /// A form to fill in.
     Form {
         /// Message of the agent.
         message: Untrusted,
@@ -68,7 +68,7 @@ pub enum Question {
         #[serde(default)]
         order: Vec<Untrusted>,
     },
-    /// To open a page.
+    /// A page to open.
     Url {
         /// Message of the agent.
         message: Untrusted,
@@ -77,7 +77,7 @@ pub enum Question {
     },
 }
 
-/// An answer to choose.
+/// An offered answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OptionInfo {
@@ -85,7 +85,7 @@ pub struct OptionInfo {
     pub option_id: Untrusted,
     /// The name for people.
     pub name: Untrusted,
-    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or something else.
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or another kind.
     pub kind: Untrusted,
 }
 
@@ -94,12 +94,12 @@ pub struct OptionInfo {
 pub struct AnswerParams {
     /// Id of the question.
     pub id: String,
-    /// The answer, of a kind that fits the question.
+    /// The answer, of the question's kind.
     pub answer: GivenAnswer,
     /// Name of the client, for other clients; not needed after `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
-    /// The session whose agent answers, by the number that acpd gave to a tool of that session.
+    /// The session whose agent answers, by acpd's number for a tool of that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
 }
@@ -112,12 +112,12 @@ pub struct AnswerResult {
     /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_option: Option<Untrusted>,
-    /// The number of the decision that acpd remembers by it, for `_acpd/policy/forget`.
+    /// Number of the decision that acpd remembers, for `_acpd/policy/forget`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<i64>,
 }
 
-/// Answer of a person to a question.
+/// A user's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum GivenAnswer {
@@ -126,7 +126,7 @@ pub enum GivenAnswer {
         /// Id of the option.
         option: String,
     },
-    /// The option that allows the call; with `always` it is remembered.
+    /// The option that allows the call; with `always` acpd remembers it.
     Allow {
         /// Have acpd remember the answer.
         #[serde(default)]
@@ -135,7 +135,7 @@ pub enum GivenAnswer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     },
-    /// The option that refuses the call; with `always` it is remembered.
+    /// The option that refuses the call; with `always` acpd remembers it.
     Deny {
         /// Have acpd remember the answer.
         #[serde(default)]
@@ -154,14 +154,14 @@ pub enum GivenAnswer {
     Decline,
 }
 
-/// Rules are in the configuration; what was remembered is here.
+/// Remembered decisions. Rules are in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyList {
-    /// Decisions of people that hold until they are taken back, oldest first.
+    /// Decisions that hold until they are forgotten, oldest first.
     pub remembered: Vec<RememberedInfo>,
 }
 
-/// A decision that was remembered.
+/// A remembered decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedInfo {
     /// Id for `_acpd/policy/forget`.
@@ -174,7 +174,7 @@ pub struct RememberedInfo {
     pub subject: Untrusted,
     /// The verdict: `allow` or `reject`.
     pub verdict: Untrusted,
-    /// When (ms since the epoch).
+    /// Time of the decision (ms since the epoch).
     pub at: u64,
 }
 
@@ -185,10 +185,10 @@ pub struct ForgetParams {
     pub id: i64,
 }
 
-/// A tool call that might be asked about.
+/// A hypothetical tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyTestParams {
-    /// Agent profile; none is the default agent.
+    /// Agent profile; the default agent if absent.
     #[serde(default)]
     pub agent: Option<String>,
     /// Working directory of the session.
@@ -198,7 +198,7 @@ pub struct PolicyTestParams {
     pub tool_call: Value,
 }
 
-/// A question was answered by a client.
+/// A client answered a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAnswered {
@@ -206,7 +206,7 @@ pub struct QuestionAnswered {
     pub session_id: Untrusted,
     /// Id of the question, as in `_acpd/interaction/list` and in `_meta._acpd` of the request.
     pub id: Untrusted,
-    /// The tool call that it was about, if it was about one.
+    /// The tool call in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Untrusted>,
     /// Title of the call, or message of the form or page.
@@ -215,11 +215,11 @@ pub struct QuestionAnswered {
     /// Subject of the call on one line, if acpd understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
-    /// The answer that was given, without a form's contents.
+    /// The answer, without a form's contents.
     pub answer: AnswerInfo,
     /// The client that answered.
     pub by: ClientName,
-    /// When (ms since the epoch).
+    /// Time of the answer (ms since the epoch).
     pub at: u64,
 }
 
@@ -234,7 +234,7 @@ pub enum AnswerInfo {
     },
     /// A form was filled in, or a page agreed to.
     Accept,
-    /// No to a form or a page.
+    /// A form or page was refused.
     Decline,
     /// The client did not want to decide.
     Cancel,
@@ -253,7 +253,7 @@ pub struct PermissionDecided {
     /// Subject of the call on one line, if acpd understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
-    /// All of the call, as it was when it was decided on.
+    /// The whole call at the time of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Box<Shown>>,
     /// The option that was chosen; empty if the agent's request failed instead.

@@ -1,7 +1,5 @@
-//! JSON output of programs.
-//!
-//! It may end up on a terminal, so every character that [`escape`] would not show as it is
-//! becomes `\uXXXX`. Readers of JSON see no difference.
+//! JSON output of programs. It may end up on a terminal, so every character that [`escape`] would
+//! not show unchanged becomes `\uXXXX`, which is the same JSON.
 
 use serde::Serialize;
 use serde_json::Result;

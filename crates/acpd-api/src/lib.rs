@@ -1,9 +1,9 @@
 //! Types of acpd's protocol beyond ACP.
 //!
-//! A connection speaks ACP v1; everything that is acpd's own is an extension method `_acpd/…` on the
-//! same connection, a notice (a notification `_acpd/…`, sent only to clients that asked for notices)
-//! or a member `_acpd` inside a `_meta` or `error.data` object. This crate holds those types and
-//! nothing else, so that the daemon, the command line and plugins cannot disagree about them.
+//! A connection speaks ACP v1. acpd's own parts are extension methods `_acpd/…` on the same
+//! connection, notices (notifications `_acpd/…`, only for clients that asked for them), and members
+//! `_acpd` of a `_meta` or `error.data` object. The daemon, the command line and plugins share the
+//! types of this crate.
 //!
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
@@ -93,7 +93,7 @@ pub use usage::{
 pub use watch::{Changed, Removed, SessionRowKey, Watched};
 pub use who::{ClientName, CutShort};
 
-/// The key under which acpd puts its own members into `_meta` and `error.data`.
+/// The key of acpd's own members in `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
 
 /// Returns whether a method belongs to acpd's protocol.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClientToken, Shown};
 
-/// `_meta`, and of it what is acpd's.
+/// acpd's part of `_meta`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct Meta<T> {
     /// acpd's member of `_meta`.
@@ -12,29 +12,29 @@ pub struct Meta<T> {
     pub own: T,
 }
 
-/// `_meta._acpd` of a client's `initialize`: what it wants beyond plain ACP. Absent = plain ACP.
+/// `_meta._acpd` of a client's `initialize`: its wishes beyond plain ACP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientMeta {
-    /// The agent profile this connection is bound to; when absent, that of the workspace with `cwd`, else the
+    /// The agent profile of this connection; absent: that of the workspace with `cwd`, else the
     /// configured default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The directory that the client works in.
+    /// Working directory of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Ask for `_acpd/…` notices.
+    /// Send `_acpd/…` notices.
     pub notices: bool,
     /// Put `_meta._acpd` with the sequence number into each `session/update`.
     pub seq: bool,
     /// Longest line in bytes that the client can take; longer ones become a `_acpd/skipped` notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_line: Option<u64>,
-    /// Token of a client that wants to resume after a lost connection. Its lines have sequence
-    /// numbers even without `seq`.
+    /// Token of a client that resumes after a lost connection. Its lines have sequence numbers even
+    /// without `seq`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientToken>,
-    /// The role of such a client in the sessions that it resumes.
+    /// Role of such a client in the sessions that it resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Place of the client's user, for other clients: `pts/3`, `phone`.
@@ -53,10 +53,10 @@ pub struct NewSessionMeta {
     /// Handle for people, unique per agent and workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When the name is taken, answer with that session (as `session/resume` would) instead of an
+    /// If the name is taken, answer with that session (as `session/resume` would) instead of an
     /// error.
     pub reuse: bool,
-    /// The session whose agent wants it, by the number that acpd gave to a tool of that session.
+    /// The session whose agent creates this one, by acpd's number for a tool of that session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
 }
@@ -65,16 +65,15 @@ pub struct NewSessionMeta {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PromptMeta {
-    /// `allow` or `reject`: the answer to every permission question of this turn that a rule of the
-    /// configuration does not refuse and that is a plain yes or no.
+    /// `allow` or `reject`: the answer to every permission question of this turn that is a plain
+    /// yes or no and that no rule of the configuration refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
-    /// Ticket of a prompt that was taken back and that this one replaces: it is queued before all
-    /// later ones.
+    /// Ticket of a withdrawn prompt that this one replaces in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_place_of: Option<u64>,
-    /// 1 to 255 characters: a prompt that is sent again under the same key in the same session is the same
-    /// prompt. It waits for the turn of the first one, or gets its outcome.
+    /// 1 to 255 characters: a prompt with the same key in the same session is the same prompt. It
+    /// waits for the first one's turn, or gets its outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// Title of the session until it has another one, for prompts that wrap the user's words.
@@ -88,7 +87,7 @@ pub struct PermissionMeta {
     /// Id of the question, as in `_acpd/interaction/list` and `_acpd/answered`.
     #[serde(default)]
     pub id: String,
-    /// The call that the question is about: what is decided is this.
+    /// The call in question: the answer is about this.
     pub shown: Shown,
     /// Number of changes of the call while the question was open.
     #[serde(default)]
@@ -99,11 +98,11 @@ pub struct PermissionMeta {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpdateMeta {
-    /// Position in the session's journal, from 1, without gaps in the journal itself; for clients that
-    /// asked for it.
+    /// Position in the session's journal, from 1, without gaps in the journal itself; only on
+    /// request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// The message went into a turn that was running, and began none.
+    /// The message went into a running turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
 }
@@ -112,9 +111,9 @@ pub struct UpdateMeta {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Prompts, answers permissions, changes modes.
+    /// Prompts, answers questions, changes modes.
     #[default]
     Controller,
-    /// Watches without questions and requests.
+    /// Reads without questions and requests.
     Observer,
 }

@@ -1,7 +1,7 @@
-//! Names of the extension methods and notices, with their parameters and results.
+//! Extension methods and notices, with their parameters and results.
 //!
-//! Each method declares the rights of a client that runs under an agent ([`UnderAgent`]). `docs/reference.md` is
-//! generated from these declarations.
+//! Each method declares the rights of a client under an agent ([`UnderAgent`]). `docs/reference.md`
+//! is generated from these declarations.
 
 use serde_json::Value;
 
@@ -52,18 +52,20 @@ macro_rules! notices {
 methods! {
     /// Returns the daemon, all agents, and all sessions that are not archived.
     STATUS = "_acpd/status", StatusParams => Status, Allowed;
-    /// Returns all sessions, agents and open questions, then sends changes (`_acpd/changed`) until the
-    /// connection ends.
+    /// Returns all sessions, agents and open questions, then sends changes (`_acpd/changed`) until
+    /// the connection ends.
     WATCH = "_acpd/watch", Empty => Watched, Allowed;
-    /// Answered at once from memory, without agents and disks. A client that waits long for another answer
-    /// learns from it, on a second connection, that the daemon is there.
+    /// Answered at once from memory. A client that waits for another answer uses it on a second
+    /// connection to check that the daemon is there.
     PING = "_acpd/ping", Empty => Empty, Allowed;
-    /// Cancels running turns, stops every agent, answers, and ends the daemon. With `detach` agents and turns stay.
-    /// The error is `agent_leftovers` if a process survives SIGKILL; the daemon ends without it.
+    /// Cancels running turns, stops every agent, answers, and ends the daemon. With `detach` agents
+    /// and turns continue. The error is `agent_leftovers` if a process survives SIGKILL; the daemon
+    /// ends without it.
     DAEMON_STOP = "_acpd/daemon/stop", DaemonStopParams => Empty, Refused("stop the daemon");
-    /// Replaces the running daemon by the installed program, under the same pid (Windows: another one); agents
-    /// and turns continue. If that program could not start, the reason is the error, and nothing changes. The
-    /// answer is sent before the replacement; the next daemon has another `boot`.
+    /// Replaces the running daemon by the installed program, under the same pid (Windows: another
+    /// one); agents and turns continue. If that program could not start, the reason is the error,
+    /// and nothing changes. The answer is sent before the replacement; the next daemon has another
+    /// `boot`.
     DAEMON_RESTART = "_acpd/daemon/restart", DaemonRestartParams => Empty, Allowed;
     /// Returns the log level, and sets it until the next start or reload.
     DAEMON_LOG_LEVEL = "_acpd/daemon/log_level", LogLevelParams => LogLevel, Refused("change what the daemon logs");
@@ -71,17 +73,18 @@ methods! {
     AGENT_LIST = "_acpd/agent/list", Empty => AgentList, Allowed;
     /// Returns one agent with all details.
     AGENT_SHOW = "_acpd/agent/show", AgentRef => AgentInfo, Allowed;
-    /// Starts an agent, keeps it up, and ends a crash loop. Answered when the agent is ready, or with
-    /// `agent_start_failed`, `agent_timeout`, `agent_protocol`, `agent_crash_loop` or `agent_leftovers`.
+    /// Starts an agent, keeps it up, and ends a crash loop. Answered when the agent is ready, or
+    /// with `agent_start_failed`, `agent_timeout`, `agent_protocol`, `agent_crash_loop` or
+    /// `agent_leftovers`.
     AGENT_START = "_acpd/agent/start", AgentRef => AgentInfo, Refused("start an agent");
-    /// Cancels the agent's turns, stops it, and keeps it down until it is started, also across restarts of the
-    /// daemon. Answered when its processes are gone, or with `agent_leftovers`.
+    /// Cancels the agent's turns, stops it, and keeps it down until it is started, also across
+    /// restarts of the daemon. Answered when its processes are gone, or with `agent_leftovers`.
     AGENT_STOP = "_acpd/agent/stop", AgentRef => AgentInfo, Refused("stop an agent");
-    /// Stops an agent and starts it again; its sessions are restored, and lost ones tried once more. Errors as
-    /// for `_acpd/agent/start`.
+    /// Stops an agent and starts it again; its sessions are restored, and lost ones tried once
+    /// more. Errors as for `_acpd/agent/start`.
     AGENT_RESTART = "_acpd/agent/restart", RestartParams => AgentInfo, Refused("restart an agent");
-    /// Reports a login without `authenticate`, such as by a command: the agent is restarted unless it works, and
-    /// waiting sessions continue. Answered when the agent is ready.
+    /// Reports a login without `authenticate`, such as by a command: the agent is restarted unless
+    /// it works, and waiting sessions continue. Answered when the agent is ready.
     AUTH_DONE = "_acpd/auth/done", AgentRef => AgentInfo, Refused("say that somebody has logged in");
     /// Returns sessions of all agents, most recently used first.
     SESSION_LIST = "_acpd/session/list", SessionListParams => SessionList, Allowed;
@@ -92,7 +95,8 @@ methods! {
     /// Searches messages of users and agents and titles of tool calls in finished turns. Best hits first.
     SESSION_SEARCH = "_acpd/session/search", SearchParams => SearchResult, Allowed;
     /// Follows a session of any agent: the answer, then its journal from a sequence number, then
-    /// `_acpd/caught_up`, then new lines. Prompts need a connection that is bound to the session's agent.
+    /// `_acpd/caught_up`, then new lines. Prompts need a connection that is bound to the session's
+    /// agent.
     SESSION_ATTACH = "_acpd/session/attach", AttachParams => AttachResult, Allowed;
     /// Stops following a session.
     SESSION_DETACH = "_acpd/session/detach", SessionRef => Empty, Allowed;
@@ -100,11 +104,12 @@ methods! {
     SESSION_RENAME = "_acpd/session/rename", RenameParams => SessionInfo, Refused("rename a session");
     /// Gives a session a title that wins over the agent's, or removes it.
     SESSION_TITLE = "_acpd/session/title", TitleParams => SessionInfo, Refused("rename a session");
-    /// Changes the directory of a session, where it is then restored. Errors: `session_blocked` during a turn,
-    /// `name_taken`, `invalid`.
+    /// Changes the directory of a session, where it is then restored. Errors: `session_blocked`
+    /// during a turn, `name_taken`, `invalid`.
     SESSION_MOVE = "_acpd/session/move", MoveParams => SessionInfo, Refused("move a session");
-    /// Gives up the agent's copy of a lost or blocked session, or of any with `discard`: the next prompt goes to
-    /// a new session of the agent, after a summary. Errors: `invalid`, `session_blocked` during a turn.
+    /// Gives up the agent's copy of a lost or blocked session, or of any with `discard`: the next
+    /// prompt goes to a new session of the agent, after a summary. Errors: `invalid`,
+    /// `session_blocked` during a turn.
     SESSION_RESEED = "_acpd/session/reseed", ReseedParams => SessionInfo, Refused("give up a conversation");
     /// Cancels the running turn and takes back queued prompts. Answered when the agent is notified;
     /// `_acpd/turn_ended` reports the end. Error: `no_turn`.
@@ -113,30 +118,31 @@ methods! {
     SESSION_QUEUE = "_acpd/session/queue", SessionRef => QueueInfo, Allowed;
     /// Replaces the content of a queued prompt. Errors: `invalid` if it is no longer queued, `out_of_scope`.
     SESSION_QUEUE_EDIT = "_acpd/session/queue/edit", QueueEditParams => QueueInfo, Refused("change prompts that wait");
-    /// Moves a queued prompt. It and the prompts that it passes get new tickets.
+    /// Moves a queued prompt. All prompts that change their place get new tickets.
     SESSION_QUEUE_MOVE = "_acpd/session/queue/move", QueueMoveParams => QueueInfo, Refused("change prompts that wait");
     /// Takes a queued prompt back. Its sender gets the error `interrupted` with the caller's name.
     SESSION_QUEUE_REMOVE = "_acpd/session/queue/remove", QueueRemoveParams => QueueInfo, Refused("take back prompts that wait");
-    /// Ends the running turn and frees the agent's copy. The session stays listed, clients stay attached, and the
-    /// next prompt restores it.
+    /// Ends the running turn and frees the agent's copy. The session stays listed, clients stay
+    /// attached, and the next prompt restores it.
     SESSION_CLOSE = "_acpd/session/close", SessionRef => SessionInfo, OwnTurns("close a session");
     /// Archives a session: closes it and leaves it out of lists.
     SESSION_ARCHIVE = "_acpd/session/archive", SessionRef => SessionInfo, Refused("put a session away");
     /// Takes a session out of the archive.
     SESSION_UNARCHIVE = "_acpd/session/unarchive", SessionRef => SessionInfo, Refused("put a session away");
-    /// Deletes a session and its journal, for all clients. It can be restored for `keep_deleted` (a day), then the
-    /// agent is asked to delete its copy. With `now`, and for unused sessions, at once.
+    /// Deletes a session and its journal, for all clients. It can be restored for `keep_deleted` (a
+    /// day), then the agent is asked to delete its copy. With `now`, and for unused sessions, at
+    /// once.
     SESSION_REMOVE = "_acpd/session/remove", RemoveParams => RemoveResult, Refused("delete a session");
     /// Restores a deleted session.
     SESSION_UNDO = "_acpd/session/undo", UndoParams => UndoResult, Refused("bring a session back");
     /// Lists or deletes sessions over the configured limits, a few per call. Error: `invalid` without limits.
     GC = "_acpd/gc", GcParams => GcResult, Refused("delete sessions");
-    /// Adds up tokens and cost over sessions, with deleted ones.
+    /// Returns sums of tokens and cost over sessions, with deleted ones.
     USAGE = "_acpd/usage", UsageParams => UsageReport, Allowed;
     /// Returns figures and counters for monitoring.
     METRICS = "_acpd/metrics", Empty => Metrics, Allowed;
-    /// Sends the lines of a session or an agent (`_acpd/traced`) until the connection ends. A second request
-    /// replaces the first. Lines are dropped for a slow reader.
+    /// Sends the lines of a session or an agent (`_acpd/traced`) until the connection ends. A
+    /// second request replaces the first. Lines are dropped for a slow reader.
     TRACE = "_acpd/trace", TraceParams => Empty, Refused("look at the lines of agents");
     /// Returns all open questions of agents.
     INTERACTION_LIST = "_acpd/interaction/list", Empty => InteractionList, Allowed;
@@ -144,15 +150,15 @@ methods! {
     INTERACTION_ANSWER = "_acpd/interaction/answer", AnswerParams => AnswerResult, OwnQuestions("answer questions of agents");
     /// Returns the MCP servers that connected clients lend to a session.
     MCP_LIST = "_acpd/mcp/list", SessionRef => McpServerList, OwnSessions("use what is lent to a session of another agent");
-    /// Calls `tools/list` or `tools/call` of such a server, within 20 seconds; the journal names the tool. The result
-    /// is the client's answer to `mcp/message`.
+    /// Calls `tools/list` or `tools/call` of such a server, within 20 seconds; the journal names
+    /// the tool. The result is the client's answer to `mcp/message`.
     MCP_CALL = "_acpd/mcp/call", McpCallParams => Value, OwnSessions("use what is lent to a session of another agent");
     /// Returns the remembered decisions, oldest first.
     POLICY_LIST = "_acpd/policy/list", Empty => PolicyList, Allowed;
     /// Forgets a remembered decision: such calls are asked about again.
     POLICY_FORGET = "_acpd/policy/forget", ForgetParams => Empty, Refused("take decisions of people back");
-    /// Explains who would answer a permission question: all `rules` in order, the `subject` that would be
-    /// remembered, and the `decision`.
+    /// Explains the answer to a permission question: all `rules` in order, the `subject` to
+    /// remember, and the `decision`.
     POLICY_TEST = "_acpd/policy/test", PolicyTestParams => Value, Allowed;
     /// Notification of a client with a token: acpd may forget these answers. A counted line.
     CLIENT_ANSWERED = "_acpd/client/answered", Answered => Empty, Allowed;
@@ -161,15 +167,16 @@ methods! {
 }
 
 notices! {
-    /// The daemon was stopped and its agents are gone. To clients with a token and watchers, live only.
+    /// The daemon was stopped and its agents are gone. For clients with a token and watchers, live
+    /// only.
     DAEMON_STOPPED = "_acpd/daemon/stopped", Empty;
-    /// A prompt was given to the agent. Journalled.
+    /// The agent got a prompt. Journalled.
     TURN_STARTED = "_acpd/turn_started", TurnStarted;
     /// A turn has ended. Journalled.
     TURN_ENDED = "_acpd/turn_ended", TurnEnded;
     /// A session was restored, or is lost. Journalled.
     RESTORED = "_acpd/restored", Restored;
-    /// A permission was decided without a person. Journalled.
+    /// A permission was decided automatically. Journalled.
     PERMISSION_DECIDED = "_acpd/permission_decided", PermissionDecided;
     /// A client answered a question. Journalled.
     ANSWERED = "_acpd/answered", QuestionAnswered;

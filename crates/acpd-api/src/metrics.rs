@@ -12,16 +12,16 @@ use crate::{AgentState, SessionState, Untrusted};
 pub struct Metrics {
     /// Version of the program.
     pub version: Untrusted,
-    /// When the daemon started (ms since the epoch). Every counter began then.
+    /// Start of the daemon and of every counter (ms since the epoch).
     pub since: u64,
-    /// For how long it runs.
+    /// Time since the start of the daemon.
     pub uptime: f64,
     /// Resident memory of the daemon, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
     /// Number of connected clients.
     pub clients: u32,
-    /// The agents that run or have run, and those with sessions.
+    /// Agents that run or have run, and those with sessions.
     pub agents: Vec<AgentMetrics>,
     /// Number of sessions by state, with archived and without deleted ones.
     pub sessions: BTreeMap<SessionState, u32>,
@@ -61,7 +61,7 @@ pub struct AgentMetrics {
 pub struct TurnMetrics {
     /// Number of running turns.
     pub running: u32,
-    /// Questions that wait for a person now.
+    /// Open questions.
     pub questions: u32,
     /// Number of ended turns by outcome: the stop reasons of ACP, `interrupted`, `unwedged`,
     /// `outcome_unknown`, `error`, and `other` for stop reasons of agents.
@@ -72,15 +72,15 @@ pub struct TurnMetrics {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueMetrics {
-    /// Prompts that wait for a turn to end, or for their agent.
+    /// Queued prompts.
     pub prompts: u64,
     /// Agents that wait until others have started.
     pub starts: u64,
-    /// Lines that agents have not taken yet.
+    /// Lines that agents have not read.
     pub outbox_lines: u64,
     /// Size of these lines.
     pub outbox_bytes: u64,
-    /// Transactions that are not committed yet.
+    /// Uncommitted transactions.
     pub transactions: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct QueueMetrics {
 pub struct JournalMetrics {
     /// `false` while the journal cannot be written.
     pub writable: bool,
-    /// Lines that the journals of all sessions have been given.
+    /// Lines added to all journals.
     pub events: u64,
     /// Size of the database with its write-ahead log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,13 +98,13 @@ pub struct JournalMetrics {
     /// Size of the search index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<u64>,
-    /// Sessions that limits of the configuration have let go.
+    /// Sessions deleted by limits of the configuration.
     #[serde(default)]
     pub expired: u64,
-    /// Lines of deleted sessions that were removed, in bytes.
+    /// Bytes of removed lines of deleted sessions.
     #[serde(default)]
     pub removed: u64,
-    /// By how much the database has become shorter.
+    /// Bytes by which the database became shorter.
     #[serde(default)]
     pub given_back: u64,
 }
@@ -113,15 +113,15 @@ pub struct JournalMetrics {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// A turn, from its prompt going to the agent to its end.
+    /// A turn, from the dispatch of its prompt to its end.
     pub turn: Histogram,
     /// Time from the dispatch of a prompt to the agent's first update or question.
     pub first_update: Histogram,
-    /// A permission question, from its being asked to its end.
+    /// A permission question, from its start to its end.
     pub permission: Histogram,
-    /// The start of an agent, from its process being made to its answer to `initialize`.
+    /// The start of an agent, from its process to its answer to `initialize`.
     pub agent_start: Histogram,
-    /// A transaction, from its being given to the database to its commit.
+    /// A transaction, from the handover to the database to its commit.
     pub commit: Histogram,
 }
 
@@ -129,9 +129,9 @@ pub struct Latencies {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Histogram {
-    /// With rising limits. Each counts what the ones before it count, too.
+    /// Buckets with rising limits. Each counts the values of the ones before it, too.
     pub buckets: Vec<Bucket>,
-    /// All of it together.
+    /// Sum of all values.
     pub sum: f64,
     /// Number of all values.
     pub count: u64,
@@ -143,6 +143,6 @@ pub struct Histogram {
 pub struct Bucket {
     /// Upper limit of the bucket.
     pub le: f64,
-    /// did so this often.
+    /// Number of values up to the limit.
     pub count: u64,
 }

@@ -1,10 +1,10 @@
 //! Suggestions for misspelt words.
 
-/// Bytes of what is compared at most: a comparison takes as much memory as the lengths multiplied.
+/// Most bytes to compare: a comparison takes memory for the product of the lengths.
 const LONGEST: usize = 128;
 
-/// The candidate that is nearest to a text: two letters in the wrong order are one step, and so is something
-/// behind a dash; a word that only begins in the same way is far. `None` if all are too far.
+/// The candidate nearest to a text; `None` if all are too far. Two swapped letters are one step,
+/// and so is a part behind a dash; a word that only begins in the same way is far.
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let is_short = |known: &&str| typed.len() <= LONGEST && known.len() <= LONGEST;
     let candidates = candidates.into_iter().filter(is_short);

@@ -1,7 +1,7 @@
 //! Notices: notifications `_acpd/…` for clients that asked for them.
 //!
-//! Those about a session carry its `sessionId`; those that are part of its journal also carry
-//! `_meta._acpd.seq`, like every `session/update`, for clients that asked for sequence numbers.
+//! Notices about a session have its `sessionId`. Journalled ones also have `_meta._acpd.seq`, like
+//! every `session/update`, for clients that asked for sequence numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::{
     Untrusted,
 };
 
-/// A prompt was given to the agent.
+/// The agent got a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStarted {
@@ -18,11 +18,11 @@ pub struct TurnStarted {
     pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
-    /// When (ms since the epoch).
+    /// Time of the start (ms since the epoch).
     pub at: u64,
 }
 
-/// A turn is over.
+/// A turn has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
@@ -30,17 +30,17 @@ pub struct TurnEnded {
     pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
-    /// When it began (ms since the epoch).
+    /// Time of the start (ms since the epoch).
     #[serde(default)]
     pub started_at: u64,
-    /// When (ms since the epoch).
+    /// Time of the end (ms since the epoch).
     pub at: u64,
     /// Outcome of the turn.
     pub outcome: Outcome,
     /// Reason and client, if the turn was cancelled or its agent stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<CutShort>,
-    /// Tool calls of the agent in it, up to 256; not known if a daemon has ended during the turn.
+    /// Number of tool calls, up to 256; absent if a daemon has ended during the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<u32>,
     /// Files that these calls changed, up to 100.
@@ -57,7 +57,7 @@ pub struct TurnEnded {
 pub enum Outcome {
     /// The agent answered with a stop reason.
     Stopped {
-        /// The agent's stop reason, as it gave it.
+        /// The agent's stop reason, unchanged.
         #[serde(rename = "stopReason")]
         stop_reason: Untrusted,
     },
@@ -68,12 +68,12 @@ pub enum Outcome {
         /// Message of the agent.
         message: Untrusted,
     },
-    /// The agent died or was stopped in the middle; what was shown stays.
+    /// The agent died or was stopped during the turn; its output stays.
     Interrupted {
         /// The reason, for people.
         reason: Untrusted,
     },
-    /// The turn was cancelled, the agent ignored that for too long and was stopped.
+    /// The turn was cancelled, but the agent ignored that for too long and was stopped.
     Unwedged {
         /// The reason, for people.
         reason: Untrusted,
@@ -129,7 +129,7 @@ impl Outcome {
     }
 }
 
-/// A session is usable again after its agent was restarted.
+/// A session was restored, or is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Restored {
@@ -137,39 +137,39 @@ pub struct Restored {
     pub session_id: Untrusted,
     /// Completeness of the conversation.
     pub level: RestoreLevel,
-    /// When (ms since the epoch).
+    /// Time of the restore (ms since the epoch).
     pub at: u64,
-    /// Why, for [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]; what is missing, for
+    /// The reason for [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]; the missing part for
     /// [`RestoreLevel::Partial`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// Part of the conversation that the agent's new session gets, for [`RestoreLevel::Reseeded`].
+    /// The part of the conversation for the agent's new session, for [`RestoreLevel::Reseeded`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gets: Option<Reseed>,
 }
 
-/// A session changed its state, or what its turn does.
+/// The state of a session or of its turn has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChanged {
     /// Public id of the session.
     pub session_id: Untrusted,
-    /// State of the session from now on.
+    /// The new state.
     pub state: SessionState,
-    /// Set for an archived session.
+    /// The session is archived.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
     /// State of its turn.
     pub turn: TurnState,
-    /// Prompts that wait for the running one.
+    /// Number of queued prompts.
     pub queued: u32,
-    /// Tool calls that wait for an answer, and subagents that do.
+    /// Tool calls and subagents that wait for an answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Untrusted>,
     /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,
-    /// Advice for the user, if the session waits for that.
+    /// Advice for the user, if the session waits for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
 }
@@ -182,20 +182,21 @@ pub struct SessionGone {
     pub session_id: Untrusted,
 }
 
-/// Sessions that acpd has deleted because they were over a limit of the configuration.
+/// acpd has deleted sessions over a limit of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionsExpired {
-    /// Up to 16 sessions, the one that was used longest ago first.
+    /// Up to 16 sessions, the least recently used first.
     pub sessions: Vec<GcSession>,
-    /// When (ms since the epoch): `_acpd/session/undo` with this as `since` brings them back.
+    /// Time of the deletion (ms since the epoch): `_acpd/session/undo` with this as `since`
+    /// restores them.
     pub at: u64,
-    /// Until when they can be brought back (ms since the epoch), if they can.
+    /// Time until which they can be restored (ms since the epoch), if they can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }
 
-/// A sentence for the person at a session.
+/// A sentence for the user of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionNotice {
@@ -211,7 +212,7 @@ pub struct SessionNotice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Skipped {
-    /// Session, when the head of the line named one.
+    /// The session, if the beginning of the line names one.
     pub session_id: Untrusted,
     /// Length of the line in bytes.
     pub bytes: u64,
@@ -219,17 +220,17 @@ pub struct Skipped {
     pub limit: u64,
 }
 
-/// The prompt with this request id waits behind others.
+/// The prompt with this request id is queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptQueued {
     /// Public id of the session.
     pub session_id: Untrusted,
-    /// Prompts before it, the running one included.
+    /// Prompts before it, with the running one.
     pub ahead: u32,
 }
 
-/// A prompt was sent before under its idempotency key, and this is the turn that it has become.
+/// A prompt was sent before under its idempotency key; this is its turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptRepeated {
@@ -245,7 +246,7 @@ pub struct PromptRepeated {
 pub struct CaughtUp {
     /// Public id of the session.
     pub session_id: Untrusted,
-    /// The client has everything up to here.
+    /// Last sent sequence number.
     pub seq: u64,
 }
 
@@ -257,20 +258,20 @@ pub struct Unanswered {
     pub agent: Untrusted,
     /// Method of the request.
     pub method: Untrusted,
-    /// The session that it is about, if there is one.
+    /// The session in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
     /// Waiting time in milliseconds, as this daemon knows it.
     pub waited: u64,
 }
 
-/// An agent changed its state.
+/// The state of an agent has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentNotice {
     /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// State of the agent from now on.
+    /// The new state.
     pub state: AgentState,
     /// Reason of the state, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,3 @@
-//! Parameters and results of the `_acpd/*` methods.
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -13,7 +11,7 @@ pub struct Empty {}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusParams {
-    /// The directory that the client works in: it decides which agent is the default one.
+    /// The client's working directory, which decides the default agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Leaves out agents that are not in use and counts them in `unused`.
@@ -25,7 +23,7 @@ pub struct StatusParams {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DaemonRestartParams {
-    /// The environment of the terminal: what of it the configuration names, the next daemon gets.
+    /// The terminal's environment: the next daemon gets its configured variables.
     #[serde(skip_serializing_if = "Environment::is_empty")]
     pub environment: Environment,
 }
@@ -58,11 +56,11 @@ pub struct LogLevel {
 }
 
 impl LogLevel {
-    /// The levels, the quietest first. A filter is made of them.
+    /// The levels of a filter, the quietest first.
     pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 }
 
-/// Names an agent profile.
+/// A reference to an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRef {
@@ -76,7 +74,7 @@ pub struct AgentRef {
 pub struct RestartParams {
     /// Name of the agent's profile.
     pub agent: String,
-    /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+    /// Start even if processes of the last run survive SIGKILL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
@@ -85,14 +83,14 @@ pub struct RestartParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentList {
-    /// In the order of their names.
+    /// Sorted by name.
     pub agents: Vec<AgentInfo>,
 }
 
-/// Names a session: a name, an id or a prefix of either that fits one session only.
+/// A reference to a session: a name, an id or a prefix of either that matches one session only.
 ///
-/// An exact name in `cwd` beats an exact name elsewhere, and an exact name or id beats a prefix. An id
-/// is no prefix of the one that acpd made from it by a number.
+/// An exact name in `cwd` wins over an exact name elsewhere, and an exact name or id over a prefix.
+/// An id is no prefix of acpd's numbered variants of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRef {
@@ -104,10 +102,10 @@ pub struct SessionRef {
     /// The caller's working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Match `session` as a whole name in exactly `cwd` and nothing else.
+    /// Match only sessions in exactly `cwd` with exactly this name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact_name: bool,
-    /// The number by which a tool of its agent names it; nothing else counts then.
+    /// acpd's number for a tool of the session; the other members are ignored then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
 }
@@ -127,7 +125,7 @@ impl SessionRef {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerList {
-    /// The names that the clients gave them.
+    /// Names given by the clients.
     pub servers: Vec<Untrusted>,
 }
 
@@ -162,14 +160,14 @@ pub struct SessionListParams {
     pub archived: Option<ArchiveFilter>,
 }
 
-/// Treatment of archived sessions in lists, with the words of `session/list`.
+/// Treatment of archived sessions, with the words of `session/list`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArchiveFilter {
     /// Lists sessions that are not archived.
     #[default]
     Exclude,
-    /// Lists all sessions, archived ones as well.
+    /// Lists all sessions.
     Include,
     /// Lists archived sessions only.
     Only,
@@ -223,7 +221,7 @@ pub struct MoveParams {
     /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// The directory that it works in from now on, an absolute path.
+    /// The new directory, an absolute path.
     pub cwd: String,
 }
 
@@ -234,7 +232,7 @@ pub struct AttachParams {
     /// The session in question.
     #[serde(rename = "ref")]
     pub session: SessionRef,
-    /// Send what comes after this sequence number; 0 = everything. Absent = only what comes.
+    /// Send lines after this sequence number; 0: everything. Absent: only new lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Rights of the client.
@@ -272,7 +270,7 @@ pub struct RemoveParams {
     /// The session in question.
     #[serde(flatten)]
     pub session: SessionRef,
-    /// At once: it cannot be brought back.
+    /// Delete at once: the session cannot be restored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
 }
@@ -281,7 +279,7 @@ pub struct RemoveParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveResult {
-    /// Until when it can be brought back (ms since the epoch), if it can.
+    /// Time until which it can be restored (ms since the epoch), if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }
@@ -325,7 +323,7 @@ pub struct LogParams {
     /// Entries after this sequence number.
     #[serde(default)]
     pub after: u64,
-    /// The most entries to return; 1000 when absent, and never more than about 4 MiB in one answer.
+    /// Most entries to return: 1000 if absent, and never more than about 4 MiB in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -338,7 +336,7 @@ pub struct LogResult {
     pub session_id: Untrusted,
     /// The lines, in order.
     pub entries: Vec<LogEntry>,
-    /// Ask again with this as `after`; absent at the end.
+    /// The `after` of the next page; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }

@@ -1,12 +1,10 @@
-//! Prompts that wait for the running turn of a session.
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::{SessionInfo, SessionRef, Untrusted};
 
-/// The prompts that wait in a session.
+/// The queued prompts of a session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueInfo {
@@ -16,7 +14,7 @@ pub struct QueueInfo {
     pub prompts: Vec<QueuedPrompt>,
 }
 
-/// A prompt that waits.
+/// A queued prompt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
@@ -25,9 +23,9 @@ pub struct QueuedPrompt {
     /// Unique number of the prompt in its session. A move gives new tickets to it and to all that
     /// it passes.
     pub ticket: u64,
-    /// Since when it waits (ms since the epoch).
+    /// Time when it was queued (ms since the epoch).
     pub at: u64,
-    /// Content blocks (ACP), as they were sent.
+    /// Content blocks (ACP), unchanged.
     pub prompt: Box<RawValue>,
 }
 
@@ -88,15 +86,15 @@ pub struct QueueMoveParams {
     pub by: Option<String>,
 }
 
-/// Where a prompt that waits is moved to.
+/// Target of a move in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueStep {
     /// To the front of the queue.
     First,
-    /// Before the one in front of it.
+    /// One place forward.
     Up,
-    /// Behind the one that follows it.
+    /// One place back.
     Down,
 }
 
@@ -106,7 +104,7 @@ pub enum QueueStep {
 pub struct CancelResult {
     /// The session; its turn runs until the agent has ended it.
     pub session: SessionInfo,
-    /// Set if a turn was running.
+    /// A turn was running.
     pub running: bool,
     /// Number of queued prompts that were taken back.
     pub taken_back: u32,

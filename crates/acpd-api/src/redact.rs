@@ -1,17 +1,17 @@
-//! Hides what may be a secret in texts for finding faults: traces of lines, reports of bugs.
+//! Hides possible secrets in diagnostic texts: traces of lines, bug reports.
 //!
-//! Where a secret belongs, its place is known: all values there become [`HIDDEN`]. Where it does not belong
-//! (in running text), it is known by its looks, which is the best that can be done.
+//! In places for secrets all values become [`HIDDEN`]. In running text, secrets can only be
+//! recognised by their looks.
 
 use serde_json::{Map, Value};
 
 /// Replacement for a hidden value.
 pub const HIDDEN: &str = "[hidden]";
 
-/// Members whose values are always hidden: how programs are started, and instructions outside of
-/// the conversation.
+/// Members whose values are always hidden: starts of programs, and instructions outside of the
+/// conversation.
 const PLACES: [&str; 5] = ["mcpServers", "env", "headers", "_meta", "systemPrompt"];
-/// Parts of names of members that hold secrets.
+/// Parts of the names of members with secrets.
 const SECRET_NAMES: [&str; 11] = [
     "token",
     "secret",
@@ -25,7 +25,7 @@ const SECRET_NAMES: [&str; 11] = [
     "privatekey",
     "bearer",
 ];
-/// Methods of which neither params nor results are shown.
+/// Methods whose params and results are hidden.
 const SECRET_METHODS: [&str; 6] = [
     "authenticate",
     "providers/set",
@@ -34,7 +34,7 @@ const SECRET_METHODS: [&str; 6] = [
     "_auth/status_update",
     "auth/status_update",
 ];
-/// Beginnings of well-known keys and tokens.
+/// Prefixes of well-known keys and tokens.
 const BEGINNINGS: [&str; 20] = [
     "sk-",
     "sk_",
@@ -57,12 +57,13 @@ const BEGINNINGS: [&str; 20] = [
     "npm_",
     "hf_",
 ];
-/// A word that begins like a key is one if it is at least as long as this.
+/// Least length of a key with such a prefix.
 const KEY: usize = 16;
-/// Minimum length of a word of mixed letters and digits that counts as a key.
+/// Least length of a word of mixed letters and digits that counts as a key.
 const LONG_KEY: usize = 32;
 
-/// A message, with its structure and without secrets. `method` is its own, or that of the request that it answers.
+/// The structure of a message without secrets. `method` is the message's own, or that of the
+/// answered request.
 pub fn message(mut message: Value, method: Option<&str>) -> Value {
     let is_secret = method.is_some_and(|method| SECRET_METHODS.contains(&method));
     if let Value::Object(members) = &mut message {
@@ -77,7 +78,7 @@ pub fn message(mut message: Value, method: Option<&str>) -> Value {
     message
 }
 
-/// Takes out what may be a secret below a member of this name.
+/// Removes possible secrets below a member of this name.
 fn value_of(name: &str, value: &mut Value) {
     if PLACES.contains(&name) || (is_secret_name(name) && !value.is_number()) {
         return hide(value);
@@ -90,7 +91,8 @@ fn value_of(name: &str, value: &mut Value) {
     }
 }
 
-/// An object like `{"name": "API_TOKEN", "value": …}`, or an option like that, is a member, too.
+/// Treats an object like `{"name": "API_TOKEN", "value": …}`, or an option like that, as a member,
+/// too.
 fn with_names(members: &mut Map<String, Value>) {
     let names = ["name", "id", "configId", "key"]
         .into_iter()
@@ -105,7 +107,7 @@ fn with_names(members: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves the structure and no value. The names of members stay.
+/// Hides all values, and keeps the structure with the names of members.
 fn hide(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(hide),
@@ -124,10 +126,10 @@ pub fn is_secret_name(name: &str) -> bool {
         || plain.ends_with("pwd")
 }
 
-/// Running text without what looks like a key: by its beginning, by its length, behind a name like `API_KEY=` or a word like
-/// `Bearer`, or between `//` and `@` of an address.
+/// Running text without possible keys: recognised by prefix or length, behind a name like
+/// `API_KEY=` or a word like `Bearer`, or between `//` and `@` of an address.
 pub fn text(text: &str) -> String {
-    // A key in several lines, as in files of the form PEM.
+    // A key in several lines, as in PEM files.
     if let Some((before, rest)) = text.split_once("-----BEGIN ")
         && rest.split("-----").next().is_some_and(|kind| kind.contains("KEY"))
     {
@@ -182,7 +184,7 @@ fn is_mark(c: char) -> bool {
     "\"'`([{<,;".contains(c)
 }
 
-/// A word without the parts of it that look like secrets.
+/// A word without possible secrets.
 fn clean_word(word: &str, out: &mut String) {
     if let Some((before, after)) = word.split_once("://")
         && let Some((_, host)) = after.split('/').next().and_then(|host| host.rsplit_once('@'))
@@ -224,7 +226,8 @@ fn looks_like_key(part: &str) -> bool {
     begins || part.split(['/', '.']).any(is_random)
 }
 
-/// A long word in which letters and digits are mixed. Ids of sessions look so, too; better that than a key.
+/// Returns whether a long word mixes letters and digits. Ids of sessions do, too: better hidden
+/// than a key shown.
 fn is_random(part: &str) -> bool {
     let has = |test: fn(char) -> bool| part.chars().any(test);
     let is_uuid = part.len() == 36 && part.bytes().filter(|b| *b == b'-').count() == 4;

@@ -1,5 +1,3 @@
-//! Reseeding: continuing a session without the agent's copy of it.
-
 use serde::{Deserialize, Serialize};
 
 use crate::SessionRef;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The id of a request as its sender wrote it: ids go back byte for byte, so they compare as text.
+/// The id of a request as its sender wrote it. Ids go back byte for byte, so they compare as text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawId(pub Box<RawValue>);
@@ -18,11 +18,12 @@ impl PartialEq for RawId {
 
 impl Eq for RawId {}
 
-/// `client` in [`crate::ClientMeta`]: a client that wants to survive a lost connection.
+/// `client` in [`crate::ClientMeta`]: a client that resumes after a lost connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientToken {
-    /// Names the client over all its connections: 16 to 64 random characters of `[A-Za-z0-9_-]`.
+    /// Identity of the client over all its connections: 16 to 64 random characters of
+    /// `[A-Za-z0-9_-]`.
     pub token: String,
     /// State of earlier connections; absent or null on the first one.
     #[serde(default)]
@@ -33,48 +34,47 @@ pub struct ClientToken {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
-    /// [`Resumed::generation`] as it was given before.
+    /// The last [`Resumed::generation`].
     pub generation: String,
-    /// The last sequence number that it has of each session it follows.
+    /// Last received sequence number of each followed session.
     #[serde(default)]
     pub sessions: BTreeMap<String, u64>,
-    /// The sessions that it has asked to leave and may still have to follow, because nothing has answered.
+    /// Sessions that the client is leaving, without an answer yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub leaving: BTreeMap<String, Leaving>,
-    /// Requests of the client without an answer.
+    /// Open requests of the client.
     #[serde(default)]
     pub open: Vec<RawId>,
-    /// acpd's requests that it has not answered yet.
+    /// acpd's requests that the client has not answered.
     #[serde(default)]
     pub asked: Vec<RawId>,
 }
 
-/// A session that a returning client has asked to leave: it is followed on if that did not succeed.
+/// A session that a client is leaving: the client still follows it if the request fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leaving {
-    /// The last sequence number that the client has of it.
+    /// Last received sequence number.
     pub seq: u64,
-    /// Requests of the client to close, delete, archive or detach the session, without an answer
-    /// yet.
+    /// Open requests of the client to close, delete, archive or detach the session.
     pub requests: Vec<RawId>,
 }
 
-/// Members of `agentCapabilities._meta._acpd` in the answer to `initialize`, for a client with a
-/// token. A daemon without them cannot resume connections.
+/// `agentCapabilities._meta._acpd` in the answer to `initialize`, for a client with a token. A
+/// daemon without it cannot resume connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resumed {
-    /// Identity of the journal. Another one has other sessions and numbers.
+    /// Identity of the journal. Another journal has other sessions and numbers.
     pub generation: String,
     /// Number of safe lines of the client, as in [`Received`].
     pub received: u64,
-    /// Open requests that acpd no longer knows, to be sent again as new lines.
+    /// Open requests that acpd no longer knows, to send again as new lines.
     #[serde(default)]
     pub again: Vec<RawId>,
 }
 
-/// Number of the client's safe lines: acpd has committed them or is done with them.
+/// Number of the client's safe lines: acpd has committed them or does not need them.
 ///
 /// Lines are counted from 1 after the first `initialize`; lines `initialize` never count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub struct Received {
     pub lines: u64,
 }
 
-/// Answers that the client has; acpd may forget them.
+/// Answers that the client has received; acpd may forget them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
@@ -96,7 +96,7 @@ pub struct Answered {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LoadMeta {
-    /// Replay only what comes after this sequence number; for a load that was cut off.
+    /// Replay only lines after this sequence number, for a load that was cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }

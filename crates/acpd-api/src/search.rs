@@ -1,5 +1,3 @@
-//! Full-text search: parameters and results.
-
 use serde::{Deserialize, Serialize};
 
 use crate::{SessionInfo, Untrusted};
@@ -8,8 +6,8 @@ use crate::{SessionInfo, Untrusted};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchParams {
-    /// A hit has all of them. One may be several words that follow each other, and a `*` at its end stands
-    /// for the rest of a word. Case, accents and punctuation do not matter.
+    /// Words that a hit must all have. One may be a phrase, and a `*` at its end stands for any
+    /// ending. Case, accents and punctuation do not matter.
     pub words: Vec<String>,
     /// Restricts the result to sessions of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -17,7 +15,7 @@ pub struct SearchParams {
     /// Restricts the result to this working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The most hits to return; 20 when absent, and never more than 1000.
+    /// Most hits to return: 20 if absent, and never more than 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -26,23 +24,23 @@ pub struct SearchParams {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult {
-    /// The best first; of those that are as good, the newest.
+    /// The best first; of equal ones, the newest.
     pub hits: Vec<Hit>,
 }
 
-/// A message or a tool call that was found.
+/// A matching message or tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hit {
-    /// The session that it is in.
+    /// The session of the hit.
     pub session: SessionInfo,
     /// Sequence number of its first line.
     pub seq: u64,
-    /// When that came, in milliseconds since the epoch.
+    /// Time of that line (ms since the epoch).
     pub at: u64,
     /// Author of the message.
     pub by: Speaker,
-    /// The text around the words; `…` stands for what was left out.
+    /// The text around the words; `…` stands for omitted text.
     pub snippet: Vec<Part>,
 }
 
@@ -62,9 +60,9 @@ pub enum Speaker {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// The piece; put together, the pieces are the text.
+    /// The piece; joined, the pieces are the text.
     pub text: Untrusted,
-    /// Set for a searched word.
+    /// The piece is a searched word.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hit: bool,
 }

@@ -1,15 +1,16 @@
-//! A tool call as it is shown to the person who decides on it.
+//! A tool call as a question shows it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
-/// Maximum size of a call's raw JSON in bytes.
+/// Most bytes of a call's raw JSON.
 const RAW_BYTES: usize = 64 << 10;
 
-/// A tool call, as it was when a person was asked about it.
+/// A tool call at the time of its question.
 ///
-/// Texts are whole, as the agent wrote them; what is bounded says how much it leaves out.
+/// Texts are whole, as the agent wrote them; a bounded part has the number of bytes that are left
+/// out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
@@ -18,24 +19,24 @@ pub struct Shown {
     /// The agent's title of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
-    /// The commands that it runs, each with all of its lines.
+    /// The commands, each with all of its lines.
     pub commands: Vec<Untrusted>,
-    /// The folder that a command runs in, if the call names one.
+    /// The folder of the commands, if the call names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<Untrusted>,
-    /// The paths that it touches.
+    /// The paths in the call.
     pub paths: Vec<Untrusted>,
-    /// The addresses that it fetches.
+    /// The addresses to fetch.
     pub urls: Vec<Untrusted>,
-    /// Changes of files in the call.
+    /// Changes of files.
     pub diffs: Vec<ShownDiff>,
     /// Parts that acpd does not understand.
     pub unclear: Vec<ShownUnclear>,
-    /// The call itself, if the members above do not show all of it. Then a person should look at this before
-    /// allowing it.
+    /// The call itself, if the members above do not show all of it. Then a person should read this
+    /// before allowing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawCall>,
-    /// Subject that "always" remembers; absent if the call cannot be recognised again.
+    /// Subject that "always" remembers; absent if acpd could not recognise the call again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<Untrusted>,
 }
@@ -55,24 +56,25 @@ pub struct ShownDiff {
     /// empty.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
-    /// The agent sent no text before, and there is a file: acpd has read `old_text` from it, and all of it goes.
+    /// The agent sent no old text, but the file exists: acpd has read `old_text`, all of which is
+    /// replaced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
-    /// The agent sent no text before, and acpd does not know what is there.
+    /// The agent sent no old text, and acpd does not know the present one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unseen: bool,
 }
 
-/// A part of a call that is not understood.
+/// A part of a call that acpd does not understand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownUnclear {
-    /// The name of the member, with the names of the members that it is in; empty for all of the call.
+    /// Path of the member's names; empty for the whole call.
     pub member: Untrusted,
     /// Description of the problem: `is not known`, `is given twice`.
     pub why: Untrusted,
 }
 
-/// A call as the agent gave it.
+/// A call as the agent sent it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RawCall {
@@ -84,7 +86,7 @@ pub struct RawCall {
 }
 
 impl RawCall {
-    /// As much of a call's JSON as is shown: its first 64 KiB, up to the last whole character in them.
+    /// The first 64 KiB of a call's JSON, up to the last whole character.
     pub fn beginning(json: &str) -> RawCall {
         let text = &json[..json.floor_char_boundary(RAW_BYTES)];
         RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }
@@ -98,8 +100,8 @@ impl Shown {
         self.raw.is_none() && self.unclear.is_empty()
     }
 
-    /// Returns whether a program, which sees no more than this, can decide: the call is understood,
-    /// and no text is cut.
+    /// Returns whether a program, which sees only these members, can decide: the call is
+    /// understood, and no text is cut.
     pub fn is_whole(&self) -> bool {
         self.is_understood() && self.diffs.iter().all(|diff| diff.left_out == 0)
     }

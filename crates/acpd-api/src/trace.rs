@@ -1,5 +1,3 @@
-//! Lines between acpd and agents, as they go.
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -10,16 +8,16 @@ use crate::{SessionRef, Untrusted};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TraceParams {
-    /// The lines about this session.
+    /// Trace the lines of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRef>,
-    /// All lines of this agent.
+    /// Trace all lines of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Include lines between acpd and its clients.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clients: bool,
-    /// With what is in them, without secrets.
+    /// Include the messages, without secrets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub full: bool,
     /// Pattern for methods, in which `*` stands for any text; answers follow their requests.
@@ -31,33 +29,33 @@ pub struct TraceParams {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Traced {
-    /// When acpd had it (ms since the epoch).
+    /// Time in acpd (ms since the epoch).
     pub at: u64,
-    /// From whom to whom.
+    /// Sender and receiver.
     pub direction: Direction,
     /// The agent, for a line from or to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Untrusted>,
-    /// Number of the client's connection, for a line from or to one.
+    /// Number of the client's connection, for a line from or to a client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<u64>,
     /// Kind of the line.
     pub kind: LineKind,
-    /// Id of the request, or of the one that is answered.
+    /// Id of the request, or of the answered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RawId>,
-    /// Method of the line, or of the request that it answers, if that was traced.
+    /// Method of the line, or of the answered request, if that was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Untrusted>,
     /// Kind of a `session/update`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Untrusted>,
-    /// The session that it names.
+    /// The session in the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Untrusted>,
     /// Size of the line in bytes.
     pub bytes: u64,
-    /// Time since the request (ms) for an answer, if that was traced.
+    /// Time since the request (ms) for an answer, if the request was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<f64>,
     /// Number of lines missing before this one, because the reader was too slow.
@@ -73,7 +71,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// From whom to whom a line goes.
+/// Sender and receiver of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -99,6 +97,6 @@ pub enum LineKind {
     Response,
     /// An error as the answer.
     Error,
-    /// No message that acpd can read.
+    /// A line that is no message.
     Unreadable,
 }

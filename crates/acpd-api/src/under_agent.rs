@@ -1,16 +1,16 @@
 //! Rights of a client that runs under an agent: a tool that an agent started, or a descendant.
 //!
-//! Agents work with other agents, so such a client reads, opens and prompts sessions like any other. It
-//! must not decide for a person, nor take away what a person uses, because the agent itself would then do
-//! so. This is the only list of refusals; `docs/reference.md` shows it, and the daemon checks it before
-//! anything else.
+//! Agents work with other agents, so such a client reads, opens and prompts sessions like any
+//! other. It must not decide for a person, nor take something from one, because the agent itself
+//! would do so. The daemon checks this only list of refusals before anything else;
+//! `docs/reference.md` shows it.
 
 /// Rights for a method or flag under an agent. The words of a refusal follow "may not".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnderAgent {
     /// Allowed as for any other client.
     Allowed,
-    /// Allowed unless a turn of another sender runs or waits in the session.
+    /// Allowed unless the session has a running or queued prompt of another sender.
     OwnTurns(&'static str),
     /// Allowed for sessions that the agent's process holds.
     OwnSessions(&'static str),
@@ -22,7 +22,7 @@ pub enum UnderAgent {
 
 use UnderAgent::{Allowed, OwnSessions, OwnTurns, Refused};
 
-/// Methods of ACP. Of the others acpd knows nothing, and the agent decides.
+/// Methods of ACP. acpd does not know other methods, and the agent decides.
 pub const ACP: &[(&str, UnderAgent)] = &[
     ("initialize", Allowed),
     ("authenticate", Refused("log an agent in")),
@@ -47,7 +47,7 @@ pub const ACP: &[(&str, UnderAgent)] = &[
     ("session/archive", Refused("put a session away")),
     ("session/unarchive", Refused("put a session away")),
     ("session/set_title", Refused("rename a session")),
-    // A mode decides how much a person is asked, and only the agent knows which mode asks less. An
+    // A mode decides how much the user is asked, and only the agent knows which mode asks less. An
     // option may be a mode.
     ("session/set_mode", Refused("change the settings of a session")),
     ("session/set_config_option", Refused("change the settings of a session")),

@@ -1,18 +1,16 @@
-//! Text that came from outside.
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::escape::{self, Escaped};
 
-/// Text that an agent, a client, a file or the system had a hand in.
+/// Text that an agent, a client, a file or the system may have chosen.
 ///
-/// It may contain anything: escape sequences, invisible characters, lines that look like acpd's own. So it
-/// cannot be printed as it is: it has no `Display` and does not dereference to `str`. To show it, use one of
-/// the forms of [`escape`](mod@crate::escape); for everything else there is [`Untrusted::raw`].
+/// It may contain anything: escape sequences, invisible characters, lines that imitate acpd. So it
+/// has no `Display` and does not dereference to `str`. The forms of [`escape`](mod@crate::escape)
+/// show it; [`Untrusted::raw`] is for everything else.
 ///
-/// All strings of answers and notices have this type, also those that acpd writes, because its sentences
+/// All strings of answers and notices have this type, also acpd's own sentences, because these
 /// quote agents. In JSON it is a string.
 ///
 /// ```compile_fail
@@ -28,12 +26,12 @@ impl Untrusted {
         Untrusted(shown.to_string())
     }
 
-    /// On one line: [`escape::one_line`].
+    /// Displays the text on one line: [`escape::one_line`].
     pub fn one_line(&self) -> Escaped<'_> {
         escape::one_line(&self.0)
     }
 
-    /// A line as it is: [`escape::verbatim`].
+    /// Displays a line with its white space: [`escape::verbatim`].
     pub fn verbatim(&self) -> Escaped<'_> {
         escape::verbatim(&self.0)
     }
@@ -43,7 +41,7 @@ impl Untrusted {
         escape::prose(&self.0)
     }
 
-    /// The text as it came, to compare, to look into, and to send on. Not to print.
+    /// The unchanged text, to compare, to search, and to send. Not to print.
     pub fn raw(&self) -> &str {
         &self.0
     }
@@ -53,7 +51,7 @@ impl Untrusted {
         self.0
     }
 
-    /// Adds to its end.
+    /// Appends text.
     pub fn push(&mut self, more: &str) {
         self.0.push_str(more);
     }

@@ -1,6 +1,4 @@
-//! Tokens and cost, as agents report them.
-//!
-//! Every figure is the agent's, and an absent member was not reported: that is not 0.
+//! Tokens and cost, as agents report them. An absent figure was not reported, which is not 0.
 
 use std::fmt;
 
@@ -8,10 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Untrusted;
 
-/// Parts of a unit that are counted: a turn may cost less than a cent.
+/// Counted parts of a unit: a turn may cost less than a cent.
 const PARTS: f64 = 1e9;
 
-/// An amount of money, not negative. In JSON it is a number of units, such as dollars; it is counted in
+/// A non-negative amount of money. JSON has it in units, such as dollars. It is counted in
 /// billionths of them, so sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(u64);
@@ -38,7 +36,7 @@ impl Amount {
         self.0 as f64 / PARTS
     }
 
-    /// Both together, at most the highest there is.
+    /// The sum, up to the largest amount.
     #[must_use]
     pub fn plus(self, more: Amount) -> Amount {
         Amount(self.0.saturating_add(more.0))
@@ -48,7 +46,7 @@ impl Amount {
 /// With two digits, or four for less than a cent.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Four digits would show nothing.
+        // Four digits would be zeros.
         if self.0 > 0 && self.units() < 0.00005 {
             return f.write_str("<0.0001");
         }
@@ -87,10 +85,10 @@ pub struct Usage {
     /// Tokens in the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// Tokens that the context has room for.
+    /// Capacity of the context in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Cost of the session by the agent's count; some agents start again with each process.
+    /// Cost of the session by the agent's count; some agents start at 0 again with each process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -133,7 +131,7 @@ pub struct TurnUsage {
     /// Tokens of the turn.
     #[serde(default, skip_serializing_if = "Tokens::is_empty")]
     pub tokens: Tokens,
-    /// By how much the session's cost has grown in it.
+    /// Growth of the session's cost in the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -146,7 +144,7 @@ pub struct BudgetInfo {
     pub per_day: Cost,
     /// Reported cost of today in that currency.
     pub spent: Amount,
-    /// Set if the budget is used up.
+    /// The budget is used up.
     pub is_over: bool,
 }
 
@@ -175,7 +173,7 @@ pub enum UsageBy {
     Day,
 }
 
-/// Sums of usage, one for each group.
+/// Sums of usage by group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReport {
@@ -187,7 +185,7 @@ pub struct UsageReport {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageTotal {
-    /// The agent, by agent and by session.
+    /// The agent, if grouped by agent or by session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Untrusted>,
     /// The session, which may have been deleted.
@@ -196,7 +194,7 @@ pub struct UsageTotal {
     /// Working directory of the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Untrusted>,
-    /// When the day began, by the daemon's clock (ms since the epoch).
+    /// Start of the day by the daemon's clock (ms since the epoch).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day: Option<u64>,
     /// Number of ended turns.

@@ -1,26 +1,26 @@
-//! Rows for a client that watches the daemon: all of them once, then those that change.
+//! Rows for a client that watches the daemon: all of them once, then changed ones.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, Untrusted};
 
-/// Result of `_acpd/watch`: everything as it is at that moment.
+/// Result of `_acpd/watch`: all rows at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watched {
-    /// Every session that is not in the archive, the most recently used first: the rows of
+    /// Every session that is not archived, the most recently used first, as in
     /// `_acpd/session/list`.
     pub sessions: Vec<SessionInfo>,
-    /// Every agent of `_acpd/agent/list`, without what its processes take of the machine.
+    /// Every agent of `_acpd/agent/list`, without memory and processes.
     pub agents: Vec<AgentInfo>,
-    /// Every open question, the oldest first: those of `_acpd/interaction/list`.
+    /// Every open question, the oldest first, as in `_acpd/interaction/list`.
     pub interactions: Vec<InteractionInfo>,
 }
 
-/// Rows that differ from what the client got last.
+/// Rows that have changed since the last notification.
 ///
-/// A row is whole, and takes the place of the one with the same key. Its state between two of these
-/// notifications is not sent.
+/// A row is whole, and replaces the one with the same key. States between two notifications are not
+/// sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Changed {
@@ -38,11 +38,11 @@ pub struct Changed {
     pub removed: Removed,
 }
 
-/// Keys of rows that are there no more.
+/// Keys of removed rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Removed {
-    /// Sessions that were deleted or put into the archive.
+    /// Sessions that were deleted or archived.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionRowKey>,
     /// Names of removed agents.
@@ -59,7 +59,7 @@ pub struct Removed {
 pub struct SessionRowKey {
     /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// Id as clients use it.
+    /// Id for clients.
     pub session_id: Untrusted,
 }
 
@@ -74,14 +74,14 @@ impl SessionInfo {
         self.name.as_ref().unwrap_or(&self.session_id)
     }
 
-    /// This session and no other.
+    /// A reference to exactly this session.
     pub fn exactly(&self) -> SessionRef {
         SessionRef::to(self.agent.raw(), self.session_id.raw())
     }
 }
 
 impl SessionRowKey {
-    /// This session and no other.
+    /// A reference to exactly this session.
     pub fn exactly(&self) -> SessionRef {
         SessionRef::to(self.agent.raw(), self.session_id.raw())
     }
@@ -95,7 +95,7 @@ impl Removed {
 }
 
 impl Watched {
-    /// Brings the rows up to date. The order stays as in the snapshot; new rows come last.
+    /// Applies changes to the rows. The order stays as in the snapshot; new rows come last.
     pub fn apply(&mut self, changed: Changed) {
         let Changed { sessions, agents, interactions, removed } = changed;
         self.sessions.retain(|row| !removed.sessions.contains(&row.row_key()));

@@ -1,4 +1,4 @@
-//! Names of the clients that did something, for other clients.
+//! Names of clients, for other clients.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::Untrusted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CutShort {
-    /// In words: `cancelled`, ``agent `demo`: stopped by a person``.
+    /// Reason in words: `cancelled`, ``agent `demo`: stopped by a person``.
     pub why: Untrusted,
-    /// The client that did it, if that is known.
+    /// The client that did it, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ClientName>,
 }
 
-/// A client, for people: as it calls itself.
+/// The client's name for itself, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientName {
@@ -24,7 +24,7 @@ pub struct ClientName {
     /// Title of the client: `clientInfo.title`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
-    /// Where its person is: `place` of `_meta._acpd`.
+    /// Place of the client's user: `place` of `_meta._acpd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Untrusted>,
 }
