@@ -1,5 +1,5 @@
 // @ts-check
-// How a session begins on the page.
+// Beginning a session from the page.
 
 import { Link, Refusal } from './net.js';
 import { hello, refusedWhy, takenBy } from './session.js';
@@ -7,7 +7,7 @@ import { navigate } from './store.js';
 
 /** @typedef {import('./store.js').Store} Store */
 
-/** Asks the server about a worktree of git. @param {Store} store @param {string} method @param {object} body */
+/** @param {Store} store @param {string} method @param {object} body */
 async function worktree(store, method, body) {
   const answer = await fetch('/worktree', {
     method, body: JSON.stringify(body), headers: { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' },
@@ -17,7 +17,7 @@ async function worktree(store, method, body) {
   return told;
 }
 
-/** Begins a session and sends its first prompt; in a worktree of its own, which goes again if that fails.
+/** Begins a session, in a worktree of its own if wanted, and sends its first prompt. A failure removes the worktree.
  * @param {Store} store
  * @param {{agent: string, cwd: string, name?: string, worktree: boolean, blocks: import('./lookup.js').Json[], text: string}} is
  * @returns {Promise<void>} */
@@ -61,7 +61,7 @@ async function beginIn(store, { agent, cwd, name, blocks, text }) {
     navigate({ view: 'session', agent, id: sessionId });
     if (blocks.length > 0) {
       await session.isRead();
-      // Its answer is the end of the turn, and tells itself.
+      // Not awaited: its answer is the end of the turn.
       session.prompt(text, blocks);
     }
   } finally {

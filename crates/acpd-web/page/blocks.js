@@ -1,16 +1,16 @@
 // @ts-check
 // The blocks of a conversation, as the server sends them (`acpd-web/src/blocks.rs` has the messages and the states of a
-// block), and what is known of the session beside them.
+// block), and the header of the session.
 
 import { lookUp } from './lookup.js';
 
 /** @typedef {import('./lookup.js').Json} Json */
-/** The number of a line, or `a` and one. @typedef {number | string} Id */
+/** The number of a line, or `a` and a number. @typedef {number | string} Id */
 /** @typedef {'running' | 'done' | 'failed' | 'interrupted'} Progress */
 /** @typedef {'open' | 'closed' | {first: number} | {last: number}} Folding */
 /** @typedef {'prompt' | 'answer' | 'thought' | 'call' | 'edit' | 'command' | 'plan' | 'question' | 'subagent'
  *   | 'notice' | 'gap' | 'turn'} Kind */
-/** Spans of a line: what they mean, and their text. @typedef {[string, string][]} Line */
+/** Spans of a line: meaning and text. @typedef {[string, string][]} Line */
 /** Number, sign and text of lines of a file. @typedef {{path: string, head?: Line, lines: [number, string, string][]}} File */
 
 /**
@@ -18,34 +18,34 @@ import { lookUp } from './lookup.js';
  * @property {Id} id stays the same as long as it exists
  * @property {number} seq its first line in the journal
  * @property {number} last the last line that changed it
- * @property {number} turn the line with which its turn begins; 0 if that was not read
- * @property {Id} [of] the subagent that it is in
+ * @property {number} turn the first line of its turn; 0 if that was not read
+ * @property {Id} [of] its subagent
  * @property {Kind} kind
  * @property {Progress} progress
- * @property {Folding} folding by rule; a person's choice beats it
+ * @property {Folding} folding by rule; the user's choice wins
  * @property {Line} [line] the block in one line, unless it is a prompt or an answer
- * @property {'line' | 'part' | 'whole'} has how much of its body is here
+ * @property {'line' | 'part' | 'whole'} has the received part of its body
  * @property {number} rev another number after each change
- * @property {(string | Json)[]} [content] a message: texts, and what is no text
+ * @property {(string | Json)[]} [content] of a message: texts and other content
  * @property {boolean} [steered]
- * @property {string} [tool] what kind of call it is
- * @property {string} [delegate] the session to which a call gives work
+ * @property {string} [tool] kind of the call
+ * @property {string} [delegate] the session that works for a call
  * @property {string[]} [commands]
  * @property {File[]} [files] of a call
  * @property {string[]} [places]
  * @property {string[]} [output]
- * @property {number} [hidden] lines of output above those that are here
+ * @property {number} [hidden] lines of output above the received ones
  * @property {number} [exit]
- * @property {Json[]} [entries] a plan
- * @property {string} [text] a plan without steps
+ * @property {Json[]} [entries] of a plan
+ * @property {string} [text] of a plan without steps
  * @property {string} [asked] the id of a question
- * @property {string} [answer] how a question ended
+ * @property {string} [answer] end of a question
  * @property {boolean} [refused]
  * @property {'asked' | 'refused'} [consent] the question about a call
  * @property {string} [severity] of a notice
  * @property {string[]} [changed] files that a turn has changed
  * @property {{amount: number, currency?: string}} [cost]
- * @property {Block[]} [blocks] what a subagent does
+ * @property {Block[]} [blocks] of a subagent
  */
 
 /** @typedef {{seq: number, rev: number, blocks: Block[]}} Turn */
@@ -61,10 +61,10 @@ export const textOf = (block) => (block.content ?? []).filter((part) => typeof p
 /** @param {Line} [line] */
 export const plain = (line = []) => line.map(([, text]) => text).join('');
 
-/** Returns whether more of a body is shown than is here. @param {Block} block @param {Folding} folding */
+/** Returns whether the shown part of a body was not received yet. @param {Block} block @param {Folding} folding */
 export const isMissing = ({ has }, folding) => (has === 'line' && folding !== 'closed') || (has === 'part' && folding === 'open');
 
-/** Puts something where its number belongs, in the place of what has that. @template {{seq: number}} T @param {T[]} list
+/** Inserts an item at its number, or replaces the one with that number. @template {{seq: number}} T @param {T[]} list
  * @param {T} it */
 function put(list, it) {
   let at = list.length;
@@ -89,7 +89,7 @@ export class Blocks {
     this.hasOlder = false;
   }
 
-  /** Takes a message of the server. Returns the block that is new or has changed. @param {string} name
+  /** Takes a message of the server. Returns the new or changed block. @param {string} name
    * @param {Json} params @returns {Block | undefined} */
   take(name, params) {
     this.at = Math.max(this.at, params.last ?? 0);
@@ -109,7 +109,7 @@ export class Blocks {
     }
   }
 
-  /** Takes which lines were read. @param {Json} range */
+  /** Takes the range of read lines. @param {Json} range */
   know({ seq = 0, first, hasOlder }) {
     this.at = Math.max(this.at, seq);
     this.first = first;
@@ -137,7 +137,7 @@ export class Blocks {
     return this.turns.findLast(({ seq }) => seq === turn);
   }
 
-  /** Says that a block has changed, and so has what it is in. @param {Block} block */
+  /** Marks a block and the blocks around it as changed. @param {Block} block */
   touch(block) {
     for (let it = /** @type {Block | undefined} */ (block); it; it = this.parentOf(it)) it.rev = ++revision;
     const turn = this.turnOf(block);
@@ -156,12 +156,12 @@ export class Blocks {
     if (turn?.blocks.length === 0) this.turns = this.turns.filter((it) => it !== turn);
   }
 
-  /** The last block of the last turn that is like this. @param {(block: Block) => boolean} isIt */
+  /** The last matching block of the last turn. @param {(block: Block) => boolean} isIt */
   lastOf(isIt) {
     return this.turns.at(-1)?.blocks.findLast(isIt);
   }
 
-  /** The option that stands for the model, the mode or another category. @param {string} category @returns {Json | undefined} */
+  /** The option of a category, such as the model or the mode. @param {string} category @returns {Json | undefined} */
   option(category) {
     return this.header.options.find((/** @type {Json} */ option) => lookUp(option, 'category') === category);
   }

@@ -1,5 +1,5 @@
 // @ts-check
-// All sessions, agents and open questions, as `_acpd/watch` tells them, and the rows of the inbox.
+// All sessions, agents and open questions from `_acpd/watch`, and the rows of the inbox.
 
 import { lookUp } from './lookup.js';
 
@@ -8,9 +8,9 @@ import { lookUp } from './lookup.js';
 /** @typedef {{key: string, section: 'needs' | 'working' | 'recent', what: What, session?: Json, question?: Json,
  *   agent?: Json, since: number}} Row */
 
-/** What was interrupted needs somebody for so long. */
+/** Time for which an interrupted session needs its user (ms). */
 const INTERRUPTED_FOR = 24 * 60 * 60 * 1000;
-/** An agent that has said nothing for so long is silent. */
+/** Time without a line after which an agent is silent (ms). */
 const SILENT_AFTER = 2 * 60 * 1000;
 
 /** @param {string} agent @param {string} session */
@@ -22,9 +22,9 @@ export class Fleet {
     /** @type {Map<string, Json>} */ this.agents = new Map();
     /** @type {Map<string, Json>} */ this.questions = new Map();
     this.isKnown = false;
-    /** When the last of it was told. */
+    /** Time of the last change. */
     this.at = 0;
-    /** When all this was known, if that was before the page was opened. @type {number | undefined} */
+    /** Time of the remembered state, until the daemon has sent its own. @type {number | undefined} */
     this.recalled = undefined;
     /** Another number after each change. */
     this.rev = 0;
@@ -40,12 +40,12 @@ export class Fleet {
     this.changed(told);
   }
 
-  /** The newest sessions. @param {number} most @returns {Json[]} */
+  /** @param {number} most @returns {Json[]} */
   newest(most) {
     return [...this.sessions.values()].sort((a, b) => b.updated - a.updated).slice(0, most);
   }
 
-  /** Takes what was remembered. @param {Json} known */
+  /** Takes the remembered state. @param {Json} known */
   recall({ at, sessions }) {
     this.snapshot({ sessions });
     this.recalled = at;
@@ -69,13 +69,13 @@ export class Fleet {
     return asked.sort((a, b) => a.at - b.at);
   }
 
-  /** The session to which one gives work under this name. @param {string} key @param {string} cwd @param {string} name */
+  /** The session with this name that works for another one. @param {string} key @param {string} cwd @param {string} name */
   childOf(key, cwd, name) {
     const named = [...this.sessions.values()].filter((row) => row.name === name);
     return named.find((row) => parentOf(row) === key) ?? named.find((row) => row.cwd === cwd);
   }
 
-  /** The rows of the inbox. @param {number} now @returns {Row[]} */
+  /** @param {number} now @returns {Row[]} */
   rows(now) {
     /** @type {Row[]} */
     const rows = [];
@@ -112,10 +112,10 @@ export class Fleet {
   }
 }
 
-/** The key of the session whose agent has begun another one. @param {Json | undefined} session */
+/** The key of the parent session. @param {Json | undefined} session */
 const parentOf = (session) => session?.parent && keyOf(session.parent.agent, session.parent.sessionId);
 
-/** Rows with those of sessions that agents have begun below the sessions of these agents, and how deep they are.
+/** Rows with child sessions below their parents, and their depth.
  * @param {Row[]} rows @returns {{row: Row, depth: number}[]} */
 export function nested(rows) {
   const keys = new Set(rows.map(({ key }) => key));

@@ -1,5 +1,5 @@
 // @ts-check
-// The heights of many rows, of which few were measured: where a row begins, and which one is at a place, each in
+// The heights of many rows, of which few were measured. Finds the top of a row and the row at a place, each in
 // logarithmic time (a Fenwick tree).
 
 export class Heights {
@@ -18,7 +18,7 @@ export class Heights {
     return this.heights.length;
   }
 
-  /** @param {number} at @param {number} height @returns {boolean} whether it was another one */
+  /** @param {number} at @param {number} height @returns {boolean} whether it has changed */
   set(at, height) {
     const more = height - this.heights[at];
     if (more === 0) return false;
@@ -27,14 +27,13 @@ export class Heights {
     return true;
   }
 
-  /** Where a row begins. @param {number} at */
+  /** @param {number} at */
   top(at) {
     let sum = 0;
     for (let node = at; node > 0; node -= node & -node) sum += this.sums[node];
     return sum;
   }
 
-  /** All of them. */
   get total() {
     return this.top(this.length);
   }
@@ -52,10 +51,10 @@ export class Heights {
   }
 }
 
-/** Rows that are in the document at most. */
+/** Most rows in the document. */
 export const MOUNTED = 80;
 
-/** Which rows to have in the document: those on the screen and as much around them.
+/** The rows for the document: those on the screen and as much around them.
  * @param {Heights} heights @param {number} top @param {number} height of the screen @returns {[number, number]} */
 export function visible(heights, top, height) {
   if (heights.length === 0) return [0, 0];

@@ -1,9 +1,9 @@
 // @ts-check
-// Words of others as names in tables.
+// Looking up words from outside in tables.
 
 /** @typedef {Record<string, any>} Json */
 
-/** Returns what a table has under a word, which an agent may have chosen: never what every object has, such as
+/** Returns the entry of a word, which an agent may have chosen: never a member of every object, such as
  * `constructor`. No module looks up a word in any other way.
  * @template T @param {Record<string, T> | undefined} table @param {unknown} word @returns {T | undefined} */
 export const lookUp = (table, word) =>

@@ -1,5 +1,5 @@
 // @ts-check
-// Starts the page: who is there, and what the browser tells.
+// Starts the page, and listens to the browser.
 
 import { App } from './ui/app.js';
 import { html } from './ui/html.js';
@@ -7,7 +7,7 @@ import { Guard } from './ui/parts.js';
 import { render } from './lib/preact.js';
 import { kept, routeOf, store } from './store.js';
 
-/** Where the files of this version are, if it was built. */
+/** The folder of this version's files, if it was built. */
 const BUILT = /\/v-[0-9a-f]+\//;
 
 const theme = kept.get('theme');
@@ -29,7 +29,7 @@ addEventListener('pageshow', (event) => event.persisted && store.wake());
 addEventListener('pagehide', () => store.remember());
 document.addEventListener('visibilitychange', () => (document.hidden ? store.remember() : store.wake()));
 
-// With it the page opens without a connection. Files that somebody works on are never kept.
+// The service worker opens the page without a connection. It never keeps files of a development version.
 if (BUILT.test(import.meta.url) && 'serviceWorker' in navigator) {
   const only = (/** @type {string} */ url) => {
     if (url !== '/sw.js') throw new TypeError(`${url} is not the service worker`);
@@ -37,7 +37,7 @@ if (BUILT.test(import.meta.url) && 'serviceWorker' in navigator) {
   };
   const { trustedTypes } = /** @type {any} */ (window);
   const url = trustedTypes ? trustedTypes.createPolicy('acpd-sw', { createScriptURL: only }).createScriptURL('/sw.js') : '/sw.js';
-  // A private window may have none: then the page needs its connection.
+  // A private window may refuse it: then the page needs a connection.
   navigator.serviceWorker.register(url).catch(() => {});
   navigator.serviceWorker.addEventListener('message', ({ data }) => {
     location.hash = data.hash;

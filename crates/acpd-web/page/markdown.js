@@ -1,6 +1,6 @@
 // @ts-check
-// Markdown as elements. There is no HTML on the way: marked's lexer makes tokens, a table says what each kind of token
-// is, and what is not in the table is shown as the text that was written.
+// Markdown as elements, without HTML: marked's lexer makes tokens, a table maps kinds of tokens to elements, and all
+// other kinds are shown as text.
 
 import { lookUp } from './lookup.js';
 import { prose, verbatim } from './text/escape.js';
@@ -13,7 +13,7 @@ import { Code } from './ui/code.js';
 /** Levels of quotes, lists and emphasis that are elements. */
 const DEEPEST = 24;
 
-/** Lines of a paragraph stay lines: agents paste what they see. */
+/** Lines of a paragraph stay lines: agents paste output. */
 const OPTIONS = { gfm: true, breaks: true };
 
 /** @type {Record<string, string>} */
@@ -36,24 +36,24 @@ const decoded = (text) =>
 /** @param {string} text */
 const said = (text) => prose(decoded(text));
 
-/** An address that may be opened; nothing for others. @param {unknown} href @returns {URL | undefined} */
+/** An address that may be opened, or undefined. @param {unknown} href @returns {URL | undefined} */
 export function address(href) {
   if (typeof href !== 'string' || !URL.canParse(href)) return undefined;
   const url = new URL(href);
   return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url : undefined;
 }
 
-/** The plain text of tokens. @param {Token[]} tokens @returns {string} */
+/** @param {Token[]} tokens @returns {string} */
 const plain = (tokens) => tokens.map((token) => (token.tokens ? plain(token.tokens) : token.text ?? '')).join('');
 
-/** A link, with where it leads if its text could be taken for another place.
+/** A link, with its target if its text could be mistaken for another one.
  * @param {unknown} href @param {any} children @param {string} text @param {string} raw */
 function link(href, children, text, raw) {
   const url = address(decoded(String(href)));
   if (!url) return said(raw);
   const where = url.protocol === 'mailto:' ? url.pathname : url.host;
   const namesPlace = /[^\s.]\.[^\s.]|:\/\//.test(text) || !/[\p{L}\p{N}]/u.test(text);
-  // What stands before an @ looks like the host, and letters of other scripts look like Latin ones.
+  // A part before an @ looks like the host, and letters of other scripts look like Latin ones.
   const isHonest = text === where
     || (!url.username && !url.password && hostOf(text) === where && text.toLowerCase().includes(where));
   return html`<a href=${url.href} target="_blank" rel="noopener noreferrer" title=${prose(url.href)}>${children}</a>${
@@ -63,7 +63,7 @@ function link(href, children, text, raw) {
 /** The host that a text is the address of. @param {string} text */
 const hostOf = (text) => (address(text) ?? address(`https://${text}`))?.host;
 
-/** What each kind of token is. @type {Record<string, (token: Token) => any>} */
+/** Elements by kind of token. @type {Record<string, (token: Token) => any>} */
 const KINDS = {
   space: () => null,
   def: () => null,
@@ -106,7 +106,7 @@ function element(token) {
 /** @param {Token} token @returns {any[]} */
 const inner = (token) => (token.tokens ?? []).map(element);
 
-/** A lexer that goes down a number of levels; what is deeper stays the text that was written. */
+/** A lexer for up to DEEPEST levels; deeper ones stay text. */
 class BoundedLexer extends Lexer {
   depth = 0;
 
@@ -135,7 +135,7 @@ class BoundedLexer extends Lexer {
   }
 }
 
-/** The tokens of a text that grows: what is above its last parts is not read again. */
+/** The tokens of a text that grows: only its last parts are read again. */
 export class Growing {
   constructor() {
     this.source = '';
@@ -148,7 +148,7 @@ export class Growing {
     if (source === this.source) return this.tokens;
     const grows = source.startsWith(this.source);
     this.source = source;
-    // A definition or a carriage return changes what was read before; an open list or paragraph may go on.
+    // A definition or a carriage return changes earlier tokens; an open list or paragraph may continue.
     const isWhole = !grows || source.includes(']:') || source.includes('\r');
     const kept = isWhole ? [] : this.tokens.slice(0, settled(this.tokens));
     const from = kept.reduce((sum, token) => sum + token.raw.length, 0);
@@ -157,14 +157,14 @@ export class Growing {
   }
 }
 
-/** How many tokens stay what they are, whatever comes behind them. @param {Token[]} tokens */
+/** The number of tokens that no later text can change. @param {Token[]} tokens */
 function settled(tokens) {
   let at = tokens.length;
   for (let open = 2; at > 0 && open > 0;) if (tokens[--at].type !== 'space') open--;
-  // Behind a blank line, so that nothing above goes on in what is read again.
+  // Behind a blank line, so that no earlier token continues in the text that is read again.
   while (at > 0 && !(tokens[at - 1].type === 'space' && tokens[at - 1].raw.includes('\n\n'))) at--;
   return at;
 }
 
-/** The elements of a text. @param {string} source @param {Growing} [growing] */
+/** @param {string} source @param {Growing} [growing] */
 export const markdown = (source, growing = new Growing()) => growing.read(source).map(element);

@@ -1,5 +1,5 @@
 // @ts-check
-// A connection to acpd that comes back: JSON-RPC messages over a WebSocket, a message in each frame.
+// A connection to acpd that is made again when it is lost: JSON-RPC over a WebSocket, a message in each frame.
 //
 //   closed ──start──▶ connecting ──open──▶ greeting ──greeted──▶ live
 //     ▲                   ▲                   │ lost               │ lost, or silent when checked
@@ -8,14 +8,14 @@
 /** @typedef {import('./lookup.js').Json} Json */
 /** @typedef {'connecting' | 'live' | 'waiting' | 'signed-out' | 'closed'} Phase */
 
-/** Pauses before another try. */
+/** Pauses before another try (ms). */
 const PAUSES = [0, 250, 500, 1000, 2000, 4000, 8000];
-/** A connection that does not answer for so long is lost. */
+/** Time without an answer after which a connection is lost (ms). */
 const SILENT = 3000;
-/** Close codes of the server. */
+/** The server's close code of a revoked token. */
 const SIGNED_OUT = 4401;
 
-/** An error that acpd has answered, or that the connection was lost. */
+/** An error of acpd, or of a lost connection. */
 export class Refusal extends Error {
   /** @param {string} message @param {{code?: number, reason?: string, hint?: string, stderr?: string, lost?: boolean}} [more] */
   constructor(message, more = {}) {
@@ -23,27 +23,25 @@ export class Refusal extends Error {
     this.code = more.code;
     this.reason = more.reason;
     this.hint = more.hint;
-    /** The last lines that the agent wrote to stderr. */
     this.stderr = more.stderr;
-    /** Whether the answer did not come, whatever became of the request. */
+    /** The connection was lost before the answer; the outcome of the request is unknown. */
     this.lost = more.lost ?? false;
   }
 }
 
-/** An error for a person: why, what to do, and what the agent printed last.
+/** An error for the user: reason, way out, and last output of the agent.
  * @typedef {{text: string, hint?: string, output?: string}} Trouble */
 
 /** @param {any} error @returns {Trouble} */
 export const troubleOf = ({ message, hint, stderr }) => ({ text: message, hint, output: stderr });
 
-/** A connection that comes back. */
 export class Link {
   /**
    * @param {object} is
    * @param {() => string} is.key the key of this browser
-   * @param {(link: Link) => Promise<void>} is.greet says what has to be said first, each time
-   * @param {(message: Json) => void} is.took takes what is no answer
-   * @param {() => void} is.told something about the connection has changed
+   * @param {(link: Link) => Promise<void>} is.greet sends the first messages of each connection
+   * @param {(message: Json) => void} is.took takes messages that are no answers
+   * @param {() => void} is.told reports a change of the connection
    */
   constructor({ key, greet, took, told }) {
     this.key = key;
@@ -52,7 +50,7 @@ export class Link {
     this.told = told;
     /** @type {Phase} */
     this.phase = 'closed';
-    /** Why it was lost, in words. */
+    /** The reason of the loss. */
     this.why = '';
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
@@ -79,7 +77,7 @@ export class Link {
     this.become('closed');
   }
 
-  /** Asks whether the other end is there, or tries at once. After a sleep a connection may only look alive. */
+  /** Checks the connection, or tries to connect at once. After a sleep a connection may only look alive. */
   check() {
     if (this.phase === 'waiting') this.connect();
     if (this.phase !== 'live') return;
@@ -171,7 +169,7 @@ export class Link {
     else waiting.resolve(message.result);
   }
 
-  /** The connection is lost: another one is made. @param {string} why */
+  /** @param {string} why */
   lost(why) {
     this.drop(why);
     this.why = why;
@@ -180,7 +178,7 @@ export class Link {
     this.become('waiting');
   }
 
-  /** Forgets the connection, and whoever waits for an answer of it is told. @param {string} why */
+  /** Closes the connection, and rejects its open requests. @param {string} why */
   drop(why) {
     const socket = this.socket;
     this.socket = undefined;

@@ -1,18 +1,18 @@
 // @ts-check
-// Whether this browser is told when its person is needed, while the page is closed. It is between three: the browser,
-// which asks its person, its push service, and our server.
+// Notifications while the page is closed. Three parties are involved: the browser,
+// which asks its user, its push service, and acpd's server.
 
 import { kept } from './store.js';
 
 /** @typedef {import('./store.js').Store} Store */
-/** Why it cannot be turned on, or what it is. @typedef {{isOn: boolean, why?: string}} State */
+/** The state of notifications, or why they cannot be turned on. @typedef {{isOn: boolean, why?: string}} State */
 
 /** @param {Store} store @param {'GET' | 'POST' | 'DELETE'} method @param {object} [body] */
 const ask = (store, method, body) => fetch('/push', {
   method, headers: { authorization: `Bearer ${store.key}`, 'content-type': 'application/json' }, ...(body && { body: JSON.stringify(body) }),
 });
 
-/** The key for which this browser subscribes; an error says why there is none. @param {Store} store @returns {Promise<string>} */
+/** The server's key for subscriptions; throws the reason if there is none. @param {Store} store @returns {Promise<string>} */
 async function keyOf(store) {
   const answer = await ask(store, 'GET');
   const told = await answer.json();
@@ -20,7 +20,7 @@ async function keyOf(store) {
   return told.key;
 }
 
-/** What it is. @param {Store} store @returns {Promise<State>} */
+/** @param {Store} store @returns {Promise<State>} */
 export async function pushState(store) {
   if (!store.me.push) return { isOn: false, why: 'This needs TLS between this browser and the server.' };
   const worker = await navigator.serviceWorker?.getRegistration();
@@ -32,12 +32,12 @@ export async function pushState(store) {
   return { isOn: kept.get('push') !== undefined && await worker.pushManager.getSubscription() !== null };
 }
 
-/** Turns it on, which asks the person. @param {Store} store */
+/** Turns notifications on, for which the browser asks the user. @param {Store} store */
 export async function turnOn(store) {
   const key = await keyOf(store);
   if (await Notification.requestPermission() !== 'granted') throw new Error('the browser does not allow it');
   const worker = await navigator.serviceWorker.ready;
-  // One for another key is good for nothing.
+  // A subscription for another key is useless.
   await (await worker.pushManager.getSubscription())?.unsubscribe();
   const made = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
   const answer = await ask(store, 'POST', made.toJSON());
@@ -48,7 +48,7 @@ export async function turnOn(store) {
   kept.set('push', made.endpoint);
 }
 
-/** Turns it off. @param {Store} store */
+/** @param {Store} store */
 export async function turnOff(store) {
   kept.set('push', undefined);
   await ask(store, 'DELETE');

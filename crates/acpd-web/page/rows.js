@@ -1,14 +1,14 @@
 // @ts-check
-// Rows: blocks one under the other, and groups of folded neighbours. What is folded is the person's choice, so they are
-// made here, in the way of `acpd-view/src/rows.rs`.
+// Rows: blocks, and groups of folded neighbours. The user chooses the folding, so they are
+// made here, by the rules of `acpd-view/src/rows.rs`.
 
 import { isCall } from './blocks.js';
 
 /** @typedef {import('./blocks.js').Block} Block */
 /** @typedef {import('./blocks.js').Folding} Folding */
-/** A block, or folded calls that follow each other. @typedef {Block | Block[]} Row */
+/** A block, or consecutive folded calls. @typedef {Block | Block[]} Row */
 
-/** The rows of blocks, with a person's choices of folding. @param {Block[]} blocks
+/** @param {Block[]} blocks
  * @param {(block: Block) => Folding} [folding] @returns {Row[]} */
 export function rows(blocks, folding = (block) => block.folding) {
   const joins = blocks.map((block) =>
@@ -22,7 +22,7 @@ export function rows(blocks, folding = (block) => block.folding) {
     const first = part.findIndex(isCall);
     const last = part.findLastIndex((block) => block.kind !== 'thought');
     if (joins[start] && part.filter(isCall).length > 1) {
-      // Thoughts around it stay visible: what comes next often follows from them.
+      // Thoughts around a group stay visible: the next block often follows from them.
       rows.push(...part.slice(0, first), part.slice(first, last + 1), ...part.slice(last + 1));
     } else {
       rows.push(...part);
@@ -32,7 +32,7 @@ export function rows(blocks, folding = (block) => block.folding) {
   return rows;
 }
 
-/** A kind of calls, and how one and several of them are told. */
+/** Kinds of calls, and their words for one and several. */
 const WORDS = [
   ['read', 'read', 'file', 'files'],
   ['edit', 'edited', 'file', 'files'],
@@ -44,7 +44,7 @@ const WORDS = [
   ['other', 'used', 'tool', 'tools'],
 ];
 
-/** Summarizes a group in one line: facts alone, failures always. @param {Block[]} group @returns {import('./blocks.js').Line} */
+/** Summarizes a group in one line: facts only, and failures always. @param {Block[]} group @returns {import('./blocks.js').Line} */
 export function groupSummary(group) {
   const calls = group.filter(isCall);
   /** @type {Map<string[], number>} */

@@ -1,5 +1,5 @@
 // @ts-check
-// The open session: its connection, on which the server sends it as blocks, and what a person does in it.
+// The open session: its connection, on which the server sends blocks, and the user's actions.
 
 import { Blocks } from './blocks.js';
 import { Link, Refusal, troubleOf } from './net.js';
@@ -7,9 +7,9 @@ import { Link, Refusal, troubleOf } from './net.js';
 /** @typedef {import('./lookup.js').Json} Json */
 /** @typedef {import('./blocks.js').Id} Id */
 
-/** Lines that are read before older ones are asked for. */
+/** Lines to read before older ones are requested. */
 const ENOUGH = 2000;
-/** The longest line in bytes; of a longer one there is a gap. */
+/** Bytes of the longest line; a longer one becomes a gap. */
 const LONGEST = 1 << 20;
 
 const CAN = {
@@ -17,11 +17,11 @@ const CAN = {
   plan: {}, subagents: {}, elicitation: { form: {}, url: {} },
 };
 
-/** What an agent takes. @typedef {{image: boolean, audio: boolean, embedded: boolean}} Takes */
+/** Kinds of content that an agent takes. @typedef {{image: boolean, audio: boolean, embedded: boolean}} Takes */
 /** @type {Takes} */
 export const EVERYTHING = { image: true, audio: true, embedded: true };
 
-/** What an agent takes, as its answer to `initialize` says. @param {Json | undefined} told @returns {Takes} */
+/** Reads an agent's answer to `initialize`. @param {Json | undefined} told @returns {Takes} */
 export function takenBy(told) {
   const can = told?.agentCapabilities?.promptCapabilities;
   return { image: can?.image === true, audio: can?.audio === true, embedded: can?.embeddedContext === true };
@@ -35,10 +35,10 @@ export function refusedWhy({ type, resource }, takes) {
   return undefined;
 }
 
-/** The text of a prompt. @param {Json[]} blocks */
+/** @param {Json[]} blocks */
 export const textIn = (blocks) => blocks.filter((it) => it.type === 'text').map((it) => it.text).join('\n');
 
-/** What `initialize` says. @param {string} agent @param {string} place */
+/** The params of `initialize`. @param {string} agent @param {string} place */
 export const hello = (agent, place) => ({
   protocolVersion: 1,
   clientCapabilities: CAN,
@@ -51,10 +51,10 @@ export class Session {
    * @param {object} is
    * @param {string} is.agent
    * @param {string} is.id
-   * @param {Json} [is.row] what is known of it
+   * @param {Json} [is.row] its row of the fleet
    * @param {() => string} is.key
-   * @param {string} is.place where its person is
-   * @param {() => void} is.told something has changed
+   * @param {string} is.place place of the user
+   * @param {() => void} is.told reports a change
    */
   constructor({ agent, id, row, key, place, told }) {
     this.agent = agent;
@@ -63,30 +63,30 @@ export class Session {
     this.key = key;
     this.place = place;
     this.told = told;
-    /** Which journal it is. @type {string | undefined} */
+    /** The generation of the journal. @type {string | undefined} */
     this.journal = undefined;
     this.state = new Blocks();
     /** @type {'loading' | 'live' | 'over'} */
     this.phase = 'loading';
     this.why = '';
-    /** Whether its person may act in it; an observer wakes no agent. */
+    /** The user may act; an observer wakes no agent. */
     this.isController = false;
     this.takes = takenBy(undefined);
     this.canSteer = false;
     this.isReadingOlder = false;
-    /** Prompts that acpd may not have: they are neither in the journal nor in the queue yet.
+    /** Prompts that acpd may lack: they are neither in the journal nor in the queue yet.
      * @type {{text: string, blocks: Json[], seq: number, socket: WebSocket | undefined}[]} */
     this.sent = [];
     /** @type {Json[]} */
     this.queue = [];
-    /** The newest that a person is told: an error and its way out. @type {import('./net.js').Trouble | undefined} */
+    /** The last error. @type {import('./net.js').Trouble | undefined} */
     this.error = undefined;
-    /** A text that comes back to the person. @type {string | undefined} */
+    /** A text that returns to the field. @type {string | undefined} */
     this.returned = undefined;
-    /** When a block was seen to run first. @type {Map<Id, number>} */
+    /** First time when a block was seen running. @type {Map<Id, number>} */
     this.began = new Map();
     this.isFilling = false;
-    /** Another number each time that bodies have come. */
+    /** Changes each time bodies have come. */
     this.fills = 0;
     /** Another number after each change of what is shown. */
     this.rev = 0;
@@ -99,7 +99,7 @@ export class Session {
     return { session: this.id, agent: this.agent };
   }
 
-  /** Another session of which the newest is shown. @param {Json} row @param {() => void} told */
+  /** Opens a child session whose latest lines are shown. @param {Json} row @param {() => void} told */
   follow(row, told) {
     return new Session({ agent: row.agent, id: row.sessionId, row, key: this.key, place: this.place, told });
   }
@@ -112,7 +112,7 @@ export class Session {
     this.link.stop();
   }
 
-  /** Waits until its journal was read, or a while. */
+  /** Waits until the journal was read, for a limited time. */
   async isRead() {
     for (let tries = 0; tries < 200 && this.phase === 'loading'; tries++) {
       await new Promise((resolve) => { setTimeout(resolve, 25); });
@@ -129,7 +129,7 @@ export class Session {
     const told = await link.request('initialize', hello(this.agent, this.place));
     this.takes = takenBy(told);
     this.canSteer = told._meta?.steering?.supported === true;
-    // A backup has taken the place of the journal, say, and its numbers mean other lines.
+    // After a restored backup, for example, numbers mean other lines.
     const { generation } = told.agentCapabilities?._meta?._acpd ?? {};
     if (this.journal !== undefined && this.journal !== generation) this.forget();
     this.journal = generation;
@@ -144,12 +144,12 @@ export class Session {
     }
   }
 
-  /** The journal is another one: nothing that was read of the last one counts. */
+  /** Drops everything that was read of another journal. */
   forget() {
     this.state = new Blocks();
     this.phase = 'loading';
     this.began.clear();
-    // Words that it has are not those that were just sent.
+    // Prompts in the other journal are not those that were just sent.
     for (const sent of this.sent) sent.seq = Infinity;
   }
 
@@ -164,7 +164,7 @@ export class Session {
   took({ method, params = {} }) {
     if (method.startsWith('_page/')) {
       const block = this.state.take(method, params);
-      // When something began that was there before is not known.
+      // The start of a block that was running before is unknown.
       if (block?.progress === 'running' && this.phase === 'live' && !this.began.has(block.id)) this.began.set(block.id, Date.now());
     }
     if (method === '_page/live') {
@@ -178,7 +178,7 @@ export class Session {
     this.changed();
   }
 
-  /** Reads the bodies of blocks that are shown. @param {import('./blocks.js').Block[]} blocks */
+  /** Reads the bodies of shown blocks. @param {import('./blocks.js').Block[]} blocks */
   async fill(blocks) {
     if (blocks.length === 0 || this.isFilling || !this.link.isLive) return;
     this.isFilling = true;
@@ -186,14 +186,13 @@ export class Session {
       await this.link.request('_page/bodies', { ids: blocks.map(({ id }) => id) });
       this.fills++;
     } catch {
-      // It is asked for again when it is shown again.
+      // Showing the blocks again repeats the request.
     } finally {
       this.isFilling = false;
       this.changed();
     }
   }
 
-  /** Reads an older page. */
   async older() {
     if (this.isReadingOlder || !this.state.hasOlder || !this.link.isLive && this.phase === 'loading') return;
     this.isReadingOlder = true;
@@ -201,14 +200,14 @@ export class Session {
       const { state } = this;
       state.know(await this.link.request('_page/older'));
     } catch {
-      // It is asked for again when its place is looked at again.
+      // Scrolling there again repeats the request.
     } finally {
       this.isReadingOlder = false;
       this.changed();
     }
   }
 
-  /** Reads older pages until a line is there. @param {number} seq */
+  /** Reads older pages up to a line. @param {number} seq */
   async reach(seq) {
     for (let tries = 0; tries < 1000 && (this.state.first ?? Infinity) > seq && this.state.hasOlder; tries++) {
       const { first } = this.state;
@@ -217,7 +216,7 @@ export class Session {
     }
   }
 
-  /** Lets the person act: the agent is woken, and modes and options are told. */
+  /** Becomes a controller: wakes the agent, which sends modes and options. */
   async promote() {
     if (this.isController) return;
     this.isController = true;
@@ -229,7 +228,7 @@ export class Session {
     }
   }
 
-  /** Runs what a person has asked for, and tells if it fails. @template T @param {() => Promise<T>} act
+  /** Runs an action of the user, and keeps its error. @template T @param {() => Promise<T>} act
    * @returns {Promise<T | undefined>} */
   async try(act) {
     this.error = undefined;
@@ -244,7 +243,7 @@ export class Session {
     }
   }
 
-  /** Sends a prompt; it waits if a turn runs. @param {string} text @param {Json[]} blocks */
+  /** Sends a prompt, which is queued if a turn runs. @param {string} text @param {Json[]} blocks */
   async prompt(text, blocks) {
     /** @type {typeof this.sent[0]} */
     const sent = { text, blocks, seq: this.state.at, socket: this.link.socket };
@@ -255,9 +254,9 @@ export class Session {
       await this.promote();
       await this.link.request('session/prompt', { sessionId: this.id, prompt: blocks });
     } catch (error) {
-      // Without an answer nobody knows whether acpd has it: that is looked for behind the next connection.
+      // Without an answer, the next connection shows whether acpd has the prompt.
       if (error instanceof Refusal && error.lost && this.link.phase !== 'closed') return;
-      // A turn that has begun tells itself how it ended.
+      // A turn that has begun shows its end itself.
       const isAround = !this.sent.includes(sent);
       if (error instanceof Refusal && !isAround) {
         this.error = troubleOf(error);
@@ -278,7 +277,7 @@ export class Session {
   async settleSent() {
     this.forgetSaid();
     if (!await this.readQueue()) return;
-    // What is left over from another connection never arrived.
+    // Prompts left from another connection never arrived.
     const { socket } = this.link;
     const lost = socket ? this.sent.filter((sent) => sent.socket !== socket) : [];
     if (lost.length === 0) return;
@@ -288,14 +287,13 @@ export class Session {
     this.changed();
   }
 
-  /** Reads what waits. */
   async readQueue() {
     try {
       const { prompts } = await this.link.request('_acpd/session/queue', this.ref);
       this.queued(prompts);
       return true;
     } catch {
-      // It is read again with the next change.
+      // The next change reads it again.
       return false;
     }
   }
@@ -317,7 +315,7 @@ export class Session {
     });
   }
 
-  /** Puts a message into the running turn. @param {string} text @param {Json[]} blocks */
+  /** Sends a message into the running turn. @param {string} text @param {Json[]} blocks */
   async steer(text, blocks) {
     await this.try(async () => {
       try {
@@ -333,8 +331,8 @@ export class Session {
     });
   }
 
-  /** Ends the running turn, and takes back the queued prompts unless the person wants them to run: their text is in the field
-   * again. @param {boolean} [turnOnly] */
+  /** Ends the running turn, and takes back the queued prompts unless `turnOnly` is set: their text returns to the field.
+   * @param {boolean} [turnOnly] */
   stop(turnOnly = false) {
     const queued = turnOnly ? [] : this.queue.map(({ prompt }) => textIn(prompt)).filter(Boolean);
     return this.try(async () => {

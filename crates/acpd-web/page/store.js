@@ -1,6 +1,6 @@
 // @ts-check
-// What the page knows, beside the journals: who signed in, the fleet, the open session, where its person is. Whoever
-// shows something of it is told once per frame.
+// The state of the page, except for journals: sign-in, fleet, open session, route. A change renders
+// once per frame.
 
 import { Fleet, keyOf } from './fleet.js';
 import { Link } from './net.js';
@@ -8,18 +8,18 @@ import { Link } from './net.js';
 /** @typedef {import('./session.js').Session} Session */
 
 /** @typedef {import('./lookup.js').Json} Json */
-/** Where a person is. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
+/** The open view. @typedef {{view: 'inbox' | 'session' | 'new' | 'search' | 'help', agent?: string, id?: string,
  *   seq?: number, words?: string}} Route */
 
 /** Sessions whose connections are kept. */
 const KEPT = 2;
-/** Sessions of which is remembered what was known last. */
+/** Sessions whose last state is remembered. */
 const MOST_KNOWN = 100;
 
-/** The version of the page that runs: it is in the addresses of its files, so none of another version gets in. */
+/** The version of the running page, which is in the addresses of its files. */
 const VERSION = /\/(v-[0-9a-f]+)\//.exec(import.meta.url)?.[1];
 
-/** Text that this browser keeps; without a store it is forgotten. */
+/** Text in the browser's storage. */
 export const kept = {
   /** @param {string} name */
   get(name) {
@@ -35,7 +35,7 @@ export const kept = {
       if (value === undefined) localStorage.removeItem(`acpd.${name}`);
       else localStorage.setItem(`acpd.${name}`, value);
     } catch {
-      // A private window may have no store: then the page forgets when it is closed.
+      // A private window may have no storage: then closing the page forgets the text.
     }
   },
 };
@@ -43,26 +43,26 @@ export const kept = {
 export class Store {
   constructor() {
     this.fleet = new Fleet();
-    /** Who this browser is, as the server says. @type {{name?: string, scopes: string[], version?: string, place?: string, push?: boolean}} */
+    /** The server's data about this browser. @type {{name?: string, scopes: string[], version?: string, place?: string, push?: boolean}} */
     this.me = JSON.parse(kept.get('me') ?? '{"scopes":[]}');
     this.key = kept.get('key');
     /** @type {'in' | 'out'} */
     this.signed = this.key ? 'in' : 'out';
     /** The server has another version of the page. */
     this.isOutdated = false;
-    /** The code of what was opened did not come. */
+    /** The code of the opened view could not be loaded. */
     this.isIncomplete = false;
-    /** Why nobody is signed in. @type {{text: string, hint?: string} | undefined} */
+    /** Why the browser is signed out. @type {{text: string, hint?: string} | undefined} */
     this.refused = undefined;
-    /** What the daemon says of itself. @type {Json | undefined} */
+    /** The daemon's own state. @type {Json | undefined} */
     this.daemon = undefined;
     /** @type {Session[]} the open one first */
     this.sessions = [];
     /** @type {Route} */
     this.route = { view: 'inbox' };
-    /** Where its person was before a view that lies above it. @type {Route} */
+    /** The view below a view on top of it. @type {Route} */
     this.before = this.route;
-    /** How questions ended that are not there any more. @type {Map<string, string>} */
+    /** Ends of closed questions. @type {Map<string, string>} */
     this.ended = new Map();
     this.now = Date.now();
     /** @type {() => void} */
@@ -77,7 +77,7 @@ export class Store {
     });
   }
 
-  /** Something has changed: it is shown with the next frame. */
+  /** Renders a change with the next frame. */
   told() {
     if (this.watch.phase === 'signed-out' && this.signed === 'in') this.signedOut({ text: 'this browser was signed out' });
     if (this.isPlanned) return;
@@ -87,7 +87,7 @@ export class Store {
       this.now = Date.now();
       this.render();
     };
-    // A page in the background has no frames, but a title.
+    // A page in the background has no frames, but shows a title.
     if (document.hidden) setTimeout(show, 200);
     else requestAnimationFrame(show);
   }
@@ -107,18 +107,16 @@ export class Store {
     return this.me.scopes.includes(scope);
   }
 
-  /** The open session. */
   get session() {
     const { view, agent, id } = this.route;
     return view === 'session' ? this.sessions.find((it) => it.agent === agent && it.id === id) : undefined;
   }
 
-  /** Begins with what this browser has. */
   start() {
     try {
       this.fleet.recall(JSON.parse(kept.get('known') ?? ''));
     } catch {
-      // Nothing is remembered, or another version has remembered it.
+      // Nothing is remembered, or another version wrote it.
     }
     this.go(routeOf(location.hash));
     if (this.signed === 'in') {
@@ -127,7 +125,6 @@ export class Store {
     }
   }
 
-  /** Asks who this browser is. */
   async readMe() {
     try {
       const answer = await fetch('/me', { headers: { authorization: `Bearer ${this.key}` } });
@@ -137,7 +134,7 @@ export class Store {
         this.knowMe(await answer.json());
       }
     } catch {
-      // The server is away; the connections say so.
+      // The server is away, which the connections report.
     }
   }
 
@@ -160,7 +157,7 @@ export class Store {
       });
       const body = await answer.json();
       if (!answer.ok) {
-        // An old link signs out nobody who is in.
+        // An old link does not sign out a browser.
         if (this.signed === 'out') this.signedOut(textOf(body, 'the code was refused'));
         return;
       }
@@ -179,7 +176,7 @@ export class Store {
   }
 
   async signOut() {
-    // Its push service forgets it as well; our server does with the token.
+    // The push service forgets the subscription here, acpd's server with the token.
     const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
     await worker?.pushManager?.getSubscription().then((it) => it?.unsubscribe()).catch(() => {});
     await fetch('/sign-out', { method: 'POST', headers: { authorization: `Bearer ${this.key}` } }).catch(() => {});
@@ -206,12 +203,12 @@ export class Store {
     this.told();
   }
 
-  /** Leaves a view that lies above another one. */
+  /** Leaves a view on top of another one. */
   back() {
     if (this.route !== this.before) navigate(this.before);
   }
 
-  /** Remembers what is known, for when there is no connection. */
+  /** Stores the state for a start without a connection. */
   remember() {
     const { fleet, watch } = this;
     if (this.signed === 'out' || !fleet.isKnown || fleet.recalled !== undefined) return;
@@ -224,7 +221,7 @@ export class Store {
     const isIt = (it) => it.agent === agent && it.id === id && it.phase !== 'over';
     const row = this.fleet.sessions.get(keyOf(agent, id));
     const made = this.sessions.some(isIt) ? undefined : await this.sessionOf(agent, id, row).catch(() => undefined);
-    // Meanwhile another one may have been made.
+    // Another call may have made the session meanwhile.
     const open = this.sessions.find(isIt) ?? made;
     this.isIncomplete = !open;
     if (!open) this.told();
@@ -237,13 +234,13 @@ export class Store {
 
   /** @param {string} agent @param {string} id @param {Json} [row] */
   async sessionOf(agent, id, row) {
-    // The code comes with the first one, that of what shows it, too.
+    // The first session loads the code of sessions and of their view.
     const [{ Session }] = await Promise.all([import('./session.js'), import('./ui/conversation.js')]);
     const place = this.me.place ?? '';
     return new Session({ agent, id, row, place, key: () => this.key ?? '', told: () => this.told() });
   }
 
-  /** Answers a question. @param {string} id @param {Json} answer */
+  /** @param {string} id @param {Json} answer */
   answer(id, answer) {
     const by = { name: 'acpd-web', title: 'the page', place: this.me.place };
     return this.watch.request('_acpd/interaction/answer', { id, answer, by });
@@ -253,12 +250,12 @@ export class Store {
   async search(words) {
     const terms = words.match(/"[^"]+"|\S+/g)?.map((it) => it.replaceAll('"', '')).filter(Boolean).slice(0, 64) ?? [];
     if (terms.length === 0) return [];
-    // What is typed last may go on.
+    // The last word may be incomplete.
     const params = { words: terms.map((it, at) => (at === terms.length - 1 && !it.endsWith('*') ? `${it}*` : it)), limit: 50 };
     return (await this.watch.request('_acpd/session/search', params)).hits;
   }
 
-  /** The page is looked at again, or the network is there again. */
+  /** Checks connections when the page is visible again, or the network is back. */
   wake() {
     for (const link of [this.watch, ...this.sessions.map((it) => it.link)]) link.check();
   }

@@ -1,19 +1,19 @@
 // @ts-check
-// The service worker: the page opens without a connection, as it was when there was one.
+// The service worker: opens the last version of the page without a connection.
 //
-// Each version of the page has its files below an address of its own (`/v-…/`), so a page that runs gets those of its
-// version or none. The shell comes from the server, and from here if that does not answer.
+// Each version of the page has its files below an address of its own (`/v-…/`), so a running page gets files of its
+// version only. The shell comes from the server, and from here if the server does not answer.
 
-/** Both are filled in when the program is built. */
+/** The build of the program fills in both. */
 const VERSION = 'v-0';
 /** @type {string[]} */
 const FILES = [];
 
 const worker = /** @type {any} */ (globalThis);
-/** How long the server is waited for. */
+/** Longest wait for the server (ms). */
 const PATIENCE = 3000;
 const NAME = `acpd-${VERSION}`;
-/** What has the same address in every version. */
+/** Files with the same address in every version. */
 const FIXED = ['/', '/app.webmanifest', '/icon.svg', '/icon-needs.svg', '/icon-192.png'];
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
@@ -39,7 +39,7 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   else if (FIXED.includes(pathname)) event.respondWith(fixed(pathname, request));
 });
 
-// Somebody is needed. Who looks at the page sees it there.
+// Only for a hidden page: a visible one shows the need itself.
 worker.addEventListener('push', (/** @type {any} */ event) => {
   const { title, body, agent, session } = event.data.json();
   const hash = session ? `#/s/${encodeURIComponent(agent)}/${encodeURIComponent(session)}` : '#/';

@@ -1,6 +1,6 @@
 // @ts-check
-// Escapes text from outside for a person, as `acpd-api/src/escape.rs` does: what a reader cannot see, or what changes
-// the direction of writing, is shown by its number, such as `<U+202E>`.
+// Escapes text from outside for people, as `acpd-api/src/escape.rs` does: characters that are invisible or change
+// the direction of writing are shown by their numbers, such as `<U+202E>`.
 
 const JOINERS = '\u200c\u200d';
 const SELECTORS = '\ufe0e\ufe0f';
@@ -9,7 +9,7 @@ const KEYCAP = '\u20e3';
 const INVISIBLE =
   /[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/u;
 const PRINTABLE = /[ \p{L}\p{M}\p{N}\p{P}\p{S}]/u;
-/** Text that stays as it is in every form; most is. */
+/** Text that is the same in every form, as most is. */
 const PLAIN = /^(?:[ -;=-~]|[\u00a1-\u00ac\u00ae-\u02ff\u0400-\u0482])*$/;
 const SUSPECT =
   /<|[^ -~\p{L}\p{M}\p{N}\p{P}\p{S}]|[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
@@ -40,7 +40,7 @@ function escaped(text, isProse) {
     const before = [...text.slice(Math.max(0, at - 2), at)].pop() ?? '';
     const after = text.slice(at + char.length, at + char.length + 2);
     if (stays(char, before, after, isProse)) return char;
-    // A carriage return before a newline does nothing that the newline does not do.
+    // A carriage return before a newline has no effect.
     if (char === '\r' && isProse && after.startsWith('\n')) return '';
     return `<U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
   });
@@ -56,7 +56,7 @@ export const verbatim = (text) => escaped(text, false);
 export const oneLine = (text) =>
   text.split(/[ \t\n\r]+/).filter(Boolean).map((word) => escaped(word, false)).join(' ');
 
-/** A page that an agent wants opened, in one line. Its host comes first: what stands before an `@` in an address looks like
+/** A page that an agent wants opened, in one line. Its host comes first: a part before an `@` in an address looks like
  * one. @param {{message?: string, url?: string}} asked */
 export function page({ message = '', url = '' }) {
   const authority = /:\/\/([^/\\?#]*)/.exec(url)?.[1] ?? '';

@@ -1,5 +1,5 @@
 // @ts-check
-// Durations, sizes and numbers for people, as `acpd-view/src/human.rs` has them.
+// Durations, sizes and numbers for people, as in `acpd-view/src/human.rs`.
 
 /** In at most two units: `8s`, `3m`, `2h 5m`, `4d 1h`. @param {number} ms */
 export function duration(ms) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The whole page: who is signed in, the inbox, and beside it what is open.
+// The whole page: the sign-in, the inbox, and the open view next to it.
 
 import { keyOf } from '../fleet.js';
 import { oneLine } from '../text/escape.js';
@@ -26,7 +26,7 @@ export function App({ store }) {
   const stream = useRef(/** @type {import('./stream.js').Stream | null} */ (null));
   useKeys(store, stream);
   const isHome = route.view === 'inbox';
-  // The list is made anew when something in it has changed, and not with each frame of a stream.
+  // The list is made again only after a change in it, not with each frame of a stream.
   const tick = rows.length > 60 ? Math.floor(now / 10_000) : Math.floor(now / 1000);
   const list = useMemo(() => html`<${Inbox} store=${store} rows=${rows} />`, [rows, route, store.daemon, store.watch.tries > 0, busy > 0 || needs > 0 ? tick : minute]);
   if (store.signed === 'out') return html`<${Door} store=${store} />`;
@@ -59,14 +59,14 @@ function toField(event) {
   document.getElementById('prompt')?.focus();
 }
 
-/** How the connection is. @param {{store: Store}} props */
+/** The state of the connection. @param {{store: Store}} props */
 function Connection({ store }) {
   const { watch, daemon, now, fleet } = store;
   const [since, setSince] = useState(0);
   useEffect(() => {
     setSince(watch.isLive ? 0 : Date.now());
   }, [watch.isLive]);
-  // A moment without it is nothing to tell.
+  // A short loss is not shown.
   const isAway = !watch.isLive && since > 0 && now - since > 1000;
   useEffect(() => {
     if (watch.isLive) return undefined;
@@ -80,7 +80,7 @@ function Connection({ store }) {
     ${!isAway && daemon && html`<span class="is-dim">acpd ${oneLine(daemon.version)}</span>`}</div>`;
 }
 
-/** Nobody is signed in. @param {{store: Store}} props */
+/** The view of a signed-out browser. @param {{store: Store}} props */
 function Door({ store }) {
   const [code, setCode] = useState('');
   return html`<main class="door"><h1>acpd</h1>
@@ -91,7 +91,7 @@ function Door({ store }) {
       <button type="submit" class="primary" disabled=${!code.trim()}>Sign in</button></form></main>`;
 }
 
-/** What needs somebody, in the title and the icon. @param {Store} store @param {number} needs */
+/** Shows the number of needs in the title and the icon. @param {Store} store @param {number} needs */
 function useTitle(store, needs) {
   const { session, fleet } = store;
   const row = session && fleet.sessions.get(keyOf(session.agent, session.id));
@@ -104,7 +104,7 @@ function useTitle(store, needs) {
   }, [needs > 0]);
 }
 
-/** Says to screen readers that somebody is asked. @param {Store} store */
+/** Announces questions to screen readers. @param {Store} store */
 function useAnnouncements({ fleet }) {
   const asked = fleet.questions.size;
   const before = useRef(asked);
@@ -115,7 +115,7 @@ function useAnnouncements({ fleet }) {
   }, [asked]);
 }
 
-/** Ages are shown anew: each second while something works, else each minute. @param {Store} store @param {boolean} isBusy */
+/** Renders ages again: each second while a session works, else each minute. @param {Store} store @param {boolean} isBusy */
 function useTicks(store, isBusy) {
   useEffect(() => {
     const timer = setInterval(() => document.hidden || store.told(), isBusy ? 1000 : 60_000);

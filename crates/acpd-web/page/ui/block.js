@@ -15,19 +15,19 @@ import { Copy, Guard, Spans } from './parts.js';
 
 /** @typedef {import('../blocks.js').Block} Block */
 /** @typedef {import('../blocks.js').Folding} Folding */
-/** What a person has folded and unfolded, and when blocks began.
+/** The user's folding, and the starts of blocks.
  * @typedef {{foldingOf: (block: Block) => Folding, isGroupOpen: (id: string) => boolean,
  *   toggle: (key: string | number, isOpen: boolean) => void, beganAt: (block: Block) => number | undefined,
  *   now: number, childOf: (name: string) => import('../lookup.js').Json | undefined,
  *   follow: (row: import('../lookup.js').Json, told: () => void) => import('../session.js').Session}} View */
 
-/** Pictures that are shown; the server sends no others. */
+/** Types of shown pictures; the server sends no others. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
-/** Subagents in subagents that are shown. */
+/** Most levels of subagents. */
 const DEEPEST = 16;
 /** Lines of a session that works for this one. */
 const CHILD_LINES = 8;
-/** Lines of output that are in the document at once. */
+/** Most lines of output in the document. */
 const MOST_LINES = 400;
 
 /** @type {Record<string, string>} */
@@ -35,7 +35,7 @@ const ICONS = {
   read: '◇', edit: '✎', delete: '−', move: '→', search: '⌕', execute: '$', think: '…', fetch: '↓', switch_mode: '⇄',
 };
 
-/** A head that folds what is below it. @param {{isOpen: boolean, onToggle: () => void, class?: string, icon?: string,
+/** A head that folds the content below it. @param {{isOpen: boolean, onToggle: () => void, class?: string, icon?: string,
  *   children?: any, aside?: any}} props */
 const Head = ({ isOpen, onToggle, icon, children, aside, ...props }) =>
   html`<button type="button" class=${`head ${props.class ?? ''}`} aria-expanded=${isOpen} onClick=${onToggle}>
@@ -47,7 +47,7 @@ const Head = ({ isOpen, onToggle, icon, children, aside, ...props }) =>
 export const RowView = ({ row, view, depth = 0 }) => (Array.isArray(row)
   ? html`<${Guard} what="This group" of=${row}><${Group} blocks=${row} view=${view} /><//>` : html`<${Guarded} block=${row} view=${view} depth=${depth} />`);
 
-/** A block whose errors stay in it. @param {{block: Block, view: View, depth?: number}} props */
+/** A block that keeps its errors from the page. @param {{block: Block, view: View, depth?: number}} props */
 const Guarded = ({ block, view, depth = 0 }) =>
   html`<${Guard} what="This block" of=${block.rev}><${BlockView} block=${block} view=${view} depth=${depth} /><//>`;
 
@@ -87,13 +87,13 @@ function BlockView({ block, view, depth }) {
     </div>`;
     case 'turn': return html`<${TurnEnd} block=${block} line=${line} view=${view} isOpen=${isOpen} toggle=${toggle} />`;
     case 'question':
-      // One that is open has its own card.
+      // An open question has its own card.
       return block.answer ? html`<div class="said-line"><span class="icon" aria-hidden="true">${block.refused ? '✗' : '✓'}</span><span>${line}</span></div>` : null;
     default: return html`<div class=${`notice is-${block.severity ?? 'warning'}`}>${line}</div>`;
   }
 }
 
-/** How long something has been running. @param {Block} block @param {View} view */
+/** The running time of a block. @param {Block} block @param {View} view */
 function time(block, view) {
   if (block.progress !== 'running' || block.consent === 'asked') return null;
   const began = view.beganAt(block);
@@ -132,7 +132,7 @@ function Answer({ block }) {
   })}</div>`;
 }
 
-/** Content that is no text. @param {{part: any}} props */
+/** Content other than text. @param {{part: any}} props */
 function Other({ part }) {
   const url = useMemo(() => (PICTURES.includes(part.mimeType) ? pictureOf(part) : undefined), [part]);
   return url ? html`<img class="picture" src=${url} alt=${part.words} />` : html`<div class="is-dim">${part.words}</div>`;
@@ -163,7 +163,7 @@ function Call({ block, view, folding, toggle, line }) {
   </div>`;
 }
 
-/** The newest words of a session that works for this one. @param {{row: import('../lookup.js').Json, view: View}} props */
+/** The latest lines of a child session. @param {{row: import('../lookup.js').Json, view: View}} props */
 function ChildWords({ row, view }) {
   const [session, setSession] = useState(/** @type {import('../session.js').Session | undefined} */ (undefined));
   const [, setRev] = useState(0);
@@ -201,7 +201,7 @@ function CallBody({ block, folding, view }) {
 /** @type {Record<string, string>} */
 const SIGNS = { '+': 'added', '-': 'removed', '⋮': 'cut' };
 
-/** A changed file. @param {import('../blocks.js').File} props */
+/** @param {import('../blocks.js').File} props */
 export function Diff({ path, head, lines }) {
   const [whole, setWhole] = useState(false);
   const shown = whole ? lines : lines.slice(0, MOST_LINES);
@@ -218,7 +218,7 @@ export function Diff({ path, head, lines }) {
 /** @type {Record<string, [string, string, string]>} */
 const STEPS = { completed: ['✓', 'done', 'is-completed'], in_progress: ['▸', 'now', 'is-in_progress'] };
 
-/** The steps of a plan. @param {{entries: import('../lookup.js').Json[], text?: string}} props */
+/** @param {{entries: import('../lookup.js').Json[], text?: string}} props */
 export const Steps = ({ entries, text }) => html`<ol class="steps">${entries.map(({ content, status, priority }) => {
   const [sign, word, role] = lookUp(STEPS, status) ?? ['○', 'to do', 'is-pending'];
   return html`<li class=${role}><span class="sign" aria-hidden="true">${sign}</span>

@@ -1,5 +1,5 @@
 // @ts-check
-// Code with colours, which come when they are there.
+// Code, coloured as soon as its language is loaded.
 
 import { useEffect, useState } from '../lib/hooks.js';
 import { lookUp } from '../lookup.js';
@@ -12,7 +12,7 @@ import { Copy } from './parts.js';
 const LONGEST = 64 * 1024;
 /** @type {Record<string, string>} */
 const ALIASES = {
-  // Every JavaScript is a TypeScript.
+  // TypeScript includes JavaScript.
   javascript: 'typescript', js: 'typescript', jsx: 'typescript', mjs: 'typescript', cjs: 'typescript', ts: 'typescript',
   tsx: 'typescript', py: 'python', rs: 'rust', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', yml: 'yaml',
   golang: 'go', jsonc: 'json', jsonl: 'json', patch: 'diff',
@@ -26,7 +26,7 @@ export function languageOf(words) {
   return LANGUAGES.includes(language) ? language : undefined;
 }
 
-/** What highlight.js finds, as elements: it never makes HTML here. */
+/** An emitter for highlight.js that makes elements, never HTML. */
 class Elements {
   constructor() {
     /** @type {any[][]} */
@@ -80,11 +80,11 @@ let core;
 /** @type {Map<string, Promise<any>>} */
 const languages = new Map();
 
-/** The text of elements. @param {any} parts @returns {string} */
+/** @param {any} parts @returns {string} */
 const textIn = (parts) =>
   Array.isArray(parts) ? parts.map(textIn).join('') : typeof parts === 'string' ? parts : textIn(parts.props.children);
 
-/** Returns code as coloured elements which have every character of it, or fails.
+/** Returns code as coloured elements with every character of it, or fails.
  * @param {string} text @param {string} language @returns {Promise<any[]>} */
 export async function coloured(text, language) {
   core ??= import('../lib/highlight.js').then(({ default: hljs }) => {
@@ -110,7 +110,7 @@ export function Code({ text, language }) {
   useEffect(() => {
     if (!name || text.length > LONGEST) return undefined;
     let isWanted = true;
-    // Without colours it is read as well.
+    // Code is readable without colours.
     coloured(text, name).then((parts) => isWanted && setColours({ text, parts }), () => {});
     return () => {
       isWanted = false;
@@ -121,5 +121,5 @@ export function Code({ text, language }) {
   return html`<figure class="code"><${Copy} text=${text} /><pre tabindex="0">${h('code', null, parts)}</pre></figure>`;
 }
 
-/** Code as it is shown. @param {string} text */
+/** Escaped code. @param {string} text */
 export const shown = (text) => text.split('\n').map(verbatim).join('\n');

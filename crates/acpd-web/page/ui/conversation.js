@@ -1,5 +1,5 @@
 // @ts-check
-// The open session: its head, its stream, the question that waits, and the field to write in.
+// The open session: head, stream, open question, and prompt field.
 
 import { plain, textOf } from '../blocks.js';
 import { keyOf } from '../fleet.js';
@@ -17,7 +17,7 @@ import { Stream } from './stream.js';
 /** @typedef {import('../store.js').Store} Store */
 /** @typedef {import('../session.js').Session} Session */
 
-/** The next question comes after a pause. */
+/** Pause before the next question (ms). */
 const PAUSE = 700;
 
 /** @param {{store: Store, session: Session, stream: {current: Stream | null}}} props */
@@ -28,13 +28,13 @@ export function Conversation({ store, session, stream }) {
   const asked = fleet.questionsOf(key);
   const isWorking = session.state.header.working || (row && row.turn.state !== 'idle');
   useAnnouncements(session);
-  // A line that was found is shown as soon as it is there.
+  // Shows the line of a search hit as soon as it is read.
   useEffect(() => {
     const { seq, words } = route;
     if (!seq || session.phase !== 'live') return;
     session.reach(seq).then(() => requestAnimationFrame(() => stream.current?.showLine(seq, words)));
   }, [route.seq, route.words, session.phase]);
-  // What waits is told in its row as a number alone.
+  // The row has only the number of queued prompts.
   useEffect(() => {
     if (session.phase === 'live') session.readQueue();
   }, [row?.queued, session.phase]);
@@ -50,7 +50,7 @@ export function Conversation({ store, session, stream }) {
   </section>`;
 }
 
-/** Says to screen readers what has ended, and now and then what runs. @param {Session} session */
+/** Announces ends, and now and then the running block, to screen readers. @param {Session} session */
 function useAnnouncements(session) {
   const { working } = session.state.header;
   const before = useRef(working);
@@ -74,7 +74,7 @@ function useAnnouncements(session) {
   }, [working, session]);
 }
 
-/** The connection of the session is lost. @param {{session: Session, now: number}} props */
+/** The notice of a lost connection. @param {{session: Session, now: number}} props */
 function Away({ session, now }) {
   const since = useRef(0);
   const isAway = session.phase === 'live' && !session.link.isLive;
@@ -131,7 +131,7 @@ function Options({ session, store, onClose }) {
       removeEventListener('keydown', leave);
     };
   }, []);
-  // Some agents tell their modes as an option, too.
+  // Some agents report their modes as an option, too.
   const others = options.filter((/** @type {Json} */ option) => modes.length === 0 || option.category !== 'mode');
   return html`<div class="menu" ref=${box}>
     ${modes.length > 0 && html`<label>Mode<select value=${mode} onChange=${(/** @type {any} */ e) => session.setMode(e.target.value)}>
@@ -145,7 +145,7 @@ function Options({ session, store, onClose }) {
   </div>`;
 }
 
-/** The question that waits: one at a time, and what became of the last one.
+/** One open question at a time, and the end of the last one.
  * @param {{store: Store, session: Session, asked: Json[]}} props */
 function Questions({ store, session, asked }) {
   const [current, setCurrent] = useState(/** @type {Json | undefined} */ (asked[0]));
@@ -159,13 +159,13 @@ function Questions({ store, session, asked }) {
     if (current) {
       const next = asked.find((it) => it.question.changed > 0 && it.question.title === current.question.title);
       if (next) {
-        // The same call, asked anew.
+        // The same call, asked again.
         setCurrent(next);
         return undefined;
       }
       setOver(endOf(session, current.id));
     }
-    // Nobody answers the next one with the finger that answered this one.
+    // The finger that answered this question must not answer the next one.
     const timer = setTimeout(() => {
       setCurrent(asked[0]);
       if (asked.length > 0) setOver(undefined);
@@ -186,7 +186,7 @@ function Questions({ store, session, asked }) {
   </div>`;
 }
 
-/** How a question ended. @param {Session} session @param {string} id */
+/** The end of a question. @param {Session} session @param {string} id */
 function endOf(session, id) {
   for (const turn of session.state.turns.slice(-3)) {
     const block = turn.blocks.findLast(({ asked }) => asked === id);

@@ -1,5 +1,5 @@
 // @ts-check
-// Files that go with a prompt: pictures and sounds as such, text in a code block, others as what they are.
+// Files of a prompt: pictures and sounds as such, text in a code block, others as binary resources.
 
 import { oneLine } from '../text/escape.js';
 import { useState } from '../lib/hooks.js';
@@ -12,7 +12,7 @@ import { Trouble } from './parts.js';
 /** @typedef {{all: {name: string, block: Json}[], trouble: string, add: (files: Iterable<File>) => Promise<void>,
  *   remove: (block: Json) => void, clear: () => void, forgive: () => void}} Files */
 
-/** A file that is attached, at most. */
+/** Most bytes of an attached file. */
 const MOST_FILE = 4 << 20;
 
 /** @param {Takes} takes what the agent takes @returns {Files} */
@@ -31,10 +31,10 @@ export function useFiles(takes) {
   };
 }
 
-/** The parts of a prompt. @param {string} text @param {Files} files @returns {Json[]} */
+/** The content blocks of a prompt. @param {string} text @param {Files} files @returns {Json[]} */
 export const blocksOf = (text, files) => [...(text.trim() ? [{ type: 'text', text }] : []), ...files.all.map((file) => file.block)];
 
-/** What is attached, and what could not be. @param {{files: Files}} props */
+/** Attached files, and the error of the last attempt. @param {{files: Files}} props */
 export const Attached = ({ files }) => html`
   ${files.trouble && html`<${Trouble} text=${files.trouble} onClose=${files.forgive} />`}
   ${files.all.length > 0 && html`<div class="chips">${files.all.map(({ name, block }) => html`<span class="chip">${oneLine(name)}
@@ -44,7 +44,7 @@ export const Attached = ({ files }) => html`
 export const Attach = ({ files, disabled }) => html`<label class="quiet attach" title="attach a file"><span aria-hidden="true">+</span><span class="unseen">attach a file</span>
   <input type="file" multiple class="unseen" disabled=${disabled} onChange=${(/** @type {any} */ event) => { files.add([...event.target.files]); event.target.value = ''; }} /></label>`;
 
-/** A file as a part of a prompt. @param {File} file @param {Takes} takes @returns {Promise<Json>} */
+/** The content block of a file. @param {File} file @param {Takes} takes @returns {Promise<Json>} */
 async function blockOf(file, takes) {
   if (file.size > MOST_FILE) throw new Error(`${oneLine(file.name)} is too big: at most 4 MB can be attached`);
   const data = new Uint8Array(await file.arrayBuffer());
@@ -62,7 +62,7 @@ function partOf({ name, type }, data) {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(data);
     if (!text.includes('\0')) return { type: 'text', text: `${name}:\n\n${fenced(text)}\n` };
   } catch {
-    // It is no text.
+    // The file is no text.
   }
   const uri = `untitled:${encodeURIComponent(name)}`;
   return { type: 'resource', resource: { uri, mimeType: type || 'application/octet-stream', blob: base64(data) } };

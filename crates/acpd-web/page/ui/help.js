@@ -1,5 +1,5 @@
 // @ts-check
-// Help with the settings of this browser.
+// Help, and the settings of this browser.
 
 import { oneLine } from '../text/escape.js';
 import { useEffect, useState } from '../lib/hooks.js';
@@ -36,7 +36,7 @@ export function Help({ store }) {
     </div></section>`;
 }
 
-/** Whether this browser is told when its person is needed. @param {{store: Store}} props */
+/** The switch of notifications. @param {{store: Store}} props */
 function Push({ store }) {
   const [state, setState] = useState(/** @type {import('../push.js').State | undefined} */ (undefined));
   const [trouble, setTrouble] = useState('');

@@ -1,5 +1,5 @@
 // @ts-check
-// All sessions: what needs its person, what works, and the rest.
+// All sessions: those that need the user, working ones, and recent ones.
 
 import { nested } from '../fleet.js';
 import { lookUp } from '../lookup.js';
@@ -13,7 +13,7 @@ import { Guard, Mark } from './parts.js';
 /** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../fleet.js').Row} Row */
 
-/** Rows of what rests that are shown at once. */
+/** Recent rows that are shown at first. */
 const FEW = 30;
 
 /** The name of a session for people. @param {Json | undefined} session */
@@ -24,7 +24,7 @@ export const nameOf = (session) => {
   return title || oneLine(session.sessionId);
 };
 
-/** A directory with `~` for the home of the person. @param {string} path @param {Json | undefined} daemon */
+/** A directory with `~` for the user's home. @param {string} path @param {Json | undefined} daemon */
 export function folderOf(path, daemon) {
   const home = /^(\/home\/[^/]+|\/Users\/[^/]+|\/root)(?=\/|$)/.exec(daemon?.config ?? '')?.[0];
   return oneLine(home && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : path);
@@ -33,7 +33,7 @@ export function folderOf(path, daemon) {
 /** @type {Record<string, string>} */
 const VERBS = { execute: 'run', edit: 'edit', read: 'read', delete: 'delete', move: 'move', fetch: 'fetch' };
 
-/** What is asked, in a line. @param {Json} question @returns {[string, string]} */
+/** A question on one line: verb and subject. @param {Json} question @returns {[string, string]} */
 export function askedLine({ question }) {
   if (question.kind === 'form') return ['form', oneLine(question.message)];
   if (question.kind === 'url') return ['open', page(question)];
@@ -47,7 +47,7 @@ export function askedLine({ question }) {
 /** @param {string} text */
 const bare = (text) => oneLine(text.replace(/^[# ]+/, '').replaceAll('**', '').replaceAll('`', ''));
 
-/** What a session does. @param {Json} session @param {number} now */
+/** The present work of a session. @param {Json} session @param {number} now */
 function doing({ doing, state, turn, limitedUntil }, now) {
   if (limitedUntil !== undefined && turn.state === 'idle') return `waits ${duration(limitedUntil - now)} for the end of a usage limit`;
   if (!doing) return state === 'restoring' ? 'comes back' : turn.state === 'idle' ? 'waits for its turn' : 'works';
@@ -68,7 +68,7 @@ const LAST = {
   error: ['is-bad', 'failed'], refusal: ['is-warning', 'refused'], cancelled: ['is-dim', 'cancelled'],
 };
 
-/** What there is to say of a row. @param {Row} row @param {number} now @returns {[string, string]} */
+/** The second line of a row. @param {Row} row @param {number} now @returns {[string, string]} */
 function news({ what, session, question, agent }, now) {
   if (question) return ['is-asked', askedLine(question).join('  ')];
   if (agent) return ['is-warning', 'wants a login'];

@@ -1,5 +1,5 @@
 // @ts-check
-// Keys, outside of fields. They can be turned off, because some people speak or press keys by chance.
+// Keys outside of fields. They can be turned off, because speech input or chance may press keys.
 
 import { useEffect } from '../lib/hooks.js';
 import { kept, navigate } from '../store.js';
@@ -7,7 +7,7 @@ import { kept, navigate } from '../store.js';
 /** @typedef {import('./stream.js').Stream} Stream */
 /** @typedef {{current: Stream | null}} StreamRef */
 
-/** What each key does, in words and deeds. @type {[string, string, (stream: Stream | null, store: import('../store.js').Store) => void][]} */
+/** Key, description, action. @type {[string, string, (stream: Stream | null, store: import('../store.js').Store) => void][]} */
 export const KEYS = [
   ['j', 'next block', (stream) => stream?.step(1)],
   ['k', 'previous block', (stream) => stream?.step(-1)],

@@ -1,5 +1,5 @@
 // @ts-check
-// Views whose code comes when they are opened, so that the page itself opens at once.
+// Views whose code is loaded when they are opened, so that the page itself opens at once.
 
 import { useEffect, useState } from '../lib/hooks.js';
 import { html } from './html.js';
@@ -25,7 +25,7 @@ function later(load) {
   };
 }
 
-/** What was opened did not come. */
+/** The view could not be loaded. */
 export const Missing = () => html`<div class="dialog"><${Top} title="Not here" />
   <${Trouble} text="This part of the page is not in this browser" hint="load the page again when there is a connection" /></div>`;
 

@@ -38,10 +38,10 @@ export function New({ store }) {
   const [name, setName] = useState('');
   const [isApart, setApart] = useState(false);
   const [text, setText] = useState('');
-  // What the agent takes is known when it has begun.
+  // The agent's capabilities are known only after its start.
   const files = useFiles(EVERYTHING);
   const first = useRef(/** @type {HTMLElement | null} */ (null));
-  // The person asked for the form, by a key or a press.
+  // The user opened the form, by a key or a press.
   useEffect(() => first.current?.focus(), []);
   const [isBusy, setBusy] = useState(false);
   const [trouble, setTrouble] = useState(/** @type {import('../net.js').Trouble | undefined} */ (undefined));

@@ -1,5 +1,5 @@
 // @ts-check
-// Small parts that others are made of.
+// Small shared parts.
 
 import { lookUp } from '../lookup.js';
 import { verbatim } from '../text/escape.js';
@@ -7,15 +7,15 @@ import { useState } from '../lib/hooks.js';
 import { Component } from '../lib/preact.js';
 import { html } from './html.js';
 
-/** A line of a summary. @param {{line?: import('../blocks.js').Line}} props */
+/** @param {{line?: import('../blocks.js').Line}} props */
 export const Spans = ({ line = [] }) =>
   line.map(([role, text]) => (role === 'plain' ? text : html`<span class=${`is-${role}`}>${text}</span>`));
 
-/** Copies a text. @param {{text: string, label?: string}} props */
+/** A button that copies a text. @param {{text: string, label?: string}} props */
 export function Copy({ text, label = 'Copy' }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
-    // Without a permission nothing is copied, and the button does not say so.
+    // Without a permission nothing is copied, and the button does not change.
     await navigator.clipboard?.writeText(text).then(() => {
       setDone(true);
       setTimeout(() => setDone(false), 1500);
@@ -24,7 +24,7 @@ export function Copy({ text, label = 'Copy' }) {
   return html`<button type="button" class="copy quiet" onClick=${copy}>${isDone ? 'Copied' : label}</button>`;
 }
 
-/** What a state looks like: a sign and its word. */
+/** Sign and word of each state. */
 /** @type {Record<string, [string, string]>} */
 const MARKS = {
   question: ['?', 'asks'], form: ['?', 'asks'], login: ['@', 'wants a login'], interrupted: ['!', 'interrupted'],
@@ -37,7 +37,7 @@ export function Mark({ what }) {
   return html`<span class=${`mark is-${what}`} aria-hidden="true">${sign}</span>${word && html`<span class="unseen">${word}: </span>`}`;
 }
 
-/** An error or a sentence, its way out, and what the agent printed last.
+/** An error or a sentence, its way out, and the last output of the agent.
  * @param {{text: string, hint?: string, output?: string, onClose?: () => void}} props */
 export const Trouble = ({ text, hint, output, onClose }) => html`<div class="trouble" role="alert">
   <div><strong>${text}</strong>${hint && html`<div class="hint">${hint}</div>`}
@@ -45,7 +45,7 @@ export const Trouble = ({ text, hint, output, onClose }) => html`<div class="tro
   ${onClose && html`<button type="button" class="quiet" aria-label="close" onClick=${onClose}>✕</button>`}
 </div>`;
 
-/** Keeps an error in what it holds from the rest of the page. With another `of` it tries again.
+/** Keeps an error of its children from the rest of the page. Another `of` tries again.
  * @extends {Component<{of?: unknown, what: string, hint?: string, children?: any}, {hasFailed: boolean}>} */
 export class Guard extends Component {
   static getDerivedStateFromError() {
@@ -69,6 +69,6 @@ export class Guard extends Component {
   }
 }
 
-/** The head of a view beside the inbox. @param {{title: string}} props */
+/** The head of a view next to the inbox. @param {{title: string}} props */
 export const Top = ({ title }) => html`<header class="session-head"><a class="button quiet back" href="#/" aria-label="all sessions">‹</a>
   <div class="names"><h1>${title}</h1></div></header>`;

@@ -1,5 +1,5 @@
 // @ts-check
-// The field in which a person writes, and what waits behind the running turn.
+// The prompt field, and the queued prompts.
 
 import { lookUp } from '../lookup.js';
 import { oneLine } from '../text/escape.js';
@@ -14,7 +14,7 @@ import { Steps } from './block.js';
 /** @typedef {import('../lookup.js').Json} Json */
 /** @typedef {import('../session.js').Session} Session */
 
-/** Commands of the agent that begin with what is written. @param {Json[]} commands @param {string} text */
+/** Commands of the agent that begin with the text. @param {Json[]} commands @param {string} text */
 function fitting(commands, text) {
   const word = /^\/(\S*)$/.exec(text)?.[1].toLowerCase();
   return word === undefined ? [] : commands.filter(({ name }) => name.toLowerCase().startsWith(word) && name !== word);
@@ -63,7 +63,7 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
     const blocks = blocksOf(text, files);
     if (why || blocks.length === 0) return;
     if (!session.link.isLive) {
-      // What is not sent stays where a closed page does not lose it.
+      // Unsent text stays in the field, which a closed page does not lose.
       session.error = { text: 'acpd is not connected', hint: 'what you wrote stays here; send it when acpd is back' };
       session.changed();
       return;
@@ -84,7 +84,7 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
       else complete(command);
       return;
     }
-    // While an input method composes, Enter is its own.
+    // While an input method composes, Enter belongs to it.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229 || isTouch()) return;
     event.preventDefault();
     send(event.ctrlKey || event.metaKey ? (isWorking && session.canSteer ? 'steer' : 'prompt') : 'prompt');
@@ -115,7 +115,7 @@ export function Prompt({ session, row, mayPrompt, isWorking, onSent }) {
   </div>`;
 }
 
-/** Ends the turn; where prompts are queued it asks for them. @param {{session: Session, mayPrompt: boolean}} props */
+/** Ends the turn; with queued prompts it offers both choices. @param {{session: Session, mayPrompt: boolean}} props */
 function Stop({ session, mayPrompt }) {
   const [isAsked, setAsked] = useState(false);
   const queued = session.queue.length;
@@ -131,7 +131,7 @@ function Stop({ session, mayPrompt }) {
     <button type="button" onClick=${() => stop(true)}>Only this turn</button>`;
 }
 
-/** Why nothing can be sent. @param {Session} session @param {Json | undefined} row @param {boolean} mayPrompt */
+/** Why the field is disabled. @param {Session} session @param {Json | undefined} row @param {boolean} mayPrompt */
 function disabledWhy(session, row, mayPrompt) {
   if (!mayPrompt) return 'This browser may not prompt: its key has no `prompt` scope';
   if (session.phase === 'over') return session.why;
@@ -139,7 +139,7 @@ function disabledWhy(session, row, mayPrompt) {
   return undefined;
 }
 
-/** What stays above the field: the plan, and what waits. @param {{session: Session, mayPrompt: boolean, isWorking: boolean}} props */
+/** The plan and the queued prompts above the field. @param {{session: Session, mayPrompt: boolean, isWorking: boolean}} props */
 function Pinned({ session, mayPrompt, isWorking }) {
   const { plan } = session.state.header;
   const [isOpen, setOpen] = useState(false);

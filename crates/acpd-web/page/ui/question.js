@@ -1,11 +1,11 @@
 // @ts-check
-// A question of an agent: all that is asked, nothing chosen beforehand, and an answer that cannot happen by accident.
+// A question of an agent: the whole subject, no preset choice, and no answer by accident.
 //
 //   arming ──0.6 s──▶ open ──choose, Confirm──▶ sending ──▶ closed
 //     ▲                 │                          │
 //     └── it moved, or the call changed            └──▶ refused: open again
 //
-// Keyboards and screen readers confirm twice. On touch, Confirm is held for what allows.
+// Keyboards and screen readers confirm twice. On touch, Confirm is held for an allowing answer.
 
 import { lookUp } from '../lookup.js';
 import { oneLine, prose, verbatim } from '../text/escape.js';
@@ -18,11 +18,11 @@ import { Copy } from './parts.js';
 
 /** @typedef {import('../lookup.js').Json} Json */
 
-/** The card takes an answer when it has not moved for so long. */
+/** Time without a movement before the card takes an answer (ms). */
 const ARMING = 600;
-/** On touch, what allows is held for so long. */
+/** Time to hold an allowing answer on touch (ms). */
 const HOLD = 800;
-/** A second confirmation comes in this time. */
+/** Time for the second confirmation (ms). */
 const TWICE = 5000;
 
 /** @param {{asked: Json, number: number, of: number, now: number, mayAnswer: boolean, folder: string,
@@ -37,7 +37,7 @@ export function Question({ asked, number, of, now, mayAnswer, folder, answer }) 
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   const isArmed = useArmed(card, asked.id);
   const body = useRef(/** @type {HTMLElement | null} */ (null));
-  // What allows waits until the end of what is asked was on the screen.
+  // An allowing answer waits until the end of the question was on the screen.
   const look = () => {
     const it = body.current;
     if (it && it.scrollHeight - it.clientHeight - it.scrollTop < 8) setSeenEnd(true);
@@ -85,7 +85,7 @@ export function Question({ asked, number, of, now, mayAnswer, folder, answer }) 
   </section>`;
 }
 
-/** Whether the card has not moved for a moment, so that a finger hits what it means.
+/** Whether the card has not moved for a moment, so that a finger hits its target.
  * @param {{current: HTMLElement | null}} card @param {string} id */
 function useArmed(card, id) {
   const [isArmed, setArmed] = useState(false);
@@ -148,7 +148,7 @@ function Confirm({ why, isArmed, isSending, allows, label, send }) {
     if (!isKey && held.current.isTouch && allows) return;
     send();
   };
-  // A finger may say so beforehand; a mouse on the same machine clicks.
+  // Only for coarse pointers: a mouse on the same machine clicks.
   const isHeldDown = allows && matchMedia('(pointer: coarse)').matches;
   const words = isSending ? 'Sending…' : why ?? (isAsked ? `${label}? Once more` : isHeldDown ? label.replace(/^Confirm:/, 'Hold to confirm:') : label);
   return html`<button type="button" class=${`confirm primary ${isHeld ? 'is-held' : ''} ${allows ? 'allows' : ''}`} aria-disabled=${!isReady}
@@ -167,7 +167,7 @@ function heading({ kind, shown }, agent, folder) {
   return `${who} asks to ${lookUp(verbs, shown?.kind) ?? 'do this'}${where ? `, in ${oneLine(where)}` : ''}`;
 }
 
-/** All that is decided on, and nothing else. @param {{shown?: Json, title?: string, subject?: string}} props */
+/** The subject of the decision, and nothing else. @param {{shown?: Json, title?: string, subject?: string}} props */
 function Sheet({ shown, title, subject }) {
   if (!shown) return html`<p class="words">${oneLine(title ?? subject ?? 'a tool call')}</p>`;
   const { commands = [], paths = [], urls = [], diffs = [], unclear = [], raw } = shown;
@@ -188,7 +188,7 @@ function Sheet({ shown, title, subject }) {
 }
 
 /** @typedef {{id: string, name: string, more?: string, isOpposite?: boolean, allows: boolean, answer: Json}} Option */
-/** What can be answered. @param {Json} question @returns {Option[]} */
+/** The possible answers. @param {Json} question @returns {Option[]} */
 function optionsOf(question) {
   if (question.kind !== 'permission') {
     const yes = question.kind === 'form' ? 'send the form' : 'agree';
@@ -212,7 +212,7 @@ function optionsOf(question) {
 const fieldsOf = ({ schema, order }) =>
   (order?.length > 0 ? order : Object.keys(schema?.properties ?? {})).map((/** @type {string} */ name) => [name, lookUp(schema?.properties, name) ?? {}]);
 
-/** The values to choose from. @param {Json | undefined} field @returns {{value: string, title: string}[] | undefined} */
+/** @param {Json | undefined} field @returns {{value: string, title: string}[] | undefined} */
 function choicesOf(field) {
   const titled = field?.oneOf ?? field?.anyOf;
   if (titled) return titled.map((/** @type {Json} */ it) => ({ value: it.const, title: it.title ?? it.const }));
@@ -222,7 +222,7 @@ function choicesOf(field) {
 /** @param {Json} values @param {string} name @param {Json} field */
 const valueOf = (values, name, field) => lookUp(values, name) ?? field.default;
 
-/** A field that must be filled in and is not. @param {Json} question @param {Json} values @returns {string | undefined} */
+/** The first required field without a value. @param {Json} question @param {Json} values @returns {string | undefined} */
 const missingOf = (question, values) =>
   fieldsOf(question).find(([name, field]) => {
     const value = valueOf(values, name, field);

@@ -1,5 +1,5 @@
 // @ts-check
-// The search in everything that was said.
+// The search in all conversations.
 
 import { lookUp } from '../lookup.js';
 import { oneLine } from '../text/escape.js';
@@ -22,7 +22,7 @@ export function Search({ store }) {
   const [hits, setHits] = useState(/** @type {Json[] | undefined} */ (undefined));
   const [trouble, setTrouble] = useState(/** @type {{text: string, hint?: string} | undefined} */ (undefined));
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  // The person asked for the search, by a key or a press.
+  // The user opened the search, by a key or a press.
   useEffect(() => field.current?.focus(), []);
   useEffect(() => {
     if (!words.trim()) {

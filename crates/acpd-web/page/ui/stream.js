@@ -1,8 +1,8 @@
 // @ts-check
-// The stream of a session: a list of which only the rows around the screen are in the document.
+// The stream of a session: a list whose rows around the screen are in the document.
 //
-// Whoever is at its end stays there while it grows. Only what a person does (wheel, touch, keys, the scroll bar)
-// leaves the end or comes back to it; everything else keeps the row on the screen where it is.
+// At its end the view follows new rows. Only a gesture of the user (wheel, touch, keys, the scroll bar)
+// leaves the end or returns to it; everything else keeps the row on the screen in place.
 
 import { isMissing } from '../blocks.js';
 import { Component } from '../lib/preact.js';
@@ -16,24 +16,23 @@ import { html } from './html.js';
 /** @typedef {import('../rows.js').Row} Row */
 /** @typedef {{key: string, seq: number, rev: number, row: Row, kind: string, isRunning: boolean}} Item */
 
-/** How near to its end it counts as the end. */
+/** Pixels from the end that count as the end. */
 const END = 40;
-/** How long scrolling goes on behind what a person did. */
+/** Time for which scrolling continues after a gesture (ms). */
 const GESTURE = 900;
-/** How long after it a person's step up may be on its way: until then the browser may not have scrolled. */
+/** Time after a gesture upwards in which the browser may not have scrolled yet (ms). */
 const LEAVING = 300;
 /** Events that end a press. */
 const RELEASES = ['pointerup', 'pointercancel'];
-/** Keys that go up. */
 const UP = ['ArrowUp', 'PageUp', 'Home'];
-/** Heights of rows that were not measured. @type {Record<string, number>} */
+/** Heights of unmeasured rows. @type {Record<string, number>} */
 const GUESSES = { prompt: 76, answer: 120, edit: 140, command: 90, turn: 44 };
 const GUESS = 40;
 
-/** Room above a line that was found. */
+/** Pixels above the line of a search hit. */
 const ABOVE = 80;
 
-/** The place of words in an element. @param {Element} element @param {string} words @returns {Range | undefined} */
+/** The range of words in an element. @param {Element} element @param {string} words @returns {Range | undefined} */
 function rangeOf(element, words) {
   const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
@@ -66,7 +65,7 @@ function itemOf(row) {
   return { key, seq: first.seq, rev, row, kind: Array.isArray(row) ? 'group' : row.kind, isRunning };
 }
 
-/** A row of the list, which is made again only when something of it has changed.
+/** A row of the list, which renders only after a change.
  * @extends {Component<{item: Item, at: number, tick: number, choice: number, isChosen: boolean, view: import('./block.js').View}>} */
 class ListRow extends Component {
   /** @param {ListRow['props']} next */
@@ -91,7 +90,7 @@ export class Stream extends Component {
   constructor(/** @type {Props} */ props) {
     super(props);
     this.isAtEnd = true;
-    /** The row that keeps its place. @type {{seq: number, key: string, offset: number}} */
+    /** The row that stays in place. @type {{seq: number, key: string, offset: number}} */
     this.anchor = { seq: 0, key: '', offset: 0 };
     /** The last line that was seen at the end. */
     this.seen = 0;
@@ -100,7 +99,7 @@ export class Stream extends Component {
     this.isPressed = false;
     this.isPushed = false;
     this.fills = 0;
-    /** Where we have scrolled ourselves. */
+    /** The last position that this class scrolled to. */
     this.own = -1;
     /** @type {HTMLElement | null} */ this.box = null;
     /** @type {HTMLElement | null} */ this.rows = null;
@@ -110,11 +109,11 @@ export class Stream extends Component {
     /** @type {[number, number]} */ this.range = [0, 0];
     /** Rows of turns that have not changed. @type {WeakMap<object, {rev: number, choices: number, items: Item[]}>} */
     this.turns = new WeakMap();
-    /** What a person has folded and unfolded. @type {Map<string | number, boolean>} */
+    /** The user's folding. @type {Map<string | number, boolean>} */
     this.choices = new Map();
     this.choice = 0;
     /** @type {string | undefined} */ this.chosen = undefined;
-    /** Words that were searched for, until they were found in their row. @type {string | undefined} */
+    /** Searched words, until they are marked in their row. @type {string | undefined} */
     this.hit = undefined;
     this.width = 0;
     this.observer = new ResizeObserver(() => this.settle());
@@ -132,7 +131,7 @@ export class Stream extends Component {
     this.onGesture();
   };
 
-  /** Whether a person may be about to leave the end. */
+  /** Whether the user may be about to leave the end. */
   get isLeaving() {
     return this.isPressed || performance.now() - this.leavesAt < LEAVING;
   }
@@ -171,7 +170,7 @@ export class Stream extends Component {
   toggle = (key, isOpen) => {
     this.choices.set(key, isOpen);
     this.choice++;
-    // The head that was pressed stays under the finger.
+    // The pressed head stays under the finger.
     this.hold();
     this.isAtEnd = false;
     this.forceUpdate();
@@ -186,7 +185,6 @@ export class Stream extends Component {
     };
   }
 
-  /** All rows, from top to bottom. */
   readItems() {
     const { state, fills } = this.props.session;
     /** @type {Item[]} */
@@ -200,7 +198,7 @@ export class Stream extends Component {
       items.push(...known.items);
     }
     const isSame = items.length === this.items.length && items.every((item, at) => item.key === this.items[at].key);
-    // Rows that come above what is read push it down, also while somebody scrolls, and so do bodies that come.
+    // New rows above the screen push it down, also during scrolling, and so do new bodies.
     if (fills !== this.fills) this.isPushed = true;
     this.fills = fills;
     if (items.length > 0 && this.items.length > 0 && items[0].key !== this.items[0].key) this.isPushed = true;
@@ -208,7 +206,7 @@ export class Stream extends Component {
     if (!isSame) this.heights = new Heights(items.map((item) => this.measured.get(item.key) ?? guess(item)));
   }
 
-  /** Remembers which row is at the top of the screen, and where. */
+  /** Remembers the row at the top of the screen, and its position. */
   hold() {
     if (!this.box || !this.rows) return;
     const top = this.box.getBoundingClientRect().top;
@@ -221,7 +219,7 @@ export class Stream extends Component {
     }
   }
 
-  /** The row that keeps its place, or what became of it. */
+  /** The index of the anchor's row, or of the row that contains it now. */
   anchorAt() {
     const at = this.items.findIndex((item) => item.key === this.anchor.key);
     if (at >= 0) return at;
@@ -229,13 +227,13 @@ export class Stream extends Component {
     return after < 0 ? this.items.length - 1 : Math.max(0, after - 1);
   }
 
-  /** Measures what is in the document, and puts it where it belongs. */
+  /** Measures the rows in the document, and places them. */
   settle() {
     const { box, rows } = this;
     if (!box || !rows) return;
     if (box.clientWidth !== this.width) {
       this.width = box.clientWidth;
-      // Other heights for all that is not in the document.
+      // All rows outside of the document get other heights.
       this.measured.clear();
     }
     [...rows.children].forEach((child, at) => {
@@ -248,7 +246,7 @@ export class Stream extends Component {
     });
     this.pad();
     if (this.isAtEnd && this.isLeaving && box.scrollTop === 0 && box.scrollHeight - box.clientHeight > END) {
-      // At the top no scroll event follows a key: content that grows leaves the end behind.
+      // At the top no scroll event follows a key, so growing content would not leave the end.
       this.isAtEnd = false;
       this.hold();
     }
@@ -263,7 +261,7 @@ export class Stream extends Component {
     if (wanted[0] < this.range[0] || wanted[1] > this.range[1]) this.forceUpdate();
   }
 
-  /** Puts the row that keeps its place where it was. */
+  /** Puts the anchor's row back in place. */
   restore() {
     const { box, rows } = this;
     if (!box || !rows || this.items.length === 0) return;
@@ -273,7 +271,7 @@ export class Stream extends Component {
     this.scrollTo(Math.max(0, top - this.anchor.offset));
   }
 
-  /** The room of the rows that are not in the document. */
+  /** Sets the room of the rows outside of the document. */
   pad() {
     if (!this.rows) return;
     const [from, to] = this.range;
@@ -295,7 +293,7 @@ export class Stream extends Component {
     const isFree = !this.isPushed && (this.isGesture || !this.anchor.key);
     const top = this.isAtEnd ? Math.max(0, end - height) : isFree
       ? this.box?.scrollTop ?? 0 : this.heights.top(this.anchorAt()) - this.anchor.offset;
-    // An open question may leave little room: as much is near as on a whole screen.
+    // An open question may leave little room: at least a whole screen counts as near.
     return visible(this.heights, top, Math.max(height, innerHeight));
   }
 
@@ -306,7 +304,7 @@ export class Stream extends Component {
     if (this.isGesture) {
       this.gestureAt = performance.now();
       const range = box.scrollHeight - box.clientHeight;
-      // Where there is little to scroll, its beginning is not its end.
+      // In a short range, the beginning must not count as the end.
       this.isAtEnd = range - box.scrollTop <= Math.min(END, range / 2);
     }
     this.hold();
@@ -315,7 +313,7 @@ export class Stream extends Component {
     else this.askOlder();
   };
 
-  /** The blocks in the document of which a person sees more than is here. */
+  /** Blocks in the document whose shown part was not received. */
   missing() {
     /** @param {Block} block @returns {Block[]} */
     const all = (block) => [block, ...(this.foldingOf(block) === 'closed' ? [] : (block.blocks ?? []).flatMap(all))];
@@ -330,14 +328,14 @@ export class Stream extends Component {
     if (isNear && session.state.hasOlder && session.phase === 'live') session.older();
   }
 
-  /** Goes to the end, and stays there. */
+  /** Scrolls to the end, and follows it. */
   toEnd = () => {
     this.isAtEnd = true;
     this.leavesAt = -Infinity;
     this.forceUpdate();
   };
 
-  /** Shows a row at the top of the screen. @param {number} at */
+  /** Scrolls a row to the top of the screen. @param {number} at */
   show(at) {
     const item = this.items[Math.max(0, Math.min(at, this.items.length - 1))];
     if (!item) return;
@@ -348,7 +346,7 @@ export class Stream extends Component {
     this.forceUpdate();
   }
 
-  /** Shows the row with this line, and the words in it. @param {number} seq @param {string} [words] */
+  /** Scrolls to the row with this line, and marks the words. @param {number} seq @param {string} [words] */
   showLine(seq, words) {
     const at = () => {
       const after = this.items.findIndex((item) => item.seq > seq);
@@ -357,7 +355,7 @@ export class Stream extends Component {
     const row = this.items[at()]?.row;
     const block = Array.isArray(row) ? row.findLast((block) => block.seq <= seq) : row;
     if (block && (words || Array.isArray(row))) {
-      // The block leaves its group, and all of it is shown.
+      // Leaves its group, and is unfolded.
       this.choices.set(block.id, true);
       this.choice++;
       this.readItems();
@@ -366,7 +364,7 @@ export class Stream extends Component {
     this.show(at());
   }
 
-  /** Marks the words that were searched for, and brings their line to the screen. */
+  /** Marks the searched words, and scrolls to their line. */
   markHit() {
     const row = this.rows?.querySelector('.is-chosen');
     const range = this.hit && row && rangeOf(row, this.hit);
@@ -377,7 +375,7 @@ export class Stream extends Component {
     this.restore();
   }
 
-  /** The row that is chosen, or the one at the top of the screen. */
+  /** The chosen row, or the one at the top of the screen. */
   chosenAt() {
     const at = this.items.findIndex((item) => item.key === this.chosen);
     if (at >= 0) return at;
@@ -393,7 +391,6 @@ export class Stream extends Component {
     else if (at >= this.items.length) this.toEnd();
   }
 
-  /** Folds or unfolds the chosen row. */
   toggleChosen() {
     const item = this.items.find((item) => item.key === this.chosen);
     if (!item) return;
