@@ -1,5 +1,3 @@
-//! Deadlines: each timer that is due has its handler here, and then its reactions.
-
 use crate::hub::Hub;
 use crate::mcp::client_servers::CallEnd;
 use crate::requests::purpose::Purpose;
@@ -42,7 +40,7 @@ impl Hub {
                 Timer::Sleep(key) if self.sessions.contains_key(&key) => {
                     self.on_sleep_timer(key);
                 }
-                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key),
+                Timer::Limit(key) if self.sessions.contains_key(&key) => self.on_limit_timer(key),
                 Timer::Asked(ask) => self.on_asked_timer(ask),
                 Timer::Terminal(terminal) => {
                     self.services.on_terminal_deadline(&mut self.cx, terminal);
@@ -57,7 +55,7 @@ impl Hub {
                 }
                 Timer::Retention => self.on_retention_timer(),
                 Timer::Resumable => self.on_resumable_timer(),
-                // The end of the batch tells them.
+                // Watch: served at the end of the batch. The others: their slot or session is gone.
                 Timer::Watch
                 | Timer::Slot(_)
                 | Timer::Idle(_)

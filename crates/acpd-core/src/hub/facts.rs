@@ -1,4 +1,4 @@
-//! Facts that several machines hold together. Nothing here changes anything.
+//! Read-only facts that span several machines.
 
 use acp_wire::{ErrorObject, code, locate, set_id, set_member, str_at, with_one_outcome};
 use acpd_api::{ErrorData, NAMESPACE, Reason, SessionInfo};
@@ -39,7 +39,7 @@ impl Hub {
             || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
     }
 
-    /// An agent's `initialize` result with the ways to log in that this client can take.
+    /// Removes the login methods that this client cannot use from an agent's `initialize` result.
     pub(crate) fn with_own_logins(&self, client: ClientId, profile: &str, result: &Bytes) -> Bytes {
         let client = &self.clients[&client];
         let (offer, has_terminal) = (client.offer.as_deref(), client.capabilities.auth_terminal);
@@ -52,14 +52,12 @@ impl Hub {
         })
     }
 
-    /// Returns whether an abandoned turn runs in the agent's process, under the agent's id for its
-    /// session.
+    /// Returns whether an abandoned turn of this session still runs in the agent's process.
     pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
         let host = self.processes[&slot].host();
         host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
     }
 
-    /// Returns whether the process must not be stopped for idleness.
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
@@ -80,21 +78,16 @@ impl Hub {
         }
     }
 
-    /// Returns whether the next prompt of a session must wait for a turn.
+    /// Returns whether the next prompt must wait for a turn, possibly an abandoned one.
     pub(crate) fn is_busy(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         session.running.is_some() || self.works_on(session.slot, &session.row.agent_id)
     }
 
-    /// Returns whether a conversation stays when its session is closed.
     pub(crate) fn keeps_history(&self, key: SessionKey) -> bool {
         self.profile_of(self.session(key).slot).persist_history
     }
 
-    /// Returns whether sessions of this agent can be forked.
-    ///
-    /// # Errors
-    /// When the agent cannot, or has a process for each session.
     pub(crate) fn can_fork(&self, profile: &str) -> Result<(), Fault> {
         let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
         if !self.processes.known(profile).capabilities.fork {
@@ -117,8 +110,8 @@ impl Hub {
         }
     }
 
-    /// Returns whether a login or logout of a connected client is under way in this process. One of
-    /// a gone client may never end, and blocks no other.
+    /// Returns whether a connected client is logging in or out in this process. Requests of clients
+    /// that left do not count: they may never be answered.
     pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
         let Some(host) = self.processes[&slot].usable_host() else { return false };
         self.requests.of_host(host).any(|why| match why {
@@ -129,9 +122,8 @@ impl Hub {
         })
     }
 
-    /// An agent's response as this client gets it: its own id, no options that it did not say it can
-    /// show, and the way to log in when that is what the agent wants. What a client that is away can
-    /// show is known when it comes back.
+    /// Adapts an agent's response to its client: id, boolean options, login hint. What an absent
+    /// client can show is known when it returns.
     pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
         let mut line = with_one_outcome(&set_id(line, &to.id));
         let here = self.clients.get(&to.client);
@@ -144,7 +136,7 @@ impl Hub {
         }) {
             let data =
                 ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
-            // The agent's text there is not overwritten.
+            // Data that is neither an object nor null is the agent's text: keep it.
             let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
             if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
                 let data = json!(data).to_string();
@@ -163,7 +155,6 @@ impl Hub {
         self.profile_of(self.session(key).slot).reseed
     }
 
-    /// Returns an error while acpd is going down.
     pub(crate) fn check_stays(&self) -> Result<(), Fault> {
         if !self.shutdown.is_begun() {
             return Ok(());

@@ -1,8 +1,7 @@
 //! Events for hooks ([`Effect::Hook`]) and desktop notifications ([`Effect::Notify`]).
 //!
-//! Each of these is sent when it happens, in the batch that commits it. Nothing here is stored, so the next
-//! daemon sends none of it again; an event is lost if its daemon died after the commit and before it could
-//! send it.
+//! An event is sent in the batch that commits it, and is not stored: it is lost if the daemon dies
+//! between the commit and the effect, and never sent twice.
 
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
@@ -13,14 +12,12 @@ use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey, SlotId, duration};
 use crate::input::Effect;
 
-/// A turn that took longer was left alone (ms).
+/// Shorter turns end without a notification (ms): the user is probably still there.
 const LONG_TURN: u64 = 60_000;
 
 impl Hub {
-    /// A person is asked. What was answered at once is not open any more, and no news.
-    ///
-    /// A notification says no more than that a person is needed: what is asked may be anything, and others
-    /// see the screen.
+    /// Skips a question that was answered at once. The notification does not show the question,
+    /// because others may see the screen.
     pub(crate) fn hook_question(&mut self, id: InteractionId, session: Option<SessionKey>) {
         let Some(info) = self.question_info(id) else { return };
         let what = match &info.question {
@@ -33,7 +30,7 @@ impl Hub {
         };
         let agent = info.agent.clone();
         self.hook(HookEvent::Permission, |_| Some(HookInfo::Permission(info)));
-        // A tool that waits for the turn cannot answer.
+        // Clients under an agent do not count: they cannot answer.
         let mut clients = session.into_iter().flat_map(|key| self.clients.at(key));
         let has_person = clients.any(|client| self.clients.may_decide(client));
         drop(clients);
@@ -58,7 +55,6 @@ impl Hub {
         self.notify_turn_end(key, ended);
     }
 
-    /// Only for a turn that took long and that no client cancelled.
     fn notify_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
@@ -108,7 +104,6 @@ impl Hub {
         }
     }
 
-    /// Tells it, if a command is run for it.
     fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> Option<HookInfo>) {
         if !self.cx.config.hooks.contains(&event) {
             return;

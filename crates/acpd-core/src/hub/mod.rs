@@ -1,13 +1,13 @@
-//! The hub: it owns all machines and is stepped by inputs. Each file here gathers facts for a machine, or is a
-//! sequence in which several take part. The constructor is in `recover.rs`.
+//! The hub owns all machines and handles one input at a time. A file here gathers facts for one
+//! machine, or is a sequence of several. `recover.rs` has the constructor.
 //!
 //! ```text
-//!  input ─▶ handler ─▶ machine ── events ─▶ route: the reactions, until there is no event ─▶ settle ─▶ batch
+//!  input ─▶ handler ─▶ machine ── events ─▶ route, until no event is left ─▶ settle ─▶ batch
 //! ```
 //!
-//! A handler runs to its end before the reactions to what it has reported, but for the ends of questions
-//! (`react_to_closed`). No files here call each other in a circle: `facts.rs` is the lowest, the answers of agents, the
-//! requests of clients and the deadlines are the highest.
+//! A handler runs to its end before the reactions to its events, except for closed questions
+//! (`react_to_closed`). No files call each other in a circle: `facts.rs` is the lowest; the answers
+//! of agents, the requests of clients and the deadlines are the highest.
 
 mod clients;
 mod deadlines;
@@ -53,7 +53,7 @@ use crate::store_health::StoreHealth;
 use crate::tally::Tally;
 use crate::watch::Watch;
 
-/// All state of the daemon. See the crate's documentation.
+/// All state of the daemon.
 #[derive(Debug)]
 pub struct Hub {
     cx: Cx,
@@ -65,7 +65,6 @@ pub struct Hub {
     client_servers: ClientServers,
     requests: Requests,
     budget: Budget,
-    /// Outcomes of prompts with an idempotency key.
     prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     looks: Looks,
     store_health: StoreHealth,
@@ -87,7 +86,7 @@ impl Hub {
         let before = self.cx.now;
         self.cx.now = before.max(now);
         if self.store_health.is_failing() && self.cx.now > before {
-            // Deadlines stand still; one that is set meanwhile stands still from then on.
+            // Deadlines stand still, also those set meanwhile.
             let passed = self.cx.now.since(before);
             self.cx.timers.delay(passed);
             self.clients.wait_longer(passed);
@@ -174,7 +173,7 @@ impl Hub {
         }
     }
 
-    /// Does what the last line, or another event, has made possible.
+    /// Starts work that the last line or event has made possible.
     fn settle(&mut self) {
         self.route();
         for part in [
@@ -190,7 +189,7 @@ impl Hub {
         }
     }
 
-    /// Completes a batch: rows that changed, and the output that it commits.
+    /// Completes a batch with the changed rows and the offsets of read output.
     pub fn seal(&mut self, out: &mut Batch) {
         swap(&mut self.cx.out, out);
         self.complete();
@@ -204,8 +203,7 @@ impl Hub {
         self.cx.record_all(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
-        // While the store fails, a batch that changes nothing confirms no lines to clients: a confirmation is
-        // a record, too, and these would pile up.
+        // Confirmations are records: while the store fails, they would pile up in empty batches.
         if !self.store_health.is_failing() || !self.cx.out.records.is_empty() {
             self.clients.commit_received(&mut self.cx);
         }
@@ -219,8 +217,7 @@ impl Hub {
         })
     }
 
-    /// Returns the time of the next [`Input::Tick`]. `None` while the store fails: acpd reads no
-    /// peers then, so none is late.
+    /// Time of the next [`Input::Tick`]; `None` while the store fails and acpd reads no peers.
     pub fn deadline(&self) -> Option<Time> {
         self.cx.timers.next().filter(|_| !self.store_health.is_failing())
     }
@@ -230,15 +227,13 @@ impl Hub {
         self.cx.ids.boot()
     }
 
-    /// Agents that were given up because they failed again and again, one entry for each process
-    /// slot; for tests.
+    /// Agents in a crash loop, one entry per process slot; for tests.
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
         self.processes.values().filter(|slot| slot.is_crash_loop()).map(Slot::profile)
     }
 
-    /// Sessions that have not settled: being restored, with work but not live, or wanted back but parked; for
-    /// tests.
+    /// Sessions that are restoring, busy but not live, or eager but parked; for tests.
     #[doc(hidden)]
     pub fn unsettled(&self) -> Vec<String> {
         let stuck = self.sessions.values().filter(|session| {

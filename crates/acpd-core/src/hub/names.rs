@@ -1,5 +1,5 @@
-//! Names of agents and sessions, as users give them. A name of a session is given once in a workspace of an agent; of
-//! those of several agents, only the agent tells them apart.
+//! Names of agents and sessions. A session's name is unique within its agent and workspace;
+//! sessions of different agents may share one.
 
 use std::collections::BTreeSet;
 
@@ -17,25 +17,19 @@ use crate::record::SessionRow;
 use crate::requests::purpose::NewSession;
 use crate::session::numbered;
 
-/// Why an agent does not run that has sessions and no configuration.
-pub(crate) const TAKEN_OUT: &str = "not configured any more";
+pub(crate) const NOT_CONFIGURED: &str = "not configured any more";
 
-/// Advice about an agent that was taken out.
-pub(crate) fn taken_out(name: &str) -> String {
+pub(crate) fn not_configured_hint(name: &str) -> String {
     format!(
         "configure `[agents.{name}]` again, without `enabled = false`, or let another agent go on: \
          `acpctl session handoff SESSION --to AGENT`"
     )
 }
 
-/// The holder of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NameClash {
-    /// Another session of the same agent.
     Session(SessionKey),
-    /// A session of that agent that is being made.
     BeingMade,
-    /// A session of this other agent.
     OtherAgent(String),
 }
 
@@ -62,10 +56,7 @@ impl Hub {
         rows.find(|row| is_other(row)).map(|row| NameClash::OtherAgent(row.agent.clone()))
     }
 
-    /// Returns whether a session may have a name: no other one of its agent has it, or will.
-    ///
-    /// # Errors
-    /// When it is taken; what else could be done is for the caller to say.
+    /// Returns an error without a hint: the caller knows what else can be done.
     pub(crate) fn name_is_free(
         &self,
         agent: &str,
@@ -79,7 +70,6 @@ impl Hub {
         }
     }
 
-    /// Returns whether a session that is being made will have this name.
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
         let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
         let slots = self.processes.values().filter(|slot| slot.profile() == agent);
@@ -94,7 +84,7 @@ impl Hub {
             })
     }
 
-    /// The session that a person means.
+    /// Finds a session: by its name in this workspace, by name or id anywhere, then by prefix.
     pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
         let text = wanted.session.as_str();
         if let Some(number) = wanted.number {
@@ -109,7 +99,7 @@ impl Hub {
         };
         let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
         let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
-        // An id that acpd has numbered begins with the id of another session, which may be gone.
+        // A numbered id begins with the id of another session, which may be gone.
         let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
         let mut rounds = vec![find(&|row| named(row) && here(row))];
         if !wanted.exact_name {
@@ -139,7 +129,6 @@ impl Hub {
         Ok(agent)
     }
 
-    /// Refuses an agent that is not configured.
     pub(crate) fn is_configured(&self, agent: &str) -> Result<(), Fault> {
         if self.cx.config.agents.contains_key(agent) {
             Ok(())
@@ -148,13 +137,12 @@ impl Hub {
         }
     }
 
-    /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
         if self.is_agent(name) {
             let text = format!("agent `{}` is not configured any more", clipped(name, NAME));
             return Fault::new(Reason::AgentUnknown, text)
                 .with_code(acp_wire::code::INVALID_PARAMS)
-                .hint(taken_out(name));
+                .hint(not_configured_hint(name));
         }
         let text = format!("no agent `{}`", clipped(name, NAME));
         let fault =
@@ -171,7 +159,6 @@ impl Hub {
             || self.sessions.values().any(|session| session.row.agent == name)
     }
 
-    /// All configured agents, and those that have sessions.
     pub(crate) fn agent_names(&self) -> BTreeSet<String> {
         let with_sessions = self.sessions.agents();
         self.cx.config.agents.keys().chain(with_sessions).cloned().collect()

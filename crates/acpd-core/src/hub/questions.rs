@@ -1,4 +1,4 @@
-//! The machine of [`Questions`](crate::questions::Questions) in the hub: the facts that it gets of others.
+//! Inputs of the questions machine ([`crate::questions`]), with facts from other machines.
 
 use acp_wire::{ErrorObject, Id, Outcome, build, code, str_at};
 use acpd_api::{
@@ -56,8 +56,7 @@ macro_rules! place {
 }
 
 impl Hub {
-    /// `session/request_permission` or `elicitation/create` of an agent; `is_intact`: the line is as the agent
-    /// wrote it.
+    /// `is_intact`: nothing was removed from the agent's line.
     pub(crate) fn on_agent_question(
         &mut self,
         process: Process,
@@ -89,7 +88,7 @@ impl Hub {
         self.questions.ask_own(&mut self.cx, &place, line);
     }
 
-    /// The content of a file that a question is about. Returns whether the question waited for it.
+    /// Returns whether a question waited for this file.
     pub(crate) fn on_file_seen(
         &mut self,
         id: InteractionId,
@@ -100,7 +99,6 @@ impl Hub {
         self.questions.on_file_seen(&mut self.cx, &place, id, result)
     }
 
-    /// An update of a call, which is in the journal.
     pub(crate) fn on_call_updated(&mut self, key: SessionKey, line: &Bytes) {
         if !self.questions.are_open(key) {
             return;
@@ -125,7 +123,7 @@ impl Hub {
         self.change_asked(key, &name, Call::doubt);
     }
 
-    /// Changes a call in all open questions about it: they are withdrawn, and asked again.
+    /// Changes a call in all open questions about it, which are withdrawn and asked again.
     fn change_asked(&mut self, key: SessionKey, name: &str, change: impl Fn(&mut Call)) {
         let sessions = &self.sessions;
         let meant = self.questions.which(|open| {
@@ -146,7 +144,7 @@ impl Hub {
         self.questions.offer_all(&mut self.cx, &place, client);
     }
 
-    /// Offers the questions about requests of clients that came back.
+    /// Offers questions about requests of clients that came back.
     pub(crate) fn offer_about_requests(&mut self) {
         for id in self.questions.which(|open| open.session().is_none()) {
             let Some(open) = self.questions.get(id) else { continue };
@@ -156,12 +154,11 @@ impl Hub {
         }
     }
 
-    /// A client continues without a session, or only watches it.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey) {
         self.questions.take_back(&mut self.cx, client, |of| of == key);
     }
 
-    /// A client's answer. Returns whether it is one to an offer.
+    /// Returns whether the line answers an offer.
     pub(crate) fn on_question_answer(
         &mut self,
         client: ClientId,
@@ -176,7 +173,7 @@ impl Hub {
         true
     }
 
-    /// Answers questions as a client that cancels must.
+    /// Answers questions with `cancelled`, as ACP demands of a client that cancels.
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>) {
         for id in questions {
             self.questions.cancel(&mut self.cx, id);
@@ -191,8 +188,8 @@ impl Hub {
         self.react_to_closed();
     }
 
-    /// Has the reactions to ends of questions and of requests before those to other events: an agent gets its answers
-    /// before the next prompt or the end of the session, and clients see no question after its turn has ended.
+    /// Reacts to closed questions before other events: agents get answers before the next prompt or
+    /// the end of the session, and clients see no question after its turn has ended.
     pub(crate) fn react_to_closed(&mut self) {
         for event in self.cx.take_closed() {
             match event {
@@ -205,7 +202,7 @@ impl Hub {
 
     pub(crate) fn question_closed(&mut self, closed: ClosedQuestion) {
         let ClosedQuestion { question, session, permission, withdrawals } = closed;
-        // The row goes after the answer is on disk.
+        // The row is deleted after the answer is on disk.
         self.cx.record(Record::InteractionGone { id: question });
         self.watch.interaction_changed(question);
         if let Some(time) = permission {
@@ -221,12 +218,11 @@ impl Hub {
         }
     }
 
-    /// Returns the open questions of a session itself, without those of its children.
+    /// Returns the open questions of a session without those of its children.
     pub(crate) fn own_questions(&self, key: SessionKey) -> Vec<InteractionId> {
         self.questions.of_asker(key, &self.session(key).row.public_id)
     }
 
-    /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id) {
         let call = CallEnd::AgentCancel(process.host, request);
         if self.services.on_agent_cancel(&mut self.cx, process.host, request)
@@ -237,7 +233,7 @@ impl Hub {
         self.questions.on_agent_cancel(&mut self.cx, process.host, request);
     }
 
-    /// Returns an open question for people, once they are asked.
+    /// Returns `None` until users are asked.
     pub(crate) fn question_info(&self, id: InteractionId) -> Option<InteractionInfo> {
         let open = self.questions.get(id)?;
         let row = open.session().map(|key| &*self.session(key).row);
@@ -257,7 +253,6 @@ impl Hub {
         self.answer(to, &InteractionList { interactions });
     }
 
-    /// A person who looks at no conversation answers.
     pub(crate) fn answer_question(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let AnswerParams { id, answer, by, parent } = read(params)?;
@@ -269,7 +264,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns the answering client for people. A tool answers for its agent, under any name.
+    /// A tool answers for its agent, whatever name it gives.
     fn answering_name(
         &self,
         client: ClientId,
@@ -295,7 +290,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Explains who would answer a question about a tool call.
     pub(crate) fn test_policy(&mut self, asked: Asked<'_>) -> Served {
         let PolicyTestParams { agent, cwd, tool_call } = read(asked.params)?;
         path("cwd", &cwd)?;

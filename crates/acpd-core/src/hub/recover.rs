@@ -1,18 +1,16 @@
-//! Going on where the journal ends.
+//! Start from the journal of the last daemon.
 //!
 //! ```text
-//!  snapshot ─▶ what is known of each process ─▶ Adopt ─▶ HostAdopted ─▶ its output since, in order
-//!                                                 └────▶ HostLost ────▶ as if it had crashed
+//!  snapshot ─▶ what is known of each process ─▶ Adopt ─▶ Adopted ─▶ its output since, in order
+//!                                                 └────▶ Lost ────▶ as if it had crashed
 //! ```
 //!
-//! A process that the last daemon started may still be there, with its turns and its questions: it
-//! does not know that the daemon has died. So nothing is decided here about sessions, turns and
-//! requests; they stand where the disk left them until it is known whether the process is there.
-//! Prompts that were not dispatched stay queued. Clients that come back under their token are
-//! waited for, the others are gone.
+//! A process of the last daemon may still run, with its turns and questions: it does not know that
+//! the daemon died. So sessions, turns and requests keep their state from disk until it is known
+//! whether the process is there. Undispatched prompts stay queued. Clients with a token are waited
+//! for; the others are gone.
 //!
-//! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
-//! not got, its host knows.
+//! Architecture invariant: the hub sends nothing again. The shim knows which lines are missing.
 
 use std::mem::{swap, take};
 
@@ -50,7 +48,7 @@ use crate::tally::Tally;
 use crate::watch::Watch;
 
 impl Hub {
-    /// Goes on where the journal ends: processes of an earlier daemon are taken over
+    /// Starts from a snapshot and adopts the processes of earlier daemons
     /// ([`Effect::Adopt`](crate::Effect::Adopt)). [`Hub::seal`] completes the batch.
     pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
@@ -81,14 +79,14 @@ impl Hub {
         }
         hub.end_lost_turns();
         for (slot, stopping) in slots {
-            hub.go_on_stopping(slot, stopping);
+            hub.resume_stop(slot, stopping);
             hub.route();
         }
         hub.start_needed();
         for slot in hub.processes.keys().copied().collect::<Vec<_>>() {
             hub.watch_sleep(slot);
         }
-        hub.watch_lives(hub.cx.now);
+        hub.arm_lifecycle(hub.cx.now);
         hub.watch_retention();
         hub.processes.watch_logins(&mut hub.cx);
         hub.route();
@@ -192,8 +190,7 @@ impl Hub {
                 Purpose::Relay { to, session, method, params }
             }
             Asked::Restore { session } => {
-                // The progress of the restore is unknown: it starts over, and lines that the
-                // process still replays are not new.
+                // The progress is unknown: start over, and take no replayed line for news.
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.doubtful = Some(row.host);
                     session.eager = true;
@@ -249,7 +246,7 @@ impl Hub {
         }
     }
 
-    /// Turns of sessions that no process holds: a daemon of before there were hosts left them so.
+    /// Ends turns without a process: journals from before the record `Host` have these.
     fn end_lost_turns(&mut self) {
         let lost = self.sessions.iter().filter(|(_, session)| {
             session.running.is_some() && matches!(session.state, State::Dormant)
@@ -261,7 +258,7 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow) {
-        if self.recover_agent_request(&row) || self.say_last_word(&row) {
+        if self.recover_agent_request(&row) || self.recover_last_update(&row) {
             return;
         }
         let line = row.line.clone();
@@ -277,8 +274,7 @@ impl Hub {
         self.questions.recover(&mut self.cx, row, is_held);
     }
 
-    /// A process that was to stop is still to stop, and so is one of a removed profile.
-    fn go_on_stopping(&mut self, slot: SlotId, stopping: bool) {
+    fn resume_stop(&mut self, slot: SlotId, stopping: bool) {
         let profile = self.processes[&slot].profile().to_owned();
         if !self.cx.config.agents.contains_key(&profile) {
             let reason = Some("it is not configured any more".to_owned());
@@ -290,7 +286,6 @@ impl Hub {
         }
     }
 
-    /// The receiver of an answer; none if its client does not return.
     fn requester(&self, sender: Option<Sender>) -> Requester {
         sender
             .and_then(|sender| self.clients.requester(sender))

@@ -1,5 +1,4 @@
-//! Asking an agent, and what becomes of its answer: the open request is a record until it is answered,
-//! taken back or lost with the process.
+//! Requests to agents: records until they are answered, given up, or lost with the process.
 
 use acp_wire::Id;
 
@@ -12,13 +11,11 @@ use crate::requests::Asked;
 use crate::requests::purpose::{Directory, Purpose};
 use crate::timers::Timer;
 
-/// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
-/// not known here.
+/// Relayed requests that agents answer at once. Others may wait for a person, or are unknown.
 const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
 impl Hub {
-    /// Registers a request to an agent; its id. The request itself is to be written with the same
-    /// batch.
+    /// Registers a request and returns its id. The caller writes the request in the same batch.
     pub(crate) fn ask(&mut self, host: HostId, why: Purpose) -> u64 {
         let id = self.cx.ids.issue();
         let what = self.as_record(&why);
@@ -28,7 +25,7 @@ impl Hub {
         id
     }
 
-    /// The request that a host's response belongs to; it is answered with that.
+    /// Closes the request that this response answers, and returns its purpose.
     pub(crate) fn answered(&mut self, host: HostId, id: &Id) -> Option<Purpose> {
         let (issued, why) = self.requests.answer(host, id)?;
         let meant = Id::issued(issued);
@@ -41,8 +38,8 @@ impl Hub {
         Some(why)
     }
 
-    /// Takes back everything that a host will not answer any more, oldest first.
-    pub(crate) fn unanswered(&mut self, host: HostId) -> Vec<Purpose> {
+    /// Returns the purposes of the dropped requests, oldest first.
+    pub(crate) fn drop_requests_of(&mut self, host: HostId) -> Vec<Purpose> {
         let gone = self.requests.drop_host(host);
         for (id, _) in &gone {
             self.cx.timers.clear(Timer::Asked(*id));
@@ -51,7 +48,7 @@ impl Hub {
         gone.into_iter().map(|(_, why)| why).collect()
     }
 
-    /// Stops waiting for an answer, after which `session` may still be replayed; what it was for.
+    /// Stops waiting for an answer and returns the purpose. The agent may still replay `session`.
     pub(crate) fn give_up_ask(
         &mut self,
         ask: u64,
@@ -63,21 +60,19 @@ impl Hub {
         Some(was)
     }
 
-    /// Gives up the open restore step of a session; whether there was one.
     pub(crate) fn give_up_restore_step(&mut self, key: SessionKey) -> bool {
         let Some(ask) = self.requests.restore_ask(key) else { return false };
         let session = self.session(key).row.agent_id.clone();
         self.give_up_ask(ask, Some(session)).is_some()
     }
 
-    /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
+    /// Lets the answer count only as the end of the turn. Returns the id of the request.
     pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
         let ask = self.requests.abandon_prompt(key, session)?;
         self.save_asked(ask);
         Some(ask)
     }
 
-    /// The purpose of an open request has changed.
     pub(crate) fn save_asked(&mut self, id: u64) {
         if let Some(Asked { host, purpose, .. }) = self.requests.get(id) {
             let what = self.as_record(purpose);
@@ -105,7 +100,6 @@ impl Hub {
         });
     }
 
-    /// Starts to measure an agent's time for a request with a waiting client.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
         let is_watched = match why {
             Purpose::NewSession(_) | Purpose::Steer(_) => true,
@@ -126,7 +120,6 @@ impl Hub {
         }
     }
 
-    /// Looks for the directory of a session, whose request waits for that with its agent.
     pub(crate) fn find_directory_for(&mut self, slot: SlotId, mut waiting: Waiting) {
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         let question = self.cx.ids.issue();
@@ -136,7 +129,7 @@ impl Hub {
         self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }
 
-    /// A person ends what a session works on: no message that is on its way begins another turn.
+    /// Keeps messages on their way to the turn from beginning another one.
     pub(crate) fn take_back_steers(&mut self, key: SessionKey) {
         for ask in self.requests.take_back_steers(key) {
             self.save_asked(ask);

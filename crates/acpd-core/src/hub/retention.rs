@@ -1,8 +1,8 @@
-//! Deleting what the limits of the configuration let go: when a person asks for it (`_acpd/gc`), and from time to time.
+//! Deletion of sessions over the configured limits: on request (`_acpd/gc`) and by a timer.
 //!
 //! ```text
-//!  asked, or time ─▶ Measure ─▶ sizes ─▶ crate::retention plans ─┬▶ said what would go
-//!                                                                └▶ some deleted, as by a person ─▶ the next ones later
+//!  request, timer ─▶ Measure ─▶ sizes ─▶ crate::retention plans ─┬▶ reported (dry run)
+//!                                                                └▶ some deleted ─▶ more later
 //! ```
 //!
 //! A client calls again until nothing is left; the timer comes again after [`NEXT`].
@@ -20,18 +20,18 @@ use crate::input::Effect;
 use crate::retention::{Candidate, Goes, Look, Rules};
 use crate::timers::Timer;
 
-/// From the start of the daemon to its first look (ms): what comes back then comes back first.
+/// Time from the daemon's start to the first look (ms): restores go first.
 const FIRST: u64 = 5 * 60_000;
-/// From one look to the next.
+/// Time between looks (ms).
 const PAUSE: u64 = 60 * 60_000;
-/// While a client is away, which may have any session open.
+/// Time to the next look while a client is away (ms): it may have any session open.
 const AWAITED: u64 = 10 * 60_000;
-/// Maximum number of sessions deleted at once: each is a part of the transaction.
+/// Maximum number of sessions deleted at once: one transaction deletes all of them.
 const ROUND: usize = 16;
-/// Until the next of them go.
+/// Time between rounds of deletions (ms).
 const NEXT: u64 = 1000;
 
-/// Size in bytes by session.
+/// Bytes by session.
 type Sizes = BTreeMap<SessionKey, u64>;
 
 impl Hub {
@@ -63,7 +63,7 @@ impl Hub {
             let fault = Fault::new(Reason::Invalid, text).with_code(code::INVALID_REQUEST);
             return Err(fault.hint(hint));
         }
-        // All of them only where the sizes decide: it reads through the journal.
+        // Measuring reads the journal: measure all sessions only where sizes decide.
         let sessions = if self.rules().need_sizes() {
             self.sessions.keys().copied().collect()
         } else {
@@ -74,7 +74,6 @@ impl Hub {
         Ok(())
     }
 
-    /// The sizes of all conversations are known.
     pub(crate) fn on_measured(&mut self, question: u64, sizes: Result<Sizes, String>) {
         let Some(look) = self.looks.answered(question) else { return };
         match (look, sizes) {
@@ -93,7 +92,6 @@ impl Hub {
         }
     }
 
-    /// Says what would go, or deletes some of it.
     fn collect_measured(&mut self, to: &Requester, params: &GcParams, sizes: &Sizes) {
         let (gone, left) = self.chosen(params, sizes);
         let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
@@ -109,7 +107,7 @@ impl Hub {
         self.answer(to, &GcResult { sessions, bytes, left, until, next });
     }
 
-    /// Sessions listed or deleted with one answer, and the number left.
+    /// Returns the sessions of one answer and the number left.
     fn chosen(&self, params: &GcParams, sizes: &Sizes) -> (Vec<Goes>, u32) {
         let mut gone = self.plan(sizes);
         if let Some(only) = &params.only {
@@ -135,13 +133,12 @@ impl Hub {
             cwd: session.row.cwd.clone(),
             updated: session.row.updated,
             bytes: sizes.get(key).copied().unwrap_or(0),
-            // A prompt that waits for a login needs no process, and is wanted nevertheless.
+            // A prompt that waits for a login needs no process, but keeps the session.
             in_use: self.is_in_use(*key) || !session.queue.is_empty(),
         });
         self.rules().plan(self.cx.now, candidates.collect())
     }
 
-    /// Looks some time after the start, if there is a limit.
     pub(crate) fn watch_retention(&mut self) {
         if self.rules().are_any() {
             self.cx.timers.set(Timer::Retention, self.cx.now.after(FIRST));
@@ -160,7 +157,7 @@ impl Hub {
         }
     }
 
-    /// Deletes some of what goes, unless nothing can be written: then it would only pile up.
+    /// Deletes nothing while the store fails: deletions would pile up.
     fn collect_by_time(&mut self, sizes: &Sizes) {
         let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
         let round = &gone[..gone.len().min(ROUND)];
@@ -176,7 +173,6 @@ impl Hub {
         self.cx.timers.set(Timer::Retention, self.cx.now.after(pause));
     }
 
-    /// Reports deleted sessions to the log and to all clients that want notices.
     fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>) {
         let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
         self.cx.send(Effect::Expired { sessions: ids, can_undo: until.is_some() });

@@ -1,12 +1,12 @@
-//! The reactions to events of machines: who reacts, and in which order.
+//! Reactions to the events of machines, in order.
 
 use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
 
 impl Hub {
-    /// Has the reactions to what was reported: those to an event, and to what they report, before the next event.
+    /// Runs the reactions to an event, and to what they report, before the next event.
     pub(crate) fn route(&mut self) {
-        // Called several times for each line of an agent, mostly for nothing.
+        // Called several times per line of an agent, mostly for nothing.
         if self.cx.is_routed() {
             return;
         }

@@ -1,5 +1,4 @@
-//! The end of the daemon: its agents first, then itself. Called for `daemon stop`, for signals and
-//! whenever a process is gone; how far it is, [`crate::shutdown`] knows.
+//! The end of the daemon, called for `daemon stop`, for signals and when a process is gone.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +12,24 @@ use crate::input::{Effect, ToClient};
 use crate::process::slot::StopWhy;
 
 impl Hub {
-    /// The reason why a requested restart is obsolete: the daemon was stopped since.
+    /// Returns an error if the daemon was stopped after a restart was requested.
     pub fn refuses_restart(&self) -> Option<ErrorObject> {
         self.check_stays().err().map(|fault| fault.object())
     }
 
-    /// Ends the daemon alone. The next one, if there is to be one, gets these variables.
+    /// Ends the daemon without its agents. A restart gets this environment.
     pub(crate) fn leave(&mut self, to: &Requester, restart: Option<Environment>) {
         self.clients.close_request(to);
         self.cx.send(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
-    /// Tells the clients that come back by themselves, and those that watch, that a person has stopped the daemon:
-    /// they start no other one.
+    /// Tells watchers and reconnecting clients not to start a daemon: the user has stopped it.
     pub(crate) fn goodbyes(&self) -> impl Iterator<Item = Effect> + use<> {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
         let all: BTreeSet<_> = self.clients.present().chain(self.watch.clients()).collect();
         all.into_iter().map(move |client| Effect::Client(client, ToClient::Line(line.clone())))
     }
 
-    /// During a shutdown: whether everything is gone.
     pub(crate) fn check_stopped(&mut self) {
         if !self.shutdown.is_ending() {
             return;
@@ -56,8 +53,7 @@ impl Hub {
         self.cx.send(end);
     }
 
-    /// Stops all agents, then the daemon. The second request does not wait, and neither does one
-    /// while the journal cannot be written.
+    /// Does not wait for agents on the second request, or while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self) {
         if self.store_health.is_failing() || self.shutdown.is_ending() {
             let farewell = self.shutdown.end();

@@ -1,5 +1,4 @@
-//! The daemon as a whole for users: agents, the status, metrics. The relay and the connection that answers
-//! add the rest.
+//! Status and metrics of the daemon. The relay and the answering connection add the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +8,7 @@ use acpd_api::{
 };
 
 use crate::hub::Hub;
-use crate::hub::names::{TAKEN_OUT, taken_out};
+use crate::hub::names::{NOT_CONFIGURED, not_configured_hint};
 use crate::hub::process::agents::STOPPED;
 use crate::ids::{Requester, SlotId};
 use crate::input::{StatusPart, ToClient};
@@ -22,8 +21,7 @@ impl Hub {
         self.send_status(to, StatusPart::Metrics(metrics));
     }
 
-    /// The agents of which there is something to count.
-    pub(crate) fn counted_agents(&self) -> BTreeSet<String> {
+    pub(crate) fn agents_with_metrics(&self) -> BTreeSet<String> {
         let with_slots = self.processes.values().map(Slot::profile);
         let others = self.sessions.agents().chain(self.tally.restarted_agents());
         with_slots.map(str::to_owned).chain(others.cloned()).collect()
@@ -89,7 +87,7 @@ impl Hub {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All(_) | StatusPart::Agents => self.agent_names(),
-            StatusPart::Metrics(_) => self.counted_agents(),
+            StatusPart::Metrics(_) => self.agents_with_metrics(),
         };
         let (params, sessions) = match &part {
             StatusPart::All(params) => (params.clone(), self.session_infos(|row| !row.archived)),
@@ -129,7 +127,7 @@ impl Hub {
         self.clients.respond_with(&mut self.cx, to, None, status);
     }
 
-    /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
+    /// Returns one entry per profile: the state of one slot, the processes of all.
     pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.cx.config.profile(name);
         let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile() == name).collect();
@@ -141,12 +139,12 @@ impl Hub {
             .of_profile(name)
             .into_iter()
             .find(|id| self.processes.way_out(*id, &self.cx.config).is_some());
-        // An agent that is only connected to is no process of this machine.
+        // An agent that acpd only connects to has no process here: its pid is 0.
         let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let known = self.processes.known(name);
         let info = known.info.as_ref();
-        // The agent stays down across restarts of the daemon.
+        // `agent stop` holds across restarts of the daemon.
         let is_down = known.row.desired == Desired::Down;
         let (reason, hint) = if self.cx.config.agents.contains_key(name) {
             let reason = shown.and_then(|agent| agent.api_reason());
@@ -155,7 +153,7 @@ impl Hub {
             let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
             (reason, hint.or_else(start))
         } else {
-            (Some(TAKEN_OUT.to_owned()), Some(taken_out(name)))
+            (Some(NOT_CONFIGURED.to_owned()), Some(not_configured_hint(name)))
         };
         AgentInfo {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! `_acpd/trace`: who may look at which lines. The relay has the lines; what it has to know of them is told here.
+//! `_acpd/trace`. The relay has the lines; the hub knows which of them concern a session or agent.
 
 use acpd_api::{Empty, TraceParams};
 
@@ -9,8 +9,7 @@ use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Effect, Trace, TraceOf};
 use crate::params::read;
 
-/// Bytes of a pattern.
-const PATTERN: usize = 200;
+const MAX_PATTERN_BYTES: usize = 200;
 
 impl Hub {
     pub(crate) fn begin_trace(&mut self, asked: Asked<'_>) -> Served {
@@ -22,8 +21,8 @@ impl Hub {
             (None, Some(agent)) => return Err(self.unknown_agent(&agent)),
             _ => return Err(Fault::invalid("name either a session or an agent")),
         };
-        if method.as_ref().is_some_and(|pattern| pattern.len() > PATTERN) {
-            return Err(Fault::invalid(format!("a pattern has at most {PATTERN} bytes")));
+        if method.as_ref().is_some_and(|pattern| pattern.len() > MAX_PATTERN_BYTES) {
+            return Err(Fault::invalid(format!("a pattern has at most {MAX_PATTERN_BYTES} bytes")));
         }
         self.answer(to, &Empty {});
         let trace = Trace { client: to.client, of, clients, full, method };
@@ -31,13 +30,11 @@ impl Hub {
         Ok(())
     }
 
-    /// The agent of a process.
     pub fn agent_of(&self, host: HostId) -> Option<&str> {
         Some(self.processes[&self.processes.slot_of(host)?].profile())
     }
 
-    /// Returns whether a line of a process with this session id (the agent's), or none, concerns a
-    /// session.
+    /// Returns whether a line of a process concerns a session; `id` is the agent's session id.
     pub fn is_about(&self, key: SessionKey, host: HostId, id: Option<&str>) -> bool {
         let Some(slot) = self.processes.slot_of(host) else { return false };
         let Some(session) = self.sessions.get(&key).filter(|session| session.slot == slot) else {
@@ -49,7 +46,7 @@ impl Hub {
             })
     }
 
-    /// Returns whether a client's line with this session id (the clients') concerns the session.
+    /// Returns whether a client's line concerns a session; `id` is the public session id.
     pub fn is_named(&self, key: SessionKey, id: &str) -> bool {
         self.sessions.get(&key).is_some_and(|session| {
             let row = &session.row;

@@ -1,15 +1,15 @@
-//! While the journal cannot be written: what is refused, and what had been accepted before that was known.
+//! Requests while the journal cannot be written.
 //!
 //! ```text
 //!  request ─▶ accepted ─▶ its batch is committed ─▶ its answer
 //!                 │ the batch cannot be written
-//!                 ├─ it only reads ────────────────▶ its answer, at once
-//!                 ├─ `initialize` ─────────────────▶ an error at once, and it can be sent again
-//!                 └─ it changes something ─────────▶ an error at once; its answer, if it still comes, is dropped
+//!                 ├─ it only reads ────────▶ its answer, at once
+//!                 ├─ `initialize` ─────────▶ an error at once; the client can send it again
+//!                 └─ it changes something ─▶ an error at once; a later answer is dropped
 //! ```
 //!
-//! The batch is kept and tried again, so what it does may still happen. That is what the error says: it is no
-//! refusal, and who sends the request again may have it carried out twice.
+//! The batch is kept and retried, so the request may still be carried out. The error says so: a
+//! client that sends the request again may have it carried out twice.
 
 use acp_wire::build;
 use acpd_api::Reason;
@@ -19,10 +19,8 @@ use crate::hub::Hub;
 use crate::input::{Accepted, Batch, Effect, ToClient};
 
 impl Hub {
-    /// Answers the requests of batches that cannot be written, given by what they were to do: `batches` in
-    /// their order, `accepted` of all of them. To be called after [`Input::StoreFailing`].
-    ///
-    /// [`Input::StoreFailing`]: crate::Input::StoreFailing
+    /// Answers the `accepted` requests of `batches` that cannot be written, in their order. Call
+    /// after [`Input::StoreFailing`](crate::Input::StoreFailing).
     pub fn answer_unwritten(
         &mut self,
         accepted: Vec<Accepted>,

@@ -1,4 +1,4 @@
-//! `_acpd/watch`: all rows at once, then those that change. What a watcher has is in [`crate::watch`].
+//! `_acpd/watch`: all rows at once, then changed ones. [`crate::watch`] has the watchers.
 
 use acp_wire::build;
 
@@ -8,7 +8,6 @@ use crate::timers::Timer;
 use crate::watch::{RowKey, WatchedRow};
 
 impl Hub {
-    /// Sends all rows to the clients that have begun to watch, as answers.
     pub(crate) fn answer_new_watchers(&mut self) {
         let is_first = !self.watch.is_on();
         let new = self.watch.take_new();
@@ -22,14 +21,13 @@ impl Hub {
         }
         self.note_touched();
         self.note_changes();
-        self.look_at_rows();
+        self.rebuild_stale_rows();
         for to in new {
             let line = build::response(&to.id, &self.watch.tell_all(to.client));
             self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
         }
     }
 
-    /// Tells watchers what has changed, if it is time; else it is done later.
     pub(crate) fn tell_watchers(&mut self) {
         self.note_changes();
         let Some(due) = self.watch.due() else { return };
@@ -39,19 +37,19 @@ impl Hub {
             }
             return;
         }
-        self.look_at_rows();
+        self.rebuild_stale_rows();
         for (client, line) in self.watch.tell(self.cx.now) {
             self.cx.send(Effect::Client(client, ToClient::Rows(line)));
         }
     }
 
-    /// Sessions that may have changed, or whose clients may have.
+    /// Marks sessions that may have changed, or whose clients have.
     pub(crate) fn note_touched(&mut self) {
         self.sessions.touch(self.clients.take_touched());
         self.sessions.touched().for_each(|key| self.watch.session_changed(key));
     }
 
-    /// Changed agents. Sessions are collected at the end of the batch.
+    /// Marks changed agents. Sessions are marked at the end of the batch.
     fn note_changes(&mut self) {
         if self.watch.is_on() {
             for name in self.processes.take_changed() {
@@ -60,8 +58,7 @@ impl Hub {
         }
     }
 
-    /// Rebuilds the rows that may have changed.
-    fn look_at_rows(&mut self) {
+    fn rebuild_stale_rows(&mut self) {
         let mut stale = self.watch.take_stale();
         let names = self.agent_names();
         while let Some(key) = stale.pop_first() {

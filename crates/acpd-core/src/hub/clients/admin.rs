@@ -1,4 +1,4 @@
-//! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
+//! The `_acpd/*` methods.
 
 use acpd_api::{
     DaemonRestartParams, DaemonStopParams, Empty, LogLevelParams, SessionList, SessionListParams,

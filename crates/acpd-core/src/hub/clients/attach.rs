@@ -1,5 +1,3 @@
-//! Clients that come to sessions and leave them: their questions and processes follow.
-
 use acpd_api::{NAMESPACE, Role};
 use serde_json::json;
 
@@ -8,7 +6,7 @@ use crate::ids::{ClientId, Requester, Seq, SessionKey};
 use crate::input::{ReadStyle, SessionValues, ToClient};
 use crate::session::Session;
 
-/// The member of an answer that names the MCP servers which a session was not given.
+/// Returns the member of an answer that lists MCP servers which the session did not get.
 pub(crate) fn ignored_servers(names: &[String]) -> String {
     if names.is_empty() {
         return String::new();
@@ -17,7 +15,7 @@ pub(crate) fn ignored_servers(names: &[String]) -> String {
 }
 
 impl Hub {
-    /// Attaches a client that has everything up to `after`; `None` = only what comes.
+    /// `after`: the client has all lines up to this one; `None` if it wants only new lines.
     pub(crate) fn attach(
         &mut self,
         client: ClientId,
@@ -26,7 +24,7 @@ impl Hub {
         after: Option<Seq>,
         style: ReadStyle,
     ) {
-        // A withdrawal stays behind the question that it takes back.
+        // Before attaching: a withdrawal must stay behind its question.
         if self.clients.is_attached(client, key) {
             self.take_back_offers(client, key);
         }
@@ -36,7 +34,6 @@ impl Hub {
         }
     }
 
-    /// Ends an attachment. The questions of the client are for others.
     pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey) {
         if self.clients.detach(&mut self.cx, client, key) {
             self.take_back_offers(client, key);
@@ -55,7 +52,6 @@ impl Hub {
         }
     }
 
-    /// Attaches a client and answers its `session/load` or `session/resume`.
     pub(crate) fn show_session(
         &mut self,
         to: &Requester,
@@ -68,7 +64,7 @@ impl Hub {
             self.attach(to.client, key, Role::Controller, Some(after), style);
             self.send_values(to, key, extra);
         } else {
-            // A client that comes back knows its place in the journal before it has the answer.
+            // A client that comes back must know its place in the journal before it has the answer.
             self.clients.tell_cursor(&mut self.cx, to.client, self.sessions[&key].journal());
             self.send_values(to, key, extra);
             self.attach(to.client, key, Role::Controller, None, style);

@@ -1,5 +1,4 @@
-//! A connection from its `initialize` to its end: what the other machines have of the client, also of one that
-//! comes back.
+//! A connection from `initialize` to its end, and clients that reconnect.
 
 use acp_wire::acp::ClientInitialize;
 use acp_wire::{Id, code};
@@ -67,14 +66,12 @@ impl Hub {
         asked
     }
 
-    /// Returns whether its `initialize` was answered, or waits for the agent. A failed one may be
-    /// repeated.
+    /// Returns whether `initialize` was answered or waits. A failed one may be repeated.
     fn is_initialized(&self, client: ClientId) -> bool {
         self.clients.get(&client).is_some_and(|client| client.initialized)
             || self.processes.is_initializing(client)
     }
 
-    /// A client gives its token: it is new, or it comes back.
     fn name_client(&mut self, client: ClientId, named: ClientToken) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         let is_store_failing = self.store_health.is_failing();
@@ -90,15 +87,13 @@ impl Hub {
         }
         self.clients.name(client, &token);
         if let Some((old, resume)) = back {
-            let waits_for = self.rename(old, client);
+            let waits_for = self.move_requests(old, client);
             self.clients.come_back(client, resume, waits_for);
         }
         Ok(())
     }
 
-    /// Moves the waits of a client's old connection to its new one. Returns the ids of the
-    /// requests.
-    fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
+    fn move_requests(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
         let prompts = self.sessions.values_mut().flat_map(Session::senders_mut);
         let mut ids = Vec::new();
         for requester in prompts.chain(self.requests.requesters_mut()) {
@@ -133,10 +128,9 @@ impl Hub {
         }
     }
 
-    /// A client does not come back, or does not want what it left.
     fn forget_resumable(&mut self, token: &str) {
         let Some(gone) = self.clients.forget(token) else { return };
-        // On disk, too: the next client with this token must not get answers that are not for it.
+        // On disk, too: the next client with this token must not get these answers.
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.forget_sender(key, gone);
         }

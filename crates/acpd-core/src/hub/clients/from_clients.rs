@@ -1,8 +1,6 @@
-//! Client connections: what a client asks, and who answers it.
-//!
-//! A connection is bound to one agent profile by its `initialize`; session ids resolve inside it.
-//! Some methods are answered from memory and journal without the agent (`initialize` when its result
-//! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
+//! Requests and notifications of clients. `initialize` binds a connection to one agent profile, in
+//! which session ids are resolved. A known result of `initialize` and known sessions
+//! (`session/load`, `resume`, `list`, `close`) need no agent; other methods are relayed.
 
 use std::mem::{replace, take};
 
@@ -61,7 +59,7 @@ impl Hub {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
-                // As an answer that changes nothing: it comes before that of the next line.
+                // Urgent, like every answer that changes nothing: answers keep their order.
                 self.cx.out.urgent.push(Effect::Client(client, ToClient::Line(answer)));
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string());
             }
@@ -81,7 +79,7 @@ impl Hub {
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let asked = Asked { to: &to, method: &method, params, line };
-                // Reactions to a connection that had to give its place are no part of the request.
+                // Reactions to an evicted connection are no part of the request.
                 self.route();
                 let before = take(&mut self.cx.out);
                 let accepted = self.accept(&to, &method);
@@ -92,11 +90,11 @@ impl Hub {
                 }
                 self.route();
                 let mut served = replace(&mut self.cx.out, before);
-                // A log shows the journal, so it waits for what is on its way there.
+                // A log shows the journal, so it waits for lines that are being written.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
                 if self.store_health.is_failing() || from_memory {
-                    // Changes nothing: it does not wait for the store, which may be about to fail.
+                    // Do not wait for the store, which may be about to fail.
                     self.cx.out.urgent.append(&mut served.effects);
                 } else {
                     served.accepted.push(Accepted { to, is_initialize: is_first });
@@ -106,8 +104,8 @@ impl Hub {
         }
     }
 
-    /// A malformed line was to be an answer: the work of a program has failed, and a question is
-    /// asked again. Returns whether a request with that id was open.
+    /// Handles an unreadable answer: a program's work has failed, and a question is asked again.
+    /// Returns whether a request with that id was open.
     fn answer_unreadable(&mut self, client: ClientId, head: &Head, reason: &str) -> bool {
         let Head { id: Some(id), has_method: false } = head else { return false };
         let text = format!("the client's answer cannot be read: {reason}");
@@ -150,9 +148,8 @@ impl Hub {
         self.cx.out.urgent.push(Effect::Client(client, ToClient::Line(line)));
     }
 
-    /// Opens a request, if it can be served now.
     fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
-        // The daemon may end as if it had been killed.
+        // These need no store: the daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
         match self.store_health.fault().filter(|_| needs_store(method) && !ends) {
             Some(fault) => Err(fault),
@@ -160,7 +157,6 @@ impl Hub {
         }
     }
 
-    /// Returns whether a connection may stay that says a line.
     fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>) -> bool {
         let facts = PlaceFacts {
             max_clients: self.cx.config.max_clients as usize,
@@ -183,8 +179,7 @@ impl Hub {
             Fault::invalid(format!("`{method}` came before `initialize`"))
                 .with_code(code::INVALID_REQUEST)
         })?;
-        // The request names others by ids, which differ at the agent: it would concern the wrong
-        // ones.
+        // These name other requests by ids, which differ at the agent.
         if method.starts_with("$/") || method == MESSAGE {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
@@ -289,13 +284,12 @@ impl Hub {
         if method == MESSAGE {
             return self.on_server_notification(client, line);
         }
-        // Of a newer client; no agent's business.
+        // From a newer client, and not for agents.
         if is_own(method) {
             return;
         }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
-            // About no session: for the agent, if it runs.
             let slot = self.processes.shared(&profile, self.cx.now);
             if self.processes[&slot].is_up()
                 && !self.processes.is_clogged(slot)
@@ -327,7 +321,7 @@ impl Hub {
         }
     }
 
-    /// `$/cancel_request` names a request of this connection; it is never forwarded verbatim.
+    /// `$/cancel_request` of a client. Never forwarded verbatim, because ids differ at the agent.
     fn cancel_request(&mut self, to: &Requester) {
         let prompt = self.sessions.iter().find_map(|(key, session)| {
             session.senders().any(|sender| sender == to).then_some(*key)

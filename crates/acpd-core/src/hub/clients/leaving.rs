@@ -1,5 +1,3 @@
-//! A connection has ended: what was open for it.
-
 use std::collections::BTreeSet;
 
 use crate::hub::Hub;
@@ -7,7 +5,7 @@ use crate::ids::{ClientId, SessionKey};
 use crate::mcp::client_servers::CallEnd;
 
 impl Hub {
-    /// A connection has ended, which was at these sessions. `returns`: the client may come back.
+    /// `returns`: the client may reconnect.
     pub(crate) fn on_client_left(
         &mut self,
         client: ClientId,
@@ -20,7 +18,7 @@ impl Hub {
         self.questions.on_client_gone(client);
         self.watch.end(client);
         if returns {
-            // Requests that no agent got are asked again.
+            // The client sends requests again that no agent got.
             for session in self.sessions.values_mut() {
                 session.waiting.retain(|relayed| relayed.to.client != client);
             }

@@ -1,5 +1,3 @@
-//! The hub and its clients: what they ask, what they may, how they come back and are sent away.
-
 pub(crate) mod admin;
 pub(crate) mod attach;
 pub(crate) mod connection;

@@ -1,4 +1,4 @@
-//! Sessions that clients make, open, close and delete: the agent hears of one that acpd knows only where it has to.
+//! Sessions that clients create, open, close and delete.
 
 use acp_wire::acp::SessionParams;
 use acpd_api::{LoadMeta, NewSessionMeta, Reason};
@@ -73,7 +73,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A client opened a session: prepare it for the next prompt, unless it is only read.
+    /// Prepares an opened session for the next prompt, unless it is only read.
     pub(crate) fn warm_up(&mut self, key: SessionKey) {
         let session = self.session_mut(key);
         let is_only_read =
@@ -94,7 +94,7 @@ impl Hub {
         self.clients.other_users(client, key, self.session(key).senders())
     }
 
-    /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
+    /// Detaches a client; closes the session if it was the last one or may close it for all.
     pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey) {
         let is_owner = self.clients.owner(key) == Some(client);
         let for_all =
@@ -167,7 +167,7 @@ impl Hub {
         asked
     }
 
-    /// Requests for a name whose session was being made go on when it is clear what became of it.
+    /// Continues requests that waited until a session with their name was made.
     pub(crate) fn settle_names(&mut self) {
         while let Some(at) = self
             .clients

@@ -1,4 +1,4 @@
-//! Answers on their way to clients: they know how far the journals are.
+//! Answers to clients, in order with the lines of journals.
 
 use acp_wire::build;
 use bytes::Bytes;
@@ -17,13 +17,12 @@ impl Hub {
         self.respond(to, None, build::response(&to.id, result));
     }
 
-    /// Sends a complete response, behind the lines of its session.
+    /// Sends a response behind the lines of its session.
     pub(crate) fn respond(&mut self, to: &Requester, session: Option<SessionKey>, line: Bytes) {
         let behind = session.map(|key| self.end_of(key));
         self.clients.respond(&mut self.cx, to, behind, line);
     }
 
-    /// Sends something that must not overtake the session's lines.
     pub(crate) fn send_behind(
         &mut self,
         client: ClientId,
@@ -34,12 +33,10 @@ impl Hub {
         self.clients.send_behind(&mut self.cx, client, behind, effect);
     }
 
-    /// The end of a session's journal, if there is one.
     pub(crate) fn end_of(&self, key: SessionKey) -> (SessionKey, Seq) {
         (key, self.sessions.get(&key).map_or(0, |session| session.head))
     }
 
-    /// Sends lines to clients, behind those of a session.
     pub(crate) fn send_lines(
         &mut self,
         session: Option<SessionKey>,

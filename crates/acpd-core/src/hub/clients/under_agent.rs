@@ -1,4 +1,4 @@
-//! Facts about what a client under an agent asks for; the rules are in the machine of clients.
+//! Facts for the rules about clients under an agent (`clients/rights.rs`).
 
 use acp_wire::str_at;
 use acpd_api::{AnswerParams, SessionRef, is_own};
@@ -12,7 +12,6 @@ use crate::params::read;
 use crate::session::State;
 
 impl Hub {
-    /// Returns whether a client may send this.
     pub(crate) fn may_send(
         &self,
         client: ClientId,
@@ -21,13 +20,13 @@ impl Hub {
     ) -> Result<(), Fault> {
         let answers_its_own = || self.may_answer_its_own(client, params);
         let ends_turns_of_others = || {
-            let key = self.session_meant(client, method, params);
+            let key = self.target_session(client, method, params);
             key.is_some_and(|key| self.sessions.has_turns_of_others(client, key))
         };
         self.clients.may_send(client, method, params, answers_its_own, ends_turns_of_others)
     }
 
-    /// Refuses what is only for sessions of the agent that a client runs under.
+    /// Returns an error unless the client runs under the process that holds the session.
     pub(crate) fn must_be_its_own(
         &self,
         client: ClientId,
@@ -45,9 +44,8 @@ impl Hub {
         })
     }
 
-    /// Returns whether a tool may answer this question of another agent in this way: once, in a
-    /// turn that it sent, in a session that its own session began; and it allows only what it has
-    /// seen completely.
+    /// Returns whether a tool may answer this question of another agent: once, after seeing all of
+    /// it, in a turn that the tool sent, in a session that its own session began.
     fn may_answer_its_own(&self, client: ClientId, params: Option<&RawValue>) -> bool {
         let Ok(AnswerParams { id, answer, parent, .. }) = read(params) else { return false };
         let its_own = || {
@@ -64,14 +62,13 @@ impl Hub {
             let is_its_turn = senders.iter().all(|to| to.client == client) && !senders.is_empty();
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;
-            // Questions of acpd are for people.
+            // acpd's own questions are for people.
             (is_begun_by_it && is_its_turn && !open.is_own()).then_some(open)
         };
         self.cx.config.delegation.answer && its_own().is_some_and(|open| open.is_for_once(&answer))
     }
 
-    /// The session whose turns a call may end.
-    fn session_meant(
+    fn target_session(
         &self,
         client: ClientId,
         method: &str,

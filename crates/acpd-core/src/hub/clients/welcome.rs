@@ -1,4 +1,4 @@
-//! The answer to `initialize`, and what a client that has come back is given then.
+//! The answer to `initialize`, and what a returning client has missed.
 
 use acp_wire::{Id, build, remove_member, set_member};
 use acpd_api::{NAMESPACE, Resume, SessionGone, method};
@@ -11,7 +11,6 @@ use crate::input::{Effect, ReadStyle, ToClient};
 use crate::session::Session;
 
 impl Hub {
-    /// The agent's own result, with what acpd adds to every agent.
     pub(crate) fn send_initialized(&mut self, to: &Requester, profile: &str) {
         let Some(mut result) = self.processes.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
@@ -50,8 +49,7 @@ impl Hub {
         self.catch_client_up(to.client);
     }
 
-    /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
-    /// another one is better than no connection. Returns whether the client is answered with that.
+    /// When the agent cannot start, its result for another offer is better than no connection.
     pub(crate) fn initialize_from_memory(&mut self, to: &Requester, profile: &str) -> bool {
         let Some(config) = self.cx.config.agents.get(profile) else { return false };
         let fingerprint = config.fingerprint.clone();
@@ -64,7 +62,7 @@ impl Hub {
         true
     }
 
-    /// Gives a client that came back what it has missed. Its `initialize` is answered.
+    /// Sends a returning client what it has missed, after the answer to its `initialize`.
     fn catch_client_up(&mut self, client: ClientId) {
         let Some(resume) = self.clients.take_resume(client) else { return };
         let Resume { sessions, leaving, open, asked, .. } = resume;
@@ -73,10 +71,9 @@ impl Hub {
         let (role, number) = (here.role, here.number);
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
-            self.offer_stands(client, id);
+            self.withdraw_unless_open(client, id);
         }
-        // A session that it could not leave is followed further: the error may have arrived, or may
-        // follow.
+        // Follow sessions that the client failed to leave: the error may still be on its way.
         let followed = leaving
             .into_iter()
             .filter(|(_, leaving)| !self.clients.has_succeeded(client, &leaving.requests))
@@ -99,19 +96,18 @@ impl Hub {
                 }
             }
         }
-        // Sessions that it does not know yet are not among those that it named: it has nothing of
-        // them, neither of what it asked to make nor of what it was about to follow.
+        // Replies may be about sessions that the client does not know yet: it has no line of them.
         let replies = self.clients.replies_after_return(&mut self.cx, client, &open);
         for Reply { line, session } in replies {
             self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)));
-            self.attach_again(client, session);
+            self.attach_from_start(client, session);
         }
-        // A prompt that got an error of unknown outcome may still wait here, and the client not for it.
+        // A prompt may still be queued here whose client got an error of unknown outcome.
         let is_awaited = |to: &Requester| to.client == client && waits_for.contains(&to.id);
         let waits = |session: &Session| session.senders().any(is_awaited);
         let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.attach_again(client, Some(key));
+            self.attach_from_start(client, Some(key));
         }
         self.client_servers.on_client_back(&mut self.cx, number, &asked);
         let clients = &self.clients;
@@ -120,8 +116,7 @@ impl Hub {
         self.offer_about_requests();
     }
 
-    /// Attaches a client to a session of which it has nothing.
-    fn attach_again(&mut self, client: ClientId, key: Option<SessionKey>) {
+    fn attach_from_start(&mut self, client: ClientId, key: Option<SessionKey>) {
         let key = key.filter(|key| self.sessions.contains_key(key));
         if let Some(key) = key.filter(|key| !self.clients.is_attached(client, *key)) {
             let role = self.clients[&client].role;
@@ -129,8 +124,7 @@ impl Hub {
         }
     }
 
-    /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
-    fn offer_stands(&mut self, client: ClientId, id: &Id) {
+    fn withdraw_unless_open(&mut self, client: ClientId, id: &Id) {
         let number = id.as_issued().map(InteractionId);
         let mut stands =
             |id| self.client_servers.is_open(id) || self.questions.was_offered(client, id);

@@ -1,21 +1,20 @@
-//! Abandoned turns: acpd has given up, the agent is still working. Their session was closed or deleted.
+//! Abandoned turns: their session was closed or deleted, and the agent still works.
 //!
 //! ```text
 //!  close, delete ─▶ abandoned ── the agent answers the prompt ─▶ over: the session may come back
 //!                      │  └───── process gone ─────────────────▶ over
-//!                      └── no answer in the time of a cancel ──▶ agent stopped
+//!                      └── no answer within `cancel_timeout` ──▶ agent stopped
 //! ```
 //!
-//! Architecture invariant: while a turn runs in a process, its session is neither restored nor prompted
-//! there for any client: two turns would write one history.
+//! Architecture invariant: while a turn runs in a process, its session is neither restored nor
+//! prompted there for any client: two turns would write one history.
 
 use crate::hub::Hub;
 use crate::ids::{SlotId, duration};
 use crate::process::slot::StopWhy;
 
 impl Hub {
-    /// The agent has ended such a turn: what waited for that continues.
-    pub(crate) fn abandoned_ended(&mut self, slot: SlotId) {
+    pub(crate) fn on_abandoned_ended(&mut self, slot: SlotId) {
         self.lease(slot);
         if self.processes[&slot].is_up() {
             self.agent_usable(slot);

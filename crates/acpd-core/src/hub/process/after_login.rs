@@ -1,4 +1,4 @@
-//! Logins that work or are missing: what has waited for one continues, or waits.
+//! Work that waits for a login.
 
 use acp_wire::ErrorObject;
 
@@ -8,7 +8,6 @@ use crate::process::slot::{Asker, StopWhy};
 use crate::session::State;
 
 impl Hub {
-    /// Continues what waited for a login, in the processes that there are.
     pub(crate) fn login_worked(&mut self, profile: &str) {
         for slot in self.processes.of_profile(profile) {
             self.processes.on_login_worked(&mut self.cx, slot);
@@ -20,7 +19,6 @@ impl Hub {
         }
     }
 
-    /// Takes the mark off the sessions that wait for a login.
     fn unblock(&mut self, slot: SlotId) -> Vec<SessionKey> {
         let mut keys = self.sessions.of_slot(slot);
         keys.retain(|key| self.sessions.waits_for_login(*key));
@@ -32,14 +30,13 @@ impl Hub {
         keys
     }
 
-    /// The sessions that wait for a login come back with the next process.
     pub(crate) fn unblock_for_next(&mut self, slot: SlotId) {
         for key in self.unblock(slot) {
             self.session_mut(key).eager = true;
         }
     }
 
-    /// Logins that waited for another one continue, one in each process.
+    /// Starts queued logins, one at a time per process.
     pub(crate) fn next_logins(&mut self) {
         for slot in self.processes.with_waiting_login() {
             if !self.is_logging_in(slot)
@@ -50,7 +47,7 @@ impl Hub {
         }
     }
 
-    /// A process does not start without a login: what waits for it fails, or waits for the login.
+    /// A process does not start without a login: requests fail, and sessions wait for the login.
     pub(crate) fn start_wants_login(&mut self, slot: SlotId, error: &ErrorObject) {
         let fault = self.processes.login_fault(slot, &error.message);
         self.refuse_waiters(slot, &fault);

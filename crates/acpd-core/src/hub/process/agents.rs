@@ -11,7 +11,6 @@ use crate::params::read;
 use crate::process::slot::{Asker, StopWhy};
 use crate::record::{Desired, Dormant};
 
-/// Why an agent is down that a person has stopped.
 pub(crate) const STOPPED: &str = "stopped by a person";
 
 impl Hub {
@@ -83,11 +82,11 @@ impl Hub {
         Ok(())
     }
 
-    /// Starts the processes of an agent for which a person did not want to wait; the others follow those that end.
+    /// Starts slots without a process. The others start again when their process has ended.
     pub(crate) fn restart_asked(&mut self, agent: &str, to: Requester) -> Result<(), Fault> {
         let shared = self.processes.shared(agent, self.cx.now);
         for slot in self.processes.of_profile(agent) {
-            // A session without a process stays where it would not return by itself.
+            // A dedicated slot starts only if something wants its process.
             if slot != shared
                 && self.processes[&slot].host().is_none()
                 && self.processes.is_wanted(slot, self.demand(slot))

@@ -1,4 +1,4 @@
-//! Answers of agents, given to what has asked: sessions, logins, clients.
+//! Answers of agents, by the purpose of their request.
 
 use std::borrow::Cow;
 
@@ -37,8 +37,8 @@ impl Hub {
             Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome),
             Purpose::Prompt { session } => self.prompt_answered(session, line, outcome),
-            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot),
-            // One that fails says nothing.
+            Purpose::Abandoned { .. } => self.on_abandoned_ended(process.slot),
+            // A failed request says nothing about the login.
             Purpose::AuthStatus => {
                 self.login_reported(process.slot, result.and_then(reported_login));
             }
@@ -55,7 +55,7 @@ impl Hub {
         }
     }
 
-    /// The answer to a request has come and cannot be had: who waits for it must not hang.
+    /// Ends a request whose answer came but cannot be read: no client may hang.
     pub(crate) fn answer_lost(&mut self, slot: SlotId, why: Purpose, fault: &Fault) {
         self.log_failure(slot, why.session(), why.what(), None);
         let error = fault.object();
@@ -79,7 +79,7 @@ impl Hub {
                 self.cx.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message);
             }
-            Purpose::Abandoned { .. } => self.abandoned_ended(slot),
+            Purpose::Abandoned { .. } => self.on_abandoned_ended(slot),
             Purpose::Preset { session, .. } => self.wake_session(session),
             Purpose::LoginAgain => self.logged_in_again(slot, false),
             Purpose::GivenUp { .. }
@@ -89,7 +89,6 @@ impl Hub {
         }
     }
 
-    /// The answer to a client's relayed request.
     #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
     fn relay_answered(
         &mut self,
@@ -132,7 +131,7 @@ impl Hub {
         self.respond(&to, session, line);
     }
 
-    /// Consequences of the end of any request; `had_parked`: lines may have been parked for it.
+    /// `had_parked`: lines may have been parked for the request.
     pub(crate) fn request_ended(&mut self, process: Process, id: &Id, had_parked: bool) {
         if had_parked && !self.requests.may_name_session(process.host) {
             self.processes.drop_parked(&mut self.cx, process);

@@ -1,7 +1,7 @@
-//! Lines from agents, routed to sessions, requests or nowhere.
+//! Lines from agents, routed to sessions or requests.
 //!
-//! Architecture invariant: no line of an agent is fatal. What cannot be understood is noted and
-//! skipped; what is understood is forwarded byte for byte, but for ids.
+//! Architecture invariant: no line of an agent is fatal. Unreadable lines are noted and skipped;
+//! others are forwarded byte for byte, except for ids.
 
 use acp_wire::acp::cancelled_request;
 use acp_wire::{Body, ErrorObject, Frame, Head, Malformed, Message, build, code};
@@ -51,7 +51,6 @@ impl Hub {
         });
     }
 
-    /// A line that is no message. The request that it answered, or that it was, ends with an error.
     fn unreadable(&mut self, process: Process, line: &[u8], malformed: &Malformed) {
         self.processes.on_no_message(process.slot, line);
         self.cx.note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
@@ -61,7 +60,7 @@ impl Hub {
         self.line_lost(process, &Head::of(line), &fault, refusal);
     }
 
-    /// A line is lost: the request that it answered ends with `fault`, the request that it was with
+    /// Ends the request that a lost line answered with `fault`, or refuses the one that it was with
     /// `refusal`. Without an id nothing ends, because the request may still be worked on.
     fn line_lost(&mut self, process: Process, head: &Head, fault: &Fault, refusal: ErrorObject) {
         let Some(id) = &head.id else { return };
@@ -74,7 +73,7 @@ impl Hub {
         }
     }
 
-    /// `is_intact`: the line is as the agent wrote it.
+    /// `is_intact`: nothing was removed from the agent's line.
     fn read_message(
         &mut self,
         process: Process,
@@ -156,7 +155,7 @@ impl Hub {
             return self.questions.on_page_done(&mut self.cx, process.host, line);
         }
         let Some(read) = ReadLine::new(method, line) else {
-            return self.told_about_profile(process, method, params, line);
+            return self.on_notification_without_session(process, method, params, line);
         };
         match self.sessions.routed(process.slot, &read.session) {
             Some(key) => self.session_notified(process, key, &read),
@@ -164,10 +163,10 @@ impl Hub {
         }
     }
 
-    /// Keeps a line for an unknown session while an open request may name that session; drops it otherwise.
+    /// Keeps a line for an unknown session while an open request may name that session.
     fn park(&mut self, process: Process, read: &ReadLine<'_>) {
         let (session, len) = (&*read.session, read.line.len());
-        if let Some(bytes) = self.adoption_goes_on(process, session) {
+        if let Some(bytes) = self.extend_adoption(process, session) {
             if bytes + len > HISTORY_BYTES {
                 return self.adoption_too_long(process, session);
             }
@@ -183,8 +182,7 @@ impl Hub {
         self.processes.park(&mut self.cx, process, session, read.line);
     }
 
-    /// A notification without a session, for all clients of this agent.
-    fn told_about_profile(
+    fn on_notification_without_session(
         &mut self,
         process: Process,
         method: &str,
@@ -210,7 +208,6 @@ impl Hub {
         self.clients.forward_to_profile(&mut self.cx, &profile, line);
     }
 
-    /// A line of an agent was over the limit and is gone; who waits for it must not hang.
     fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64) {
         let limit = self.cx.config.line_limit;
         self.cx.note(
@@ -238,7 +235,7 @@ impl Hub {
     }
 }
 
-/// The plain string after a key in the head of a line that is not complete.
+/// Returns the plain string after a key in an incomplete line.
 fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let rest = after(head, key)?.strip_prefix(b"\"")?;
     let end = rest.iter().position(|b| *b == b'"')?;

@@ -1,5 +1,4 @@
-//! Logins in the hub: what [`crate::process::logins`] has to know of sessions and requests, and what they do when a
-//! login is missing or works.
+//! Inputs of [`crate::process::logins`], and sessions that lack a login.
 
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::{AuthSource, AuthState};
@@ -24,7 +23,6 @@ impl Hub {
         }
     }
 
-    /// A request failed: what that says about the login, which is noted.
     pub(crate) fn note_refusal(
         &mut self,
         slot: SlotId,
@@ -39,14 +37,12 @@ impl Hub {
         self.processes.on_success(&mut self.cx, slot, method);
     }
 
-    /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: SlotId, method: Option<String>) {
         self.processes.on_login(&mut self.cx, slot, method);
         self.ask_auth_status(slot);
     }
 
-    /// The agent wants a login before it continues a session that it holds: what was not given to
-    /// it waits.
+    /// Keeps queued prompts until a login: the agent wants one before it continues the session.
     pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str) {
         let row = self.session_mut(key).row.edit();
         row.rest = Dormant::NeedsLogin;
@@ -62,7 +58,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Answers who has logged in, or the client's answer waits for the agent that is being started.
     pub(crate) fn login_done(&mut self, agent: &str, to: &Requester) -> Result<(), Fault> {
         let slot = self.processes.shared(agent, self.cx.now);
         let there = &self.processes[&slot];
@@ -75,7 +70,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The file changed in which an agent keeps its login.
+    /// The file with an agent's login has changed.
     pub(crate) fn on_login_seen(&mut self, agent: &str) {
         if self.processes.auth_state(agent).wants_login() {
             self.login_found(agent, AuthSource::LoginFile);
@@ -88,7 +83,6 @@ impl Hub {
         self.processes.on_login_found(&mut self.cx, profile, source, is_at_work);
     }
 
-    /// Asks an agent that can tell whether it is logged in.
     pub(crate) fn ask_auth_status(&mut self, slot: SlotId) {
         let Some(host) = self.processes[&slot].usable_host() else { return };
         if self.processes.known_of(slot).capabilities.auth_status {
@@ -98,20 +92,18 @@ impl Hub {
         }
     }
 
-    /// An agent reports its login, if that can be read.
     pub(crate) fn login_reported(&mut self, slot: SlotId, state: Option<AuthState>) {
         let Some(state) = state else { return };
         let activity = self.activity(slot);
         self.processes.on_report(&mut self.cx, slot, state, activity);
     }
 
-    /// Returns whether acpd may repeat the last login for a process, which it does when the agent wants one.
+    /// Returns whether acpd would repeat the last login if the agent wanted one.
     pub(crate) fn may_log_in_again(&self, slot: SlotId) -> bool {
         let is_logging_in = || self.is_logging_in(slot);
         self.processes.login_to_repeat(slot, &self.cx.config, is_logging_in).is_some()
     }
 
-    /// Repeats the last login for a process.
     pub(crate) fn log_in_again(&mut self, slot: SlotId, method: &str) {
         let Some(host) = self.processes[&slot].usable_host() else { return };
         let ask = self.ask(host, Purpose::LoginAgain);
@@ -120,8 +112,7 @@ impl Hub {
         self.processes.write(&mut self.cx, slot, line);
     }
 
-    /// A prompt was refused for want of a login that is being renewed. The agent has said nothing but that,
-    /// so it gets the prompt again.
+    /// Queues a prompt again that the agent refused for want of a login, before it did anything.
     pub(crate) fn prompt_again(&mut self, key: SessionKey, prompt: Queued) {
         let text = if self.processes[&self.session(key).slot].is_logged_in_again() {
             "the agent's new process wants a login: acpd repeats the last one, and gives it the prompt again"
@@ -133,8 +124,7 @@ impl Hub {
         self.save_queued(key, 0);
     }
 
-    /// A restore was refused: the newest prompt with a waiting sender is answered, so that the user
-    /// can log in; the others wait.
+    /// Answers only the newest prompt with a sender, so that its user can log in; the others wait.
     pub(crate) fn session_needs_login(&mut self, key: SessionKey, error: &ErrorObject) {
         let slot = self.session(key).slot;
         self.make_dormant(key, Dormant::NeedsLogin, Some(error.message.clone()));

@@ -1,4 +1,4 @@
-//! A process is lost, or there will be none: what has waited for it, or was asked of it, is answered.
+//! Answers to everything that waits for a process that is lost or will not start.
 
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -8,14 +8,13 @@ use crate::process::slot::{WaitFor, Waiting};
 use crate::requests::purpose::Purpose;
 
 impl Hub {
-    /// Answers everything that was open at a process that is gone.
     pub(crate) fn process_lost(
         &mut self,
         (id, host): (SlotId, HostId),
         fault: &Fault,
         ended_late: bool,
     ) {
-        for why in self.unanswered(host) {
+        for why in self.drop_requests_of(host) {
             match why {
                 Purpose::Relay { to, .. } => self.refuse(&to, fault),
                 Purpose::NewSession(new) => self.refuse(&new.to, fault),
@@ -50,12 +49,11 @@ impl Hub {
         }
     }
 
-    /// Refuses everything that waits for a process that will not come, prompts included.
     pub(crate) fn fail_waiters(&mut self, id: SlotId, fault: &Fault) {
         self.refuse_waiters(id, fault);
         let for_good = self.processes.stays_down(id, self.shutdown.is_begun());
         for key in self.sessions.of_slot(id) {
-            // Prompts that wait for a login run after it, independent of processes until then.
+            // Prompts that wait for a login do not need a process until then.
             if for_good || !self.sessions.waits_for_login(key) {
                 self.fail_queue(key, fault);
             } else {
@@ -64,7 +62,7 @@ impl Hub {
         }
     }
 
-    /// Refuses the requests that wait for the process itself. Its answer to `initialize` may be known without it.
+    /// Refuses the requests that wait for the process, except `initialize` if its result is known.
     pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault) {
         let profile = self.processes[&id].profile().to_owned();
         let watchers = self.processes.take_watchers(id);
@@ -80,7 +78,6 @@ impl Hub {
         }
     }
 
-    /// There will be no process: nothing wants it back.
     pub(crate) fn agent_given_up(&mut self, id: SlotId, fault: &Fault) {
         self.fail_waiters(id, fault);
         for key in self.sessions.of_slot(id) {

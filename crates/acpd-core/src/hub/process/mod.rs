@@ -1,5 +1,3 @@
-//! The hub and its agents: starting and stopping processes, what they say, their logins.
-
 pub(crate) mod abandoned;
 pub(crate) mod after_login;
 pub(crate) mod agents;

@@ -1,7 +1,4 @@
-//! The machine of agents' processes ([`Processes`]) in the hub: the facts that it gets of sessions and clients, and
-//! their reactions to its events.
-//!
-//! [`Processes`]: crate::process::table::Processes
+//! Inputs of the process machine ([`crate::process::table`]), with facts from other machines.
 
 use crate::clients::Clients;
 use crate::event::EngineEvent;
@@ -17,12 +14,11 @@ use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::timers::Timer;
 
-/// Returns whether no session and no request uses a process.
+/// Returns a test whether no session and no request uses a process.
 fn free(sessions: &Sessions, requests: &Requests) -> impl Fn(SlotId, HostId) -> bool {
     move |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host)
 }
 
-/// Returns what wants the process of a slot.
 fn demands(
     sessions: &Sessions,
     clients: &Clients,
@@ -39,23 +35,19 @@ impl Hub {
         demands(&self.sessions, &self.clients, &self.shutdown)(id)
     }
 
-    /// The slot of a session that is to be made or taken over, for a client with this offer.
+    /// Returns the slot for a session to be created or adopted, for a client with this offer.
     pub(crate) fn slot_for_new(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
         let is_free = free(&self.sessions, &self.requests);
         self.processes.slot_for_new(&mut self.cx, profile, offer, is_free)
     }
 
-    /// Makes sure that a process is running or on its way, as far as the asker may.
-    ///
-    /// # Errors
-    /// When there will be no process: stopped by a person, crash loop, shutdown.
+    /// Starts a process if the asker may. Errors: stopped by the user, crash loop, shutdown.
     pub(crate) fn need_agent(&mut self, id: SlotId, asker: Asker) -> Result<(), Fault> {
         self.check_stays()?;
         self.is_configured(self.processes[&id].profile())?;
         self.processes.need(&mut self.cx, id, asker)
     }
 
-    /// Gives out the places that have become free.
     pub(crate) fn start_queued(&mut self) {
         loop {
             let demand = demands(&self.sessions, &self.clients, &self.shutdown);
@@ -65,19 +57,19 @@ impl Hub {
         }
     }
 
-    /// Processes that are being started, and those that wait for that; for tests.
+    /// Numbers of starting processes, and of those that wait to start; for tests.
     #[doc(hidden)]
     pub fn cold_starts(&self) -> (usize, usize) {
         (self.processes.starting(), self.processes.waiting_to_start())
     }
 
-    /// The slot that is asked for a client's `initialize`.
+    /// Returns the slot whose agent answers `initialize` for this offer.
     pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
         let is_free = free(&self.sessions, &self.requests);
         self.processes.slot_for_offer(&mut self.cx, profile, offer, is_free)
     }
 
-    /// The offer of the client that a process is started for.
+    /// Returns the offer of the client that a process is started for.
     fn offer_for(&self, id: SlotId) -> Option<String> {
         let slot = &self.processes[&id];
         if let Some(session) = slot.dedicated().and_then(|key| self.sessions.get(&key)) {
@@ -95,7 +87,6 @@ impl Hub {
         }
     }
 
-    /// Returns the stored offer of the client that makes a session.
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
@@ -103,7 +94,6 @@ impl Hub {
         }
     }
 
-    /// A process runs, and is asked for its capabilities.
     pub(crate) fn initialize_agent(&mut self, id: SlotId) {
         let Some(host) = self.processes[&id].host().map(|host| host.id) else { return };
         let ask = self.ask(host, Purpose::Initialize);
@@ -111,14 +101,13 @@ impl Hub {
         self.processes.initialize(&mut self.cx, id, ask, offer);
     }
 
-    /// Answers the clients that wait for a start or a stop.
     pub(crate) fn answer_watchers(&mut self, id: SlotId) {
         for requester in self.processes.take_watchers(id) {
             self.answer_agent(&requester, id);
         }
     }
 
-    /// Treats an agent of the user's own like the known program that it is by its `agentInfo.name`.
+    /// Applies the quirks of a program, known by `agentInfo.name`, to a user's own agent.
     pub(crate) fn take_quirks(&mut self, profile: &str) {
         let info = self.processes.known(profile).info.as_ref();
         let quirks = info.and_then(|info| self.cx.config.quirks.get(&info.name));
@@ -142,21 +131,19 @@ impl Hub {
         self.sessions.of_slot(id).iter().any(|key| self.session(*key).running.is_some())
     }
 
-    /// A turn has ended, perhaps of an agent that is being stopped.
     pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId) {
         if !self.has_turns(id) {
             self.processes.on_turns_ended(&mut self.cx, id);
         }
     }
 
-    /// A process and its tree are gone: what comes next depends on what still wants one.
     pub(crate) fn process_gone(&mut self, id: SlotId) {
         let demand = self.demand(id);
         self.processes.judge(&mut self.cx, id, demand);
         self.cx.report(EngineEvent::SlotFreed(id));
     }
 
-    /// Remembers how long a process may outlive the daemon, which depends on whether it works on something.
+    /// Records how long a process may outlive the daemon: longer while it works.
     pub(crate) fn lease(&mut self, id: SlotId) {
         let Some(host) = self.processes.get(&id).and_then(Slot::host) else { return };
         let busy =
@@ -164,7 +151,6 @@ impl Hub {
         self.processes.lease(&mut self.cx, id, busy);
     }
 
-    /// A client has come to a session of the process.
     pub(crate) fn begin_use(&mut self, id: SlotId) {
         if self.processes.contains_key(&id) {
             self.watch_sleep(id);
@@ -172,7 +158,6 @@ impl Hub {
         }
     }
 
-    /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
     pub(crate) fn check_idle(&mut self, id: SlotId) {
         let Some(slot) = self.processes.get(&id) else { return };
         let is_used = !slot.is_up() || self.is_used(id);
@@ -181,14 +166,14 @@ impl Hub {
         self.processes.check_idle(&mut self.cx, id, is_used, is_orphan);
     }
 
-    /// Not every use disarms the timer; the end of every use arms it.
+    /// Checks again, because not every use disarms the timer. The end of every use arms it.
     pub(crate) fn on_idle(&mut self, id: SlotId) {
         if self.processes[&id].is_up() && !self.is_used(id) {
             self.processes.on_unused(&mut self.cx, id);
         }
     }
 
-    /// A dedicated slot goes with its session and its process.
+    /// Removes a dedicated slot whose session and process are gone.
     pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
         if self.processes.contains_key(&id)
             && self.is_orphan(id)
@@ -198,7 +183,6 @@ impl Hub {
         }
     }
 
-    /// Sets the timers of the live sessions of a process.
     pub(crate) fn watch_sleep(&mut self, slot: SlotId) {
         let timeout = self.profile_of(slot).session_idle_timeout;
         if timeout == 0 {

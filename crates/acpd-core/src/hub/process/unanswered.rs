@@ -1,12 +1,12 @@
-//! Requests of people that an agent does not answer.
+//! Requests of users that an agent does not answer.
 //!
 //! ```text
-//!  asked ─┬─ stall_notice ────▶ who asked is told, and the log; again after as long
-//!         └─ $/cancel_request ▶ the agent is told ─ cancel_timeout ─▶ who asked gets -32800
+//!  asked ─┬─ stall_notice ────▶ notice to the sender and the log; again after the same time
+//!         └─ $/cancel_request ▶ relayed to the agent ─ cancel_timeout ─▶ the sender gets -32800
 //! ```
 //!
-//! acpd sets no limit of its own: how long a new session may take, only the person knows who waits for
-//! it. What the agent says after all still counts, as it does when its asker has gone.
+//! acpd sets no time limit: only the user knows how long a new session may take. A late answer
+//! still counts, also after its sender has left.
 
 use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
@@ -20,7 +20,6 @@ use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
 impl Hub {
-    /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester) {
         let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
@@ -32,7 +31,6 @@ impl Hub {
         }
     }
 
-    /// The agent has been silent about a request for long, or ignores that it was cancelled.
     pub(crate) fn on_unanswered_timer(&mut self, ask: u64) {
         let Some(asked) = self.requests.get(ask).cloned() else { return };
         let Asked { host, purpose: why, since, cancelled } = asked;
@@ -43,7 +41,7 @@ impl Hub {
         }
         let profile = self.processes[&slot].profile().to_owned();
         let askers = self.askers_of(&profile, &why);
-        // A person who is asked about it is waited for, not the agent.
+        // While a person is asked about it, the agent is not late.
         let session = why.session();
         let is_asked = session.is_some_and(|key| self.questions.are_open(key));
         if askers.is_empty() || is_asked || !self.questions.about(&Id::issued(ask)).is_empty() {
@@ -65,8 +63,7 @@ impl Hub {
         }
     }
 
-    /// The clients that wait for an answer: the sender, and those that want the name of the new
-    /// session.
+    /// Returns the waiting clients: the sender, and those that want the name of the new session.
     fn askers_of(&self, profile: &str, why: &Purpose) -> Vec<ClientId> {
         let own = why.requester().map(|to| to.client).filter(|client| *client != NOBODY);
         let is_behind = |wait: &&Naming| match why {
@@ -81,7 +78,7 @@ impl Hub {
         own.into_iter().chain(behind).collect()
     }
 
-    /// Answers the sender of a cancelled request in the agent's place.
+    /// Answers the sender of a cancelled request instead of the agent.
     fn free_asker(&mut self, ask: u64, slot: SlotId) {
         let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);

@@ -1,4 +1,4 @@
-//! Requests of clients that an agent serves: now, or when it is up.
+//! Requests of clients that wait for an agent.
 
 use acp_wire::{Id, build, locate, set_id};
 use acpd_api::Reason;
@@ -13,7 +13,6 @@ use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::requests::purpose::{Directory, Purpose};
 
 impl Hub {
-    /// Serves a request now if the agent is usable, or when it is.
     pub(crate) fn with_agent(&mut self, slot: SlotId, waiting: Waiting) -> Result<(), Fault> {
         self.need_agent(slot, Asker::Person)?;
         if self.processes[&slot].is_up() {
@@ -69,7 +68,7 @@ impl Hub {
         }
     }
 
-    /// Takes a request out of what waits for an agent or for a session; whether it was there.
+    /// Returns whether the request was waiting for an agent or a session.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
         if self.processes.forget_waiting(to) || self.clients.forget_naming(to) {
             return true;

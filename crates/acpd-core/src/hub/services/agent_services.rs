@@ -1,6 +1,4 @@
-//! The machine of agents' requests ([`AgentServices`]) in the hub: the facts that it gets of others.
-//!
-//! [`AgentServices`]: crate::services::AgentServices
+//! Inputs of the services machine ([`crate::services`]), with facts from other machines.
 
 use acp_wire::acp::Services;
 use acp_wire::{Id, Message, Outcome, str_at};
@@ -29,7 +27,7 @@ impl Hub {
         self.profile_of(self.session(key).slot).services
     }
 
-    /// A request of an agent that is not for a person. Returns whether a program serves it.
+    /// Returns whether an editor or acpd serves the request.
     pub(crate) fn on_agent_request(
         &mut self,
         process: Process,
@@ -58,7 +56,6 @@ impl Hub {
         self.services.recover(&mut self.cx, place.as_ref(), row)
     }
 
-    /// acpd has done what an agent, or a question, asked of it.
     pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ServeError>) {
         if self.on_file_seen(id, &result) {
             return;
@@ -70,7 +67,7 @@ impl Hub {
         self.services.on_served(&mut self.cx, id, result, is_held);
     }
 
-    /// A client's answer. Returns whether it is one to a request of an agent.
+    /// Returns whether the line answers a request of an agent.
     pub(crate) fn on_service_answer(
         &mut self,
         client: ClientId,
@@ -83,7 +80,6 @@ impl Hub {
         self.services.on_client_answer(&mut self.cx, client, id, line, outcome)
     }
 
-    /// A process no longer holds the session.
     pub(crate) fn drop_terminals(&mut self, key: SessionKey) {
         let offers = self.services_at(key);
         let place = workplace(&self.sessions[&key], &self.clients, offers);
@@ -93,7 +89,6 @@ impl Hub {
         }
     }
 
-    /// A tool call of the agent, journalled just now, may show terminals.
     pub(crate) fn mirror_terminals(&mut self, key: SessionKey, line: &Bytes) {
         if self.services.may_show_terminals(self.services_at(key)) {
             let row = &self.sessions[&key].row;
@@ -113,8 +108,8 @@ impl Hub {
         self.services.on_terminal_end(&mut self.cx, row, terminal, end);
     }
 
-    /// Journals the last word of a tool call that the last daemon followed. Returns whether the row is that.
-    pub(crate) fn say_last_word(&mut self, row: &InteractionRow) -> bool {
+    /// Journals the last update of a tool call that an earlier daemon mirrored, if the row is one.
+    pub(crate) fn recover_last_update(&mut self, row: &InteractionRow) -> bool {
         if !matches!(acp_wire::parse(&row.line), Ok(Message::Notification { .. })) {
             return false;
         }

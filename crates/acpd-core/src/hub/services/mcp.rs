@@ -1,7 +1,4 @@
-//! MCP servers in the hub: the facts that their machine ([`ClientServers`]) gets of others, and the lines that
-//! bring servers to agents.
-//!
-//! [`ClientServers`]: crate::mcp::client_servers::ClientServers
+//! Inputs of [`crate::mcp::client_servers`], and the servers in requests to agents.
 
 use acp_wire::Id;
 use acpd_api::{McpServerList, SessionRef};
@@ -26,8 +23,7 @@ use crate::session::kin::with_number;
 use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
-/// The number by which the servers of a client name it.
-fn number(clients: &Clients, client: ClientId) -> u64 {
+fn lender_number(clients: &Clients, client: ClientId) -> u64 {
     clients.get(&client).map_or(0, |here| here.number)
 }
 
@@ -51,7 +47,7 @@ fn mcp_agent<'a>(
     McpAgent { name, capabilities, configured }
 }
 
-/// The servers of the sessions that a process holds, or is just to make or to load.
+/// Server lists of the sessions that a process holds, creates or loads.
 fn lists(
     processes: &Processes,
     sessions: &Sessions,
@@ -70,9 +66,9 @@ impl Hub {
         mcp_agent(&self.processes, &self.cx.config.profile(name).mcp, name)
     }
 
-    /// Gathers the servers of a session for which an agent is asked: those that live in the client are declared
-    /// in `params`, those of the configuration are the names, and the others are left out, with sentences for
-    /// people. Returns the params for the agent, too.
+    /// Gathers the servers of a session for a request to its agent: those in the client are
+    /// declared in `params`, those of the configuration are returned by name, and `left_out` gets
+    /// sentences about the others. Also returns the params for the agent.
     pub(crate) fn gather_servers(
         &mut self,
         slot: SlotId,
@@ -85,7 +81,7 @@ impl Hub {
         let agent = mcp_agent(&self.processes, &self.cx.config.profile(profile).mcp, profile);
         left_out.clear();
         if let Some(given) = list(params) {
-            let client = number(&self.clients, client);
+            let client = lender_number(&self.clients, client);
             let (declared, refused) = agent.declare(&mut self.cx.ids, client, &given);
             *params = with_list(params, &declared);
             left_out.extend(refused);
@@ -100,12 +96,11 @@ impl Hub {
         (Brought { names: chosen.names, session }, told(params, |_| takes))
     }
 
-    /// A session's servers as a client would declare them for another session.
     pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
-        as_declared(&self.session(key).servers(), number(&self.clients, client))
+        as_declared(&self.session(key).servers(), lender_number(&self.clients, client))
     }
 
-    /// Returns the params to restore a session with, and sentences about servers that are left out.
+    /// Returns the params of a restore, and sentences about servers that are left out.
     pub(crate) fn params_again(&self, key: SessionKey) -> (Bytes, Vec<String>) {
         let session = self.session(key);
         let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
@@ -113,8 +108,7 @@ impl Hub {
         told_again(&params, takes, &lenders(&self.clients))
     }
 
-    /// Takes the servers that a client brings when it opens a session. Returns the names of those that were
-    /// ignored.
+    /// Takes the servers of a client that opens a session. Returns the names of ignored ones.
     pub(crate) fn bring_servers(
         &mut self,
         client: ClientId,
@@ -131,7 +125,7 @@ impl Hub {
             agent: mcp_agent(&self.processes, &configured, profile),
             is_held: !matches!(session.state, State::Dormant),
             servers: session.servers(),
-            client: number(&self.clients, client),
+            client: lender_number(&self.clients, client),
             is_trusted: self.clients.may_decide(client),
             may_control: self.clients.may_control(client, key).is_ok(),
         };
@@ -143,7 +137,7 @@ impl Hub {
         )
     }
 
-    /// `mcp/message` of an agent, for a server in a client; `is_new` is `false` for a call of the last daemon.
+    /// `is_new` is `false` for a call of the last daemon.
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
         let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
         self.client_servers.on_agent_call(
@@ -155,7 +149,6 @@ impl Hub {
         );
     }
 
-    /// Finds a session for a tool that asks for what clients lend it.
     fn lent_to(&self, client: ClientId, session: &SessionRef) -> Result<SessionKey, Fault> {
         let key = self.resolve(session)?;
         let what = "use what is lent to a session of another agent";
@@ -163,7 +156,6 @@ impl Hub {
         Ok(key)
     }
 
-    /// `_acpd/mcp/list` of a tool.
     pub(crate) fn list_lent_servers(&mut self, to: &Requester, session: &SessionRef) -> Served {
         let key = self.lent_to(to.client, session)?;
         let mut lent = lent(&self.session(key).servers());
@@ -173,7 +165,6 @@ impl Hub {
         Ok(())
     }
 
-    /// `_acpd/mcp/call` of a tool.
     pub(crate) fn call_lent_server(&mut self, asked: Asked<'_>) -> Served {
         let params = tool_call(asked.params)?;
         let key = self.lent_to(asked.to.client, &params.session)?;
@@ -187,31 +178,29 @@ impl Hub {
         )
     }
 
-    /// Ends calls. Returns whether there were any.
+    /// Returns whether there were any.
     pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>) -> bool {
         self.client_servers.on_call_end(&mut self.cx, why)
     }
 
-    /// Asks the client with this number, or cancels that, if it is here.
+    /// Sends a call, or its cancellation, to the lending client if it is connected.
     pub(crate) fn ask_lender(&mut self, client: u64, line: Bytes) {
         if let Some(Lender::Here(client)) = lenders(&self.clients)(client) {
             self.cx.send(Effect::Client(client, ToClient::Line(line)));
         }
     }
 
-    /// A client's answer. Returns whether it is one to a call.
+    /// Returns whether the line answers a call.
     pub(crate) fn on_server_answer(&mut self, client: ClientId, id: &Id, line: &Bytes) -> bool {
-        let client = number(&self.clients, client);
+        let client = lender_number(&self.clients, client);
         self.client_servers.on_client_answer(&mut self.cx, client, id, line)
     }
 
-    /// `mcp/message` of a client, about a call that it works on.
     pub(crate) fn on_server_notification(&mut self, client: ClientId, line: &Bytes) {
-        let client = number(&self.clients, client);
+        let client = lender_number(&self.clients, client);
         self.client_servers.on_client_notification(&mut self.cx, client, line);
     }
 
-    /// A line has gone to an agent without some of the servers that it was to bring.
     pub(crate) fn on_servers_left_out(
         &mut self,
         host: HostId,

@@ -1,9 +1,8 @@
-//! Taking over a session that an agent knows and acpd does not, when a client opens it (`foreign.rs`). The agent's
-//! answer is in `adopted.rs`.
+//! Adoption of a session that only its agent knows (`foreign.rs`); `adopted.rs` has the answer.
 //!
 //! ```text
-//!  session/load of an id that is not ours ─▶ the agent loads it; what it replays is parked
-//!     ├── answered ─▶ a session of acpd's, the replay its history ─▶ opened for all who asked
+//!  session/load of an unknown id ─▶ the agent loads it; what it replays is parked
+//!     ├── answered ─▶ a session of acpd's, the replay its history ─▶ opened for all openers
 //!     └── error ────▶ the client's error, and nothing is kept
 //! ```
 //!
@@ -27,31 +26,28 @@ use crate::requests::purpose::{Adoption, Directory, Opener, Purpose};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::timers::Timer;
 
-/// An agent that has not listed its sessions in this time (ms) is not waited for.
+/// Time for an agent to list its sessions (ms).
 pub(crate) const LIST_TIME: u64 = 3_000;
 
-/// Sessions that are taken over at once.
-const AT_ONCE: usize = 4;
+const MAX_ADOPTIONS: usize = 4;
 
-/// Prefix of an agent's cursors among ours.
+/// Marks an agent's cursor in a list of acpd.
 pub(crate) const CURSOR: &str = "agent:";
 
 impl Hub {
-    /// The method by which the agent can give a session back that it knows.
-    pub(crate) fn way(&self, profile: &str, style: ReadStyle) -> Option<&'static str> {
+    pub(crate) fn load_method(&self, profile: &str, style: ReadStyle) -> Option<&'static str> {
         let (config, known) = (&self.cx.config.agents[profile], self.processes.known(profile));
         let load = known.loads(config).then_some("session/load");
         match style {
             ReadStyle::History => load,
-            // Later clients want the history.
+            // A load is preferred, because later clients want the history.
             _ => load.or(known.resumes(config).then_some("session/resume")),
         }
     }
 
-    /// Asks the agent for a session, now that it runs.
     pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption) {
         let profile = self.processes[&slot].profile().to_owned();
-        // Open requests for the session may have become acpd's while this waited.
+        // The session may have been adopted while this request waited.
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key);
         }
@@ -82,19 +78,19 @@ impl Hub {
                 .hint("try again in a moment");
             return self.refuse_adoption(&adoption, &fault);
         }
-        if self.requests.adoptions().count() >= AT_ONCE {
-            let text = format!("{AT_ONCE} sessions are being taken over already");
+        if self.requests.adoptions().count() >= MAX_ADOPTIONS {
+            let text = format!("{MAX_ADOPTIONS} sessions are being taken over already");
             let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");
             return self.refuse_adoption(&adoption, &fault);
         }
         let style = adoption.openers[0].style;
         let (Some(method), Some(host)) =
-            (self.way(&profile, style), self.processes[&slot].usable_host())
+            (self.load_method(&profile, style), self.processes[&slot].usable_host())
         else {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault);
         };
-        // Lines before the request are no part of its history.
+        // Lines before the request are no part of the history.
         self.processes.take_parked(&mut self.cx, Process { slot, host }, &adoption.id);
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
@@ -110,15 +106,13 @@ impl Hub {
         self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
     }
 
-    /// A line for a session that may be being taken over: the bytes that are there already if it is. A
-    /// long history takes its time; what counts is that it goes on.
-    pub(crate) fn adoption_goes_on(&mut self, process: Process, session: &str) -> Option<usize> {
+    /// Extends the time with each line of the history. Returns the bytes parked so far.
+    pub(crate) fn extend_adoption(&mut self, process: Process, session: &str) -> Option<usize> {
         let ask = self.requests.adoption_ask(process.host, session)?;
         self.await_adoption(process.slot, ask);
         Some(self.processes.parked(process.slot, session).map_or(0, Parked::bytes))
     }
 
-    /// The agent neither answers nor goes on with the history.
     pub(crate) fn on_adopt_timer(&mut self, ask: u64) {
         let host = self.requests.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
         let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
@@ -127,8 +121,7 @@ impl Hub {
         self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text));
     }
 
-    /// Returns whether a request to open a session was for one that is being adopted; it is
-    /// answered then.
+    /// Answers a cancelled request to open a session. Returns whether there was one.
     pub(crate) fn cancel_opener(&mut self, to: &Requester) -> bool {
         let mut gone = Vec::new();
         for (_, _, adoption) in self.requests.adoptions() {
@@ -163,7 +156,6 @@ impl Hub {
         }
     }
 
-    /// The history of a session that is being taken over is longer than can be kept.
     pub(crate) fn adoption_too_long(&mut self, process: Process, session: &str) {
         let Some(ask) = self.requests.adoption_ask(process.host, session) else { return };
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
@@ -182,7 +174,7 @@ impl Hub {
     }
 }
 
-/// Hash of the last prompt in a replay, by which a later replay is told from news.
+/// Returns the hash of the last prompt in a replay, which tells a later replay from news.
 pub(crate) fn last_prompt(replayed: &[Bytes]) -> u64 {
     let mut replay = Replay::new(0, Replayable::default());
     for line in replayed {
@@ -191,8 +183,7 @@ pub(crate) fn last_prompt(replayed: &[Bytes]) -> u64 {
     replay.last_seen()
 }
 
-/// A session as a list has it. What is not known is left out: the schema allows null as well, but there
-/// are clients that fail on it.
+/// Leaves unknown members out: some clients fail on null, which the schema allows.
 pub(crate) fn entry(
     id: &str,
     cwd: &str,

@@ -1,5 +1,3 @@
-//! The answer of an agent that was asked for one of its own sessions.
-
 use acp_wire::{ErrorObject, Id, Outcome, remove_member};
 use acpd_api::Reason;
 use bytes::Bytes;
@@ -16,7 +14,6 @@ use crate::requests::purpose::{Adoption, Directory, NewSession};
 use crate::session::restore::values_of;
 
 impl Hub {
-    /// The agent has sent the history of an adopted session, and now its answer.
     pub(crate) fn adopted(
         &mut self,
         process: Process,
@@ -54,24 +51,23 @@ impl Hub {
             fork: None,
         };
         let profile = self.processes[&process.slot].profile().to_owned();
-        let was_loaded = self.way(&profile, ReadStyle::History).is_some();
+        let was_loaded = self.load_method(&profile, ReadStyle::History).is_some();
         let key = self.adopt_new(process.slot, &new, &adoption.id);
-        // Where the rest of the history comes as if it were new, nothing of a later replay must.
+        // After a late replay the last prompt is unknown, so the next replay has no news.
         let late = self.profile_of(process.slot).late_replay;
         let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
         let row = self.session_mut(key).row.edit();
-        // An adopted session is never created again: the agent may have more of it than it has
-        // shown.
+        // Never create an adopted session again: the agent may have more of it than it has shown.
         row.heard = true;
         row.last_prompt = last_prompt;
-        // Cost from before the adoption is not counted.
+        // Cost from before the adoption does not count.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
         self.sessions.take_values(&mut self.cx, key, modes, options, true);
         self.deliver_parked(process, &adoption.id);
         let session = self.session_mut(key);
-        // All turns are over, with all open calls.
+        // All turns are over, so no call is open.
         session.calls.clear();
         session.row.edit().open_tools.clear();
         if !was_loaded {

@@ -1,15 +1,14 @@
-//! Requests about a session that acpd answers alone: whether an agent has it in memory, and the
-//! archive.
+//! `session/status` and the archive, which acpd serves without the agent.
 //!
 //! ```text
 //!        archive: closed for all                  unarchive
 //!  listed ───────────────────────────▶ archived ─────────────▶ listed, and still closed
 //!    ▲                                    │
-//!    └── a prompt, or what else needs the agent ──┘
+//!    └─ a prompt, or what needs the agent ┘
 //! ```
 //!
-//! The archive is acpd's own, so every agent has one; the agent learns no more of it than that the
-//! session is closed. A client that opens an archived session reads it, and wakes no agent.
+//! The archive is acpd's own, so every agent has one; the agent only sees that the session is
+//! closed. A client that opens an archived session reads it, and wakes no agent.
 //!
 //! Architecture invariant: no agent holds an archived session.
 
@@ -25,7 +24,7 @@ use crate::record::Dormant;
 use crate::session::State;
 
 impl Hub {
-    /// `session/status`. Nothing changes with it, not even who is attached.
+    /// Changes nothing, not even attachments.
     pub(crate) fn send_session_status(&mut self, to: &Requester, key: SessionKey) {
         let is_open = match &self.session(key).state {
             State::Live => true,
@@ -36,7 +35,6 @@ impl Hub {
         self.answer(to, &json!({ "status": status }));
     }
 
-    /// `session/archive` and `session/unarchive` of a client. Who puts a session away has left it.
     pub(crate) fn archive_for(
         &mut self,
         client: ClientId,
@@ -63,11 +61,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Puts a session away or takes it out again. Both succeed if that is so already.
     pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool) {
         if archived {
             self.close_session(key);
-            // Prompts that wait, for a login say, would take it out of the archive.
+            // A session that waits for a login would return from the archive after it.
             if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
                 self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
             }

@@ -1,13 +1,12 @@
-//! The budget of a day: it warns, or asks a person before the next turn begins.
+//! The daily budget: acpd warns, or asks the user before the next turn.
 //!
 //! ```text
-//!  a turn is to begin ─▶ used up? ─ ask ─▶ a question, for this session ── allow ─▶ all sessions go on
-//!                            │                    │
-//!                            └─ warn ─▶ it begins └── deny ─▶ the prompts of this session end
+//!  next turn ─▶ used up? ─ ask ─▶ a question, for this session ── allow ─▶ all sessions continue
+//!                   │                    │
+//!                   └─ warn ─▶ it begins └── deny ─▶ the prompts of this session end
 //! ```
 //!
-//! The question is acpd's own, so no agent gets its answer, and it is not on disk: the prompt is, and the
-//! next daemon asks again.
+//! The question is acpd's own and not on disk, because the prompt is: the next daemon asks again.
 
 use acp_wire::{Id, build};
 use acpd_api::{BudgetInfo, Reason};
@@ -19,7 +18,6 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::questions::question::OpenQuestion;
 
-/// The option that lets a turn begin.
 const GO_ON: &str = "go_on";
 
 impl Hub {
@@ -39,7 +37,7 @@ impl Hub {
         self.ask_own_question(key, &line);
     }
 
-    /// A person has answered. What is no answer ends the prompts, too: the turn is not wanted.
+    /// An unusable answer ends the prompts, too.
     pub(crate) fn on_budget_answer(&mut self, key: SessionKey, option: Option<&str>) {
         let Some(info) = self.budget.info(&self.cx.config, self.cx.now) else { return };
         if option != Some(GO_ON) {
@@ -53,8 +51,7 @@ impl Hub {
         self.close_questions(self.questions.which(OpenQuestion::is_own));
     }
 
-    /// Continues what waited for a budget that is allowed now, asks for sessions whose next turn is held, and takes
-    /// back what is asked for those in which nothing waits any more.
+    /// Continues sessions with a new budget, asks for held ones, and withdraws obsolete questions.
     pub(crate) fn settle_budget(&mut self) {
         if self.cx.config.budget.is_none() {
             return;

@@ -1,7 +1,7 @@
-//! The end of turns and of queued prompts before the agent ends them: a client cancels, or the agent is to go.
+//! Turns and queued prompts that end early: a client cancels, or the agent is stopped.
 //!
-//! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was stopped
-//! is `interrupted`, with any answer of the agent.
+//! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was
+//! stopped is `interrupted`, with any answer of the agent.
 
 use acp_wire::acp::stop_reason;
 use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_member};
@@ -18,7 +18,7 @@ use crate::session::work::{WorkEffect, WorkEvent};
 use crate::timers::Timer;
 
 impl Hub {
-    /// `session/cancel`: the running turn, queued prompts, and messages on their way.
+    /// Ends the running turn, and takes back queued prompts and messages on their way.
     pub(crate) fn cancel(&mut self, key: SessionKey, by: Option<ClientName>, line: Option<Bytes>) {
         self.take_back_steers(key);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
@@ -27,17 +27,16 @@ impl Hub {
             self.cx.record(prompt.dropped(key));
             self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
-                self.respond(sender, Some(key), cancelled(&sender.id, b""));
+                self.respond(sender, Some(key), cancelled_answer(&sender.id, b""));
             }
         }
         self.cancel_running(key, Cancel::by(by), line);
     }
 
-    /// Asks the agent to end the running turn, and begins to count the time that it has for it.
     pub(crate) fn cancel_running(&mut self, key: SessionKey, cancel: Cancel, line: Option<Bytes>) {
         let session = self.session(key);
         let slot = session.slot;
-        // Idle sessions: the agent must not see a cancel that could hit the next prompt.
+        // Without a running turn, a cancel could hit the next prompt.
         if session.running.as_ref().is_none_or(|running| running.work.is_cancelled()) {
             return;
         }
@@ -60,20 +59,17 @@ impl Hub {
         }
     }
 
-    /// Begins to count the time that the agent has to end a cancelled turn.
     pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
         let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
         self.cx.timers.set(Timer::Cancel(key), self.cx.now.after(timeout));
     }
 
-    /// Cancels the turns of a process that is to go.
     pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, because: &str) {
         for key in self.sessions.of_slot(slot) {
             self.cancel_running(key, Cancel::because(because), None);
         }
     }
 
-    /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey) {
         let slot = self.session(key).slot;
         if self.processes[&slot].host().is_none() {
@@ -89,7 +85,6 @@ impl Hub {
         }
     }
 
-    /// `$/cancel_request` of a client for one of its prompts.
     pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey) {
         let session = self.session_mut(key);
         let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
@@ -107,13 +102,12 @@ impl Hub {
     }
 }
 
-/// The outcome of a turn that a user has cancelled.
-pub(crate) fn by_user() -> Outcome {
+pub(crate) fn cancelled_by_user() -> Outcome {
     Outcome::Stopped { stop_reason: "cancelled".into() }
 }
 
-/// The answer to a prompt that a user has cancelled: the agent's, if it is a result, with that stop reason.
-pub(crate) fn cancelled(id: &Id, answer: &[u8]) -> Bytes {
+/// Keeps the agent's result, if there is one, except for its stop reason.
+pub(crate) fn cancelled_answer(id: &Id, answer: &[u8]) -> Bytes {
     match acp_wire::parse(answer) {
         Ok(Message::Response { outcome: WireOutcome::Result(result), .. })
             if result.get().starts_with('{') =>

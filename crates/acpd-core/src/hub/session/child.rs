@@ -1,15 +1,15 @@
-//! Child sessions: what the subagents of a session say and ask, under ids of their own.
+//! Child sessions: the subagents of a session, with ids of their own.
 //!
 //! ```text
-//!  subagent_update ─▶ known ── its lines, questions and requests to clients are those of the session
+//!  subagent_update ─▶ known ── its lines, questions and requests are those of the session
 //!     (on the session, or on a child of it)
 //!                       ├── too many, and it is not busy ─▶ forgotten
-//!                       └── session closed, process gone ─▶ over, and that is told
+//!                       └── session closed, process gone ─▶ over, and clients are told
 //! ```
 //!
-//! A child has no journal, queue or clients of its own: it is a second id of its session in the table of
-//! routes. Its lines are in the session's journal, in order with the others, and are shown to the clients
-//! that show subagents. What it asks is asked of the others as well, under the id that they know.
+//! A child has no journal, queue or clients of its own: it is a second id of its session in the
+//! table of routes. Its lines are in the session's journal, in order, and shown to clients that
+//! show subagents. The other clients get its questions, too, under the session's id.
 
 use acp_wire::{UpdateClass, build, locate, set_member, str_at};
 use bytes::Bytes;
@@ -25,15 +25,14 @@ use crate::tool_calls::call::update_in;
 
 const STATE: &[&str] = &["params", "update", "state"];
 
-/// Returns whether a `subagent_update` says that the child works or waits for a person.
 fn says_busy(line: &[u8]) -> bool {
     let state = str_at(line, &["params", "update", "state", "state"]);
     matches!(state.as_deref(), Some("running" | "requires_action"))
 }
 
 impl Hub {
-    /// Takes notice of a child that a `subagent_update` announces or changes, before it is journalled; the
-    /// agent's id of a new one. An error says why the update cannot be shown.
+    /// Must be called before the update is journalled. Returns the agent's id of a new child, or
+    /// why the update cannot be shown.
     pub(crate) fn announce_child(
         &mut self,
         slot: SlotId,
@@ -58,7 +57,7 @@ impl Hub {
             let cancel = locate(line, &["params", "update", "capabilities", "cancel"]);
             child.cancel = cancel.is_some_and(|at| matches!(line[at.start], b'{' | b't'));
         }
-        // A child that works in a replay may have ended since, without a notification.
+        // A child that works in a replay may have ended since, without an update.
         if !is_replay && locate(line, STATE).is_some() {
             child.busy = says_busy(line);
         }
@@ -71,10 +70,9 @@ impl Hub {
         Ok(is_new.then(|| id.into_owned()))
     }
 
-    /// A notification with a child's id, with the ids that clients use.
     pub(crate) fn child_told(&mut self, key: SessionKey, class: Option<UpdateClass>, line: Bytes) {
-        // A replay. What of it is news cannot be told: only the session's own prompts are compared.
-        if !self.hears_children(key) {
+        // News cannot be told from a replay here: only the session's own prompts are compared.
+        if !self.has_live_children(key) {
             self.replay_goes_on(key);
             return self.sessions.remember_announcement(key, &line);
         }
@@ -100,8 +98,7 @@ impl Hub {
         }
     }
 
-    /// Returns whether updates of children are live, not replayed.
-    pub(crate) fn hears_children(&self, key: SessionKey) -> bool {
+    pub(crate) fn has_live_children(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         match &session.state {
             State::Restoring(restore) => {
@@ -112,7 +109,7 @@ impl Hub {
         }
     }
 
-    /// The session is back: those children that a replay announced, and that it still has, are told.
+    /// Shows the children that a replay has announced and the session still has.
     pub(crate) fn tell_announced(&mut self, key: SessionKey, announced: Vec<(String, Bytes)>) {
         for (id, mut line) in announced {
             let children = &self.session(key).row.children;
@@ -127,7 +124,6 @@ impl Hub {
         }
     }
 
-    /// The process does not hold the session any more: its children are over, too.
     pub(crate) fn end_children(&mut self, key: SessionKey) {
         let Session { slot, row, .. } = self.session(key);
         let (slot, ids) = (*slot, row.children.keys().cloned().collect::<Vec<_>>());
@@ -139,7 +135,6 @@ impl Hub {
         self.lease(slot);
     }
 
-    /// Tells in a session that there is nothing more to come from a child, if that was to be expected.
     pub(crate) fn tell_child_over(&mut self, key: SessionKey, child: &Child) {
         if !child.is_open() {
             return;
@@ -154,7 +149,7 @@ impl Hub {
         self.append(key, kind, build::notification("session/update", &params), None);
     }
 
-    /// `session/cancel` of a client with the id of a child: what that does is to end, and nothing else.
+    /// `session/cancel` with the id of a child: ends the child's work only.
     pub(crate) fn cancel_child(&mut self, client: ClientId, agent: &str, id: &str, line: &Bytes) {
         let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;

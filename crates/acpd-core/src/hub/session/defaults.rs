@@ -1,10 +1,10 @@
-//! The model and the mode that the configuration wants for sessions that begin.
+//! The configured model and mode of new sessions.
 //!
-//! acpd sets them, so that every client gets them: when the agent has made the session, before anything that
-//! a client can say in it. The first prompt waits until the agent has answered.
+//! acpd sets them for all clients: after the agent has made the session, before a client can send
+//! anything in it. The first prompt waits for the agent's answers.
 //!
-//! Architecture invariant: what the agent does not offer, or refuses, is told in the conversation, and the session
-//! begins without it.
+//! Architecture invariant: a setting that the agent does not offer, or refuses, is reported in the
+//! conversation, and the session begins without it.
 
 use acp_wire::acp::{ConfigOption, Modes, SetConfigOptionParams, SetModeParams};
 use acp_wire::{ErrorObject, Id, Outcome, build};
@@ -16,14 +16,12 @@ use crate::profile::Defaults;
 use crate::record::Preset;
 use crate::requests::purpose::Purpose;
 
-/// Settings that an agent offers.
 struct Offered<'a> {
     modes: Option<&'a RawValue>,
     options: Option<&'a RawValue>,
 }
 
 impl Hub {
-    /// A session has begun, with these modes and options.
     pub(crate) fn preset(
         &mut self,
         key: SessionKey,
@@ -44,7 +42,6 @@ impl Hub {
         }
     }
 
-    /// Keeps the mode in which the agent has begun a session by itself.
     pub(crate) fn note_default_mode(&mut self, key: SessionKey) {
         let row = &self.session(key).row;
         let (agent, mode) = (row.agent.clone(), row.mode.clone());
@@ -82,7 +79,6 @@ impl Hub {
         self.processes.write(&mut self.cx, slot, line);
     }
 
-    /// The agent has answered; the prompts that wait go on.
     pub(crate) fn preset_answered(
         &mut self,
         key: SessionKey,
@@ -102,7 +98,7 @@ impl Hub {
             }
             (Outcome::Error(error), _) => {
                 let why = ErrorObject::from_raw(error).message;
-                let (what, value) = preset.names();
+                let (what, value) = preset.setting_and_value();
                 let text = format!(
                     "the agent refused `{value}` as its {what}, which the configuration wants: {why}"
                 );
@@ -112,14 +108,13 @@ impl Hub {
         self.wake_session(key);
     }
 
-    /// The agent does not answer: its first turn begins all the same.
     pub(crate) fn on_preset_timer(&mut self, ask: u64) {
         let Some((_, Purpose::Preset { session: key, preset })) = self.give_up_ask(ask, None)
         else {
             return;
         };
         if self.sessions.contains_key(&key) {
-            let (what, value) = preset.names();
+            let (what, value) = preset.setting_and_value();
             let text = format!("the agent does not answer whether `{value}` is its {what} now");
             self.notice(key, "warning", &text);
             self.wake_session(key);
@@ -128,8 +123,7 @@ impl Hub {
 }
 
 impl Preset {
-    /// A setting and its value.
-    fn names(&self) -> (&str, &str) {
+    fn setting_and_value(&self) -> (&str, &str) {
         match self {
             Preset::Mode { mode } => ("mode", mode),
             Preset::Option { option, value } => (option, value),
@@ -138,7 +132,6 @@ impl Preset {
 }
 
 impl Offered<'_> {
-    /// By its id or its name.
     fn mode(&self, wanted: &str) -> Option<Preset> {
         let modes = Modes::from_raw(self.modes?).ok()?;
         let mode =
@@ -146,7 +139,6 @@ impl Offered<'_> {
         Some(Preset::Mode { mode: mode.id })
     }
 
-    /// A value of the option of this category, by its id or its name.
     fn option(&self, category: &str, wanted: &str) -> Option<Preset> {
         let options = ConfigOption::list(self.options?);
         let option =

@@ -1,9 +1,7 @@
-//! The directory that a session works in: looked for before an agent is asked for the session, and
-//! changed by a person when it has moved.
+//! The directory of a session: acpd looks for it before it asks an agent, and a user can change it.
 //!
-//! Many agents take a directory at its word, and make a session in one that is not there, or a new
-//! folder; others refuse in words of their own. So acpd looks itself. The hub knows no files: it asks
-//! ([`Effect::FindDirectory`]) and goes on with the answer.
+//! Many agents accept a missing directory, or create it; others refuse it in their own words. The
+//! hub knows no files: it asks (`Effect::FindDirectory`) and continues with the answer.
 
 use acp_wire::set_member;
 use acpd_api::{MoveParams, Reason};
@@ -47,7 +45,7 @@ impl Hub {
             } else if let Err(fault) = self.processes.may_start(slot) {
                 self.refuse(&waiting.to, &fault);
             } else {
-                // The process has begun to stop since; the next one continues.
+                // The process has begun to stop meanwhile; the next one continues.
                 self.processes.wait(slot, waiting);
             }
         } else {
@@ -66,7 +64,6 @@ impl Hub {
         self.check_idle(self.session(key).slot);
     }
 
-    /// `_acpd/session/move`: its directory is another one.
     pub(crate) fn session_move(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: MoveParams = read(params)?;

@@ -1,7 +1,6 @@
-//! The end of a session: closed, deleted for good, or kept aside until its deletion can no longer be undone.
-//!
-//! All that is open in it is closed first. The session leaves the table as a reaction to `SessionEnded`, when its
-//! clients have seen that.
+//! The end of a session: closed, deleted for good, or set aside until its deletion can no longer be
+//! undone. Everything open in it is closed first. The session leaves the table in the reaction to
+//! `SessionEnded`, after its clients have seen that.
 
 use acp_wire::build;
 use acpd_api::{Reason, SessionGone, method};
@@ -20,7 +19,7 @@ use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
+    /// Frees the agent's copy; the session stays listed and returns with the next prompt.
     pub(crate) fn close_session(&mut self, key: SessionKey) {
         let live = matches!(self.session(key).state, State::Live);
         let restoring = matches!(self.session(key).state, State::Restoring(_));
@@ -41,8 +40,7 @@ impl Hub {
         self.check_idle(self.session(key).slot);
     }
 
-    /// Deletes a session for good if that is wanted or nothing can be lost; else it is kept aside. Until when, if
-    /// so.
+    /// Deletes for good if wanted or nothing can be lost; else returns the end of the undo time.
     pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
         let is_kept = self.cx.config.keep_deleted > 0 && self.keeps_history(key);
         if for_good || !is_kept || self.session(key).is_unused() {
@@ -53,14 +51,13 @@ impl Hub {
         Some(self.cx.now.after(self.cx.config.keep_deleted))
     }
 
-    /// Deletes a session, also the agent's copy if the process that holds it can.
     fn delete_session(&mut self, key: SessionKey) {
         let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
         let farewell = if can_delete { "session/delete" } else { "session/close" };
         self.forget_session(key, farewell);
     }
 
-    /// Deletes a session of acpd for good; a process that holds it gets `farewell`.
+    /// `farewell`: the request to a process that holds the session.
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str) {
         self.end_session(key, farewell, None);
         self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: false });
@@ -72,8 +69,7 @@ impl Hub {
         self.cx.report(EngineEvent::SessionEnded { session: key, is_kept: true });
     }
 
-    /// Ends a session for all clients; a process that holds it gets `farewell`. `undo`: data for
-    /// its restore, if it can be restored.
+    /// `undo`: a hint for clients how to restore the session.
     fn end_session(&mut self, key: SessionKey, farewell: &str, undo: Option<String>) {
         if matches!(self.session(key).state, State::Live) {
             self.cancel_running(key, Cancel::because("the session was deleted"), None);
@@ -94,7 +90,6 @@ impl Hub {
         self.drop_terminals(key);
     }
 
-    /// Takes a session out of the table, after all in it is closed.
     pub(crate) fn session_ended(&mut self, key: SessionKey, is_kept: bool) {
         let slot = self.session(key).slot;
         let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];

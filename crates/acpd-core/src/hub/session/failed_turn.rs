@@ -1,4 +1,4 @@
-//! Turns that failed at the provider of the model, and whose agents report that they ended.
+//! Turns that failed at the model's provider although their agents report a normal end.
 
 use acpd_api::Reason;
 
@@ -9,7 +9,6 @@ use crate::session::Session;
 use crate::tool_calls::call::update_in;
 
 impl Hub {
-    /// Looks for signs of a failure in an update of a running turn.
     pub(crate) fn note_failure(&mut self, key: SessionKey, line: &[u8]) {
         let slot = self.session(key).slot;
         if self.profile_of(slot).failed_turn.is_empty() {
@@ -23,7 +22,6 @@ impl Hub {
         }
     }
 
-    /// Returns the error for a turn that failed by the signs of its profile.
     pub(super) fn failed_turn_fault(
         &self,
         key: SessionKey,
@@ -47,7 +45,7 @@ impl Hub {
         })
     }
 
-    /// Returns the error for a turn without a word of an agent that ends turns so when its provider refuses it.
+    /// Some agents end a turn without output if their provider refuses it (`empty_turn_fails`).
     pub(super) fn empty_turn_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);

@@ -1,5 +1,5 @@
-//! Sessions that an agent knows and acpd does not: made by the agent's own program, say. They are listed beside
-//! acpd's own, and become its own when a client opens one (`adopt.rs`).
+//! Sessions that only an agent knows, for example from its own program. Lists show them after
+//! acpd's; a client can adopt one (`adopt.rs`).
 //!
 //! ```text
 //!  session/list ─▶ agent runs and can list ─▶ asked ── answered ─▶ own sessions, then its others
@@ -29,7 +29,6 @@ use crate::session::kin::unrelated;
 use crate::timers::Timer;
 
 impl Hub {
-    /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.
     pub(crate) fn list_sessions(&mut self, asked: Asked<'_>, profile: &str) -> Served {
         let Asked { to, params, .. } = asked;
         let text = |name: &str| {
@@ -53,7 +52,7 @@ impl Hub {
         let (lists, archives) = (can.list, can.archive);
         let host = self.processes[&slot].usable_host().filter(|_| {
             let can = !self.store_health.is_failing() && !self.processes.is_clogged(slot);
-            // One without an archive has nothing in it.
+            // An agent without an archive has no archived sessions.
             can && lists && (archives || archived != ArchiveFilter::Only)
         });
         let Some(host) = host else {
@@ -81,7 +80,6 @@ impl Hub {
         Ok(())
     }
 
-    /// The agent has listed its sessions, or has not.
     pub(crate) fn listed(
         &mut self,
         slot: SlotId,
@@ -121,7 +119,7 @@ impl Hub {
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
         let Wanted { cwd, archived, first } = wanted;
-        rows.retain(|row| archived.takes(row.archived) && self.lists(to.client, row.key));
+        rows.retain(|row| archived.takes(row.archived) && self.is_listed_for(to.client, row.key));
         rows.retain(|row| *first && cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd));
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
         let own = rows.iter().map(|row| {
@@ -132,7 +130,7 @@ impl Hub {
             let at = at.map(|at| at.to_string()).ok();
             entry(&row.public_id, &row.cwd, title, at.as_deref(), row.archived)
         });
-        // A client cannot open what it does not know the directory of.
+        // A client cannot open a session without its directory.
         let others = others.iter().filter(|other| archived.takes(other.archived));
         let others = others.filter_map(|other| {
             let (title, at) = (other.title.as_deref(), other.updated_at.as_deref());
@@ -146,7 +144,6 @@ impl Hub {
         self.answer(to, &result);
     }
 
-    /// A request about a session that acpd does not know: the agent may.
     pub(crate) fn ask_about_foreign(
         &mut self,
         asked: Asked<'_>,
@@ -166,7 +163,7 @@ impl Hub {
             _ => return Err(Fault::no_session(session)),
         };
         if self.sessions.is_ours(profile, session)
-            || !(unknown || self.way(profile, style).is_some())
+            || !(unknown || self.load_method(profile, style).is_some())
         {
             return Err(Fault::no_session(session));
         }
@@ -177,7 +174,7 @@ impl Hub {
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
         let mut params = unrelated(&Bytes::copy_from_slice(raw.get().as_bytes()));
         if !self.clients.may_decide(to.client) {
-            // The session would keep these for good.
+            // Servers of a tool would stay in the session for good.
             params = set_member(&params, &["mcpServers"], b"[]");
         }
         let adoption = Adoption {
@@ -202,7 +199,7 @@ impl Hub {
         asked
     }
 
-    /// Returns whether the agent may be asked about a session of its own.
+    /// Returns whether to ask the agent about a session of its own.
     fn may_do(&mut self, profile: &str, method: &str) -> bool {
         let can = self.processes.known(profile).capabilities;
         let offered = match method {
@@ -212,7 +209,7 @@ impl Hub {
             "session/archive" | "session/unarchive" => can.archive,
             _ => false,
         };
-        // None of these is worth a start.
+        // No agent is started for these.
         let slot = self.processes.shared(profile, self.cx.now);
         offered && self.processes[&slot].is_up()
     }

@@ -1,7 +1,7 @@
-//! Forks: sessions that continue from the state of another one, each for itself.
+//! Forks: sessions that continue from the state of another one.
 //!
 //! ```text
-//!  session/fork ─▶ the session is brought back, if it is not live ─▶ its directory is looked for
+//!  session/fork ─▶ the session is restored, if it is not live ─▶ its directory is looked for
 //!                                                                              │
 //!   a session of acpd's, which begins ◀── answered ── its process is asked, the point kept
 //!   with the journal up to the point        │
@@ -9,12 +9,10 @@
 //! ```
 //!
 //! The agent makes a new session, so a fork is a `session/new` that begins with a journal
-//! ([`crate::record::Record::Forked`]). It is never made again as an empty one, unless nothing was
-//! said in its session either.
+//! (`Record::Forked`). It is created again as an empty one only if its original was empty.
 //!
-//! Two sessions are then in one process. For agents with a process for each session that is one too
-//! many: it would have to be closed there before it is restored elsewhere, which not every agent can.
-//! So it is not offered for those.
+//! A fork begins in the process of its original. So agents with a process per session offer none:
+//! not every agent could close the fork there and restore it elsewhere.
 
 use acp_wire::acp::SessionParams;
 use acp_wire::{build, set_member};
@@ -34,7 +32,7 @@ use crate::requests::purpose::NewSession;
 use crate::session::Relayed;
 use crate::session::replay::without_replay;
 
-/// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
+/// Maximum bytes of a journal that a fork copies, all of them in one transaction.
 const MOST: u64 = 32 << 20;
 
 impl Hub {
@@ -61,15 +59,14 @@ impl Hub {
         if self.session(key).row.rest == Dormant::Lost {
             return Err(self.sessions.lost_fault(key));
         }
-        self.fork_of(key, to, params)?;
+        self.read_fork(key, to, params)?;
         let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());
         self.session_mut(key).waiting.push(Relayed { to, method, line });
         self.need_session(key, Asker::Person);
         Ok(())
     }
 
-    /// A fork was refused by a process that is being restarted: it waits until the next one has the
-    /// session.
+    /// Queues a fork for the next process that a restarting process has refused.
     pub(crate) fn fork_again(&mut self, new: NewSession) {
         let NewSession { to, name, params, fork, .. } = new;
         let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
@@ -85,7 +82,6 @@ impl Hub {
         self.session_mut(key).waiting.push(Relayed { to, method: method.to_owned(), line });
     }
 
-    /// Lets a fork that was just made begin with what it goes on from.
     pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint) {
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
@@ -100,7 +96,7 @@ impl Hub {
             return self.notice(key, "warning", text);
         };
         row.title = title;
-        // Some agents go on counting in a fork.
+        // Some agents continue the counter in a fork.
         row.usage.counter = counter;
         row.usage.counter.moved();
         row.prompts = point.prompts;
@@ -150,9 +146,9 @@ impl Hub {
         self.notice(key, "info", &format!("forked from `{of}`"));
     }
 
-    /// There are agents that replay the conversation into a fork before they answer: it is there.
+    /// Drops the conversation that some agents replay into a fork: the journal has it.
     pub(crate) fn drop_replay_of_fork(&mut self, key: SessionKey, of: SessionKey) {
-        // Otherwise it is all that there is.
+        // Without the original, the replay is all there is.
         if !self.sessions.contains_key(&of) {
             return;
         }

@@ -1,5 +1,3 @@
-//! The request of a fork to an agent.
-
 use acp_wire::acp::SessionParams;
 use acp_wire::{Id, Message, build, locate, remove_member, set_member};
 use acpd_api::{NewSessionMeta, Reason};
@@ -17,8 +15,7 @@ use crate::session::State;
 use crate::session::kin::unrelated;
 
 impl Hub {
-    /// Returns the fork that a client asks for, if it is possible.
-    pub(crate) fn fork_of(
+    pub(crate) fn read_fork(
         &self,
         key: SessionKey,
         to: &Requester,
@@ -37,7 +34,7 @@ impl Hub {
         }
         let params = unrelated(&Bytes::copy_from_slice(asked.get().as_bytes()));
         let mut params = remove_member(&params, &["sessionId"]);
-        // Values that the client does not give are those of the session.
+        // Missing members are those of the original session.
         let own = |member| {
             let range = locate(&session.row.params, &[member])?;
             Some((member, Some(session.row.params.slice(range))))
@@ -82,7 +79,7 @@ impl Hub {
             return blocked(text, "send a prompt first");
         }
         match acp_wire::parse(line) {
-            Ok(Message::Request { params: Some(params), .. }) => self.fork_of(key, to, params),
+            Ok(Message::Request { params: Some(params), .. }) => self.read_fork(key, to, params),
             _ => Err(Fault::invalid("`params` is missing")),
         }
     }

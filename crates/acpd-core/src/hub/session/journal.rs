@@ -1,4 +1,4 @@
-//! Lines for the journal of a session that are shown at once: those of the agent, and acpd's own.
+//! Lines for the journal of a session, which are shown at once.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl Hub {
         self.sessions.session_mut(key)
     }
 
-    /// Shows a mode that was set to everyone but who set it.
+    /// Shows a mode to all clients except the one that set it.
     pub(crate) fn tell_mode(&mut self, key: SessionKey, mode: &str, by: Option<ClientId>) {
         let update = Update::CurrentModeUpdate { current_mode_id: mode };
         let session_id = &self.session(key).row.public_id;
@@ -32,8 +32,7 @@ impl Hub {
         self.append(key, EventKind::State(StateKey::Mode), line, by);
     }
 
-    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
-    /// but who set it.
+    /// Keeps the options of an answer, and shows them to all clients except the one that set one.
     pub(crate) fn tell_options(
         &mut self,
         key: SessionKey,
@@ -46,7 +45,6 @@ impl Hub {
         self.show_options(key, config_options, by);
     }
 
-    /// Shows these options to everyone but the client that set one.
     pub(crate) fn show_options(
         &mut self,
         key: SessionKey,
@@ -59,7 +57,6 @@ impl Hub {
         self.append(key, EventKind::State(StateKey::Options), line, by);
     }
 
-    /// A mode or an option was set by one client: the others learn it from us.
     pub(crate) fn setting_changed(
         &mut self,
         key: SessionKey,
@@ -102,7 +99,7 @@ impl Hub {
         build::notification(method::SESSION_STATE, &changed)
     }
 
-    /// Tells a client that has caught up which calls wait: an observer is asked nothing, and shows them.
+    /// Observers are not asked, but show that calls wait.
     pub(crate) fn tell_asked(&mut self, client: ClientId, key: SessionKey) {
         if self.questions.are_asked(key) {
             let line = self.state_line(key);
@@ -110,7 +107,6 @@ impl Hub {
         }
     }
 
-    /// Writes a sentence into the conversation, for clients that show notices.
     pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str) {
         let notice = SessionNotice {
             session_id: self.session(key).row.public_id.clone().into(),
@@ -121,7 +117,7 @@ impl Hub {
         self.append(key, EventKind::Notice, line, None);
     }
 
-    /// Closes every open tool call as failed, because no update will.
+    /// Closes open tool calls as failed, because no update will.
     pub(crate) fn close_tools(&mut self, key: SessionKey) {
         if self.session(key).row.open_tools.is_empty() {
             return;
@@ -136,7 +132,7 @@ impl Hub {
         }
     }
 
-    /// Appends a line to a session's journal and shows it to everyone attached but its origin.
+    /// Appends a line to a journal and shows it to all attached clients except its origin.
     pub(crate) fn append(
         &mut self,
         key: SessionKey,

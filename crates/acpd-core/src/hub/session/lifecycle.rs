@@ -1,4 +1,4 @@
-//! The end of sessions without a person; [`crate::session::lifecycle`] has the diagram.
+//! Sessions that end without a user; [`crate::session::lifecycle`] has the diagram.
 
 use acp_wire::{Id, build};
 use serde_json::json;
@@ -14,20 +14,17 @@ use crate::session::lifecycle::deleted_gone_at;
 use crate::session::table::Aside;
 use crate::timers::Timer;
 
-/// The time to the next look if one is older and still open, or may be open in a client that is away, or if its agent
-/// does not run (ms).
+/// Time to the next look if a due session cannot end yet: it is open, or its agent is down (ms).
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
-    /// Deletes a session that was just closed, if its conversation is not kept. What the agent keeps of it is left to
-    /// the agent.
+    /// Deletes a closed session whose history is not kept. The agent decides about its copy.
     pub(crate) fn forget_unless_kept(&mut self, key: SessionKey) {
         if !self.keeps_history(key) {
             self.forget_session(key, "session/close");
         }
     }
 
-    /// Refuses to put away what is not kept.
     pub(crate) fn can_archive(&self, key: SessionKey) -> Result<(), Fault> {
         if self.keeps_history(key) {
             return Ok(());
@@ -38,24 +35,22 @@ impl Hub {
         Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"))
     }
 
-    /// Returns whether a list for this client has the session: an unused one is listed to its maker, and while a client
-    /// has it open.
-    pub(crate) fn lists(&self, client: ClientId, key: SessionKey) -> bool {
+    /// An unused session is listed only to its maker, and while a client has it open.
+    pub(crate) fn is_listed_for(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
         let is_its_own = || self.clients.get(&client).is_some_and(|of| of.made.contains(&key));
         !session.is_unused() || self.clients.is_attended(key) || is_its_own()
     }
 
-    /// Looks when this session may be gone.
-    pub(crate) fn watch_life(&mut self, key: SessionKey) {
-        if let Some(at) = self.look_for(self.session(key)) {
+    pub(crate) fn arm_lifecycle_for(&mut self, key: SessionKey) {
+        if let Some(at) = self.next_look(self.session(key)) {
             self.cx.timers.advance(Timer::Lifecycle, at);
         }
     }
 
-    /// Looks when the first one may be gone; for deleted ones not before `earliest`.
-    pub(crate) fn watch_lives(&mut self, earliest: Time) {
-        let own = self.sessions.values().filter_map(|session| self.look_for(session));
+    /// Arms the timer for the first session that may end; deleted ones not before `earliest`.
+    pub(crate) fn arm_lifecycle(&mut self, earliest: Time) {
+        let own = self.sessions.values().filter_map(|session| self.next_look(session));
         let deleted = self.sessions.aside().filter_map(|row| {
             Some(deleted_gone_at(row.removed?, self.cx.config.keep_deleted, false).max(earliest))
         });
@@ -64,20 +59,20 @@ impl Hub {
         }
     }
 
-    fn look_for(&self, session: &Session) -> Option<Time> {
+    fn next_look(&self, session: &Session) -> Option<Time> {
         let is_kept = self.profile_of(session.slot).persist_history;
         // One that is not kept may be closed at any time.
         let gone = if is_kept { session.gone_at(true)? } else { self.cx.now };
         Some(gone.max(self.cx.now.after(PAUSE)))
     }
 
-    /// Forgets what can no longer be brought back, after [`Hub::end_unused`] and its reactions.
+    /// Call after [`Hub::end_unused`] and its reactions.
     pub(crate) fn on_lifecycle_timer(&mut self) {
         self.end_deleted();
-        self.watch_lives(self.cx.now.after(PAUSE));
+        self.arm_lifecycle(self.cx.now.after(PAUSE));
     }
 
-    /// Forgets sessions that were never used. The agent keeps its copy, which may have been used without acpd.
+    /// Forgets sessions that were never used. The agent keeps its copy, which others may have used.
     pub(crate) fn end_unused(&mut self) {
         // A client that is away may have any session open.
         if self.clients.are_awaited() {
@@ -98,7 +93,7 @@ impl Hub {
 
     fn end_deleted(&mut self) {
         let is_over = |row: &&SessionRow| {
-            let waits = self.is_told(row) && self.teller(row).is_none();
+            let waits = self.deletes_copy(row) && self.process_of(row).is_none();
             let keep = self.cx.config.keep_deleted;
             row.removed.is_some_and(|at| deleted_gone_at(at, keep, waits) <= self.cx.now)
         };
@@ -106,7 +101,7 @@ impl Hub {
             self.sessions.aside().filter(is_over).map(|row| row.key).collect();
         for key in gone {
             let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
-            if let Some((slot, host)) = self.teller(&row).filter(|_| self.is_told(&row)) {
+            if let Some((slot, host)) = self.process_of(&row).filter(|_| self.deletes_copy(&row)) {
                 let ask = Id::issued(self.ask(host, Purpose::Farewell));
                 let params = json!({ "sessionId": row.agent_id });
                 self.processes.write(
@@ -120,16 +115,14 @@ impl Hub {
         }
     }
 
-    /// Returns whether to ask the agent to delete its copy: it can, and no other session of acpd is
-    /// that copy.
-    fn is_told(&self, row: &SessionRow) -> bool {
+    /// Returns `false` if another session of acpd has the same copy.
+    fn deletes_copy(&self, row: &SessionRow) -> bool {
         let is_it = |other: &SessionRow| other.agent == row.agent && other.agent_id == row.agent_id;
         self.processes.known(&row.agent).capabilities.delete
             && !self.sessions.values().any(|session| is_it(&session.row))
     }
 
-    /// A process of its agent, if one runs.
-    fn teller(&self, row: &SessionRow) -> Option<(SlotId, HostId)> {
+    fn process_of(&self, row: &SessionRow) -> Option<(SlotId, HostId)> {
         let mut slots = self.processes.of_profile(&row.agent).into_iter();
         slots.find_map(|slot| Some((slot, self.processes[&slot].usable_host()?)))
     }

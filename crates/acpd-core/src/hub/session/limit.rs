@@ -1,13 +1,13 @@
-//! Turns that end by a usage limit of the agent, with `on_limit = "wait"`.
+//! Usage limits of agents, with `on_limit = "wait"`.
 //!
 //! ```text
 //!  turn refused, with the time ─▶ a prompt of acpd's own is in the queue, held until then
 //!                                   ├─ the limit is over ──────────────▶ given to the agent, once
-//!                                   └─ a person prompts, or cancels ───▶ taken back
+//!                                   └─ the user prompts, or cancels ───▶ taken back
 //! ```
 //!
-//! The held prompt is a queued turn like any other, so it is on disk and in the next daemon. It asks the agent to find
-//! out what is done of the last request and to finish it: what the person has sent is never sent again.
+//! The held prompt is a queued turn, so it is on disk and in the next daemon. It asks the agent to
+//! find out what is done of the last request and to finish it: the user's prompt is never repeated.
 
 use acp_wire::ErrorObject;
 
@@ -18,12 +18,10 @@ use crate::profile::OnLimit;
 use crate::session::limit::{Held, over};
 use crate::timers::Timer;
 
-/// Limits in a row that are waited for.
-const MOST: u64 = 5;
+const MAX_WAITS: u64 = 5;
 
 impl Hub {
-    /// The agent has refused or interrupted a prompt, after a number of waits: waits for the end of
-    /// the limit if that is the reason, and no client has prompted since.
+    /// `waits`: earlier waits in a row.
     pub(crate) fn wait_for_limit(&mut self, key: SessionKey, error: &ErrorObject, waits: u64) {
         let session = self.session(key);
         let is_wanted = self.profile_of(session.slot).on_limit == OnLimit::Wait;
@@ -32,8 +30,8 @@ impl Hub {
         else {
             return;
         };
-        if waits >= MOST {
-            let text = format!("acpd has waited for {MOST} usage limits in a row and stops");
+        if waits >= MAX_WAITS {
+            let text = format!("acpd has waited for {MAX_WAITS} usage limits in a row and stops");
             return self.notice(key, "warning", &text);
         }
         self.queue_continue(key, Some(Held { until, waits: waits + 1 }));
@@ -46,8 +44,7 @@ impl Hub {
         self.notice(key, "warning", &text);
     }
 
-    /// The limit has ended.
-    pub(crate) fn limit_over(&mut self, key: SessionKey) {
+    pub(crate) fn on_limit_timer(&mut self, key: SessionKey) {
         if self.session(key).held().is_some() {
             self.need_session(key, Asker::Policy);
         }

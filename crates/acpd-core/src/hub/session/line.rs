@@ -1,6 +1,6 @@
-//! Prompts in line, until the agent gets them or they are refused, and the rows of turns.
+//! Queued prompts, and the rows of turns.
 //!
-//! Architecture invariant: a prompt that waits is on disk with its place, which no other prompt ever has.
+//! Architecture invariant: a queued prompt is on disk with its place, which no other ever has.
 
 use acp_wire::{Id, build, clipped};
 use acpd_api::{PromptQueued, Reason, method};
@@ -20,10 +20,7 @@ use crate::session::turn::{Queued, wait_or_cancel};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Puts a prompt into the line; how many are before it.
-    ///
-    /// # Errors
-    /// When too much waits already, or nothing can come of it.
+    /// Returns the number of prompts before it. Fails if too much is queued or the session is lost.
     pub(crate) fn put_in_line(
         &mut self,
         key: SessionKey,
@@ -32,8 +29,8 @@ impl Hub {
     ) -> Result<u32, Fault> {
         self.has_room(key, line.len())?;
         let session = self.session(key);
-        if session.queue.len() >= QUEUE_LIMIT {
-            let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
+        if session.queue.len() >= MAX_QUEUED_PROMPTS {
+            let text = format!("{MAX_QUEUED_PROMPTS} prompts already wait in this session");
             let hint = wait_or_cancel(&session.row.public_id);
             return Err(Fault::new(Reason::TooMany, text).hint(hint));
         }
@@ -56,7 +53,6 @@ impl Hub {
         Ok(ahead)
     }
 
-    /// Returns whether this many more bytes of prompts may be queued in a session.
     pub(crate) fn has_room(&self, key: SessionKey, bytes: usize) -> Result<(), Fault> {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
@@ -67,7 +63,6 @@ impl Hub {
         Err(Fault::new(Reason::TooMany, text).hint(wait_or_cancel(&session.row.public_id)))
     }
 
-    /// Writes down a prompt that waits.
     pub(crate) fn save_queued(&mut self, key: SessionKey, place: usize) {
         let prompt = &self.sessions[&key].queue[place];
         let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
@@ -75,8 +70,8 @@ impl Hub {
         self.cx.record(Record::Turn(TurnRow { senders, line, ..row }));
     }
 
-    /// Answers everything that waits in a session with an error. Of a prompt whose sender is not there to hear that, the
-    /// conversation tells; when the daemon ends, it is left to the next one with the session.
+    /// Answers everything queued in a session with an error. If the sender of a prompt is gone, the
+    /// journal gets the error; when the daemon ends, the next one gets such a prompt instead.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault) {
         let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
@@ -95,14 +90,12 @@ impl Hub {
         self.refuse_relayed(key, fault);
     }
 
-    /// Answers the requests that wait in a session, other than prompts, with an error.
     pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault) {
         for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
             self.refuse(&relayed.to, fault);
         }
     }
 
-    /// Tells the sender of a prompt that waits how many others come before it.
     pub(crate) fn tell_ahead(&mut self, client: ClientId, key: SessionKey, ahead: u32) {
         let session_id = self.session(key).row.public_id.clone();
         let notice = PromptQueued { session_id: session_id.into(), ahead };
@@ -110,25 +103,23 @@ impl Hub {
         self.clients.tell(&mut self.cx, client, &line);
     }
 
-    /// The beginning of what was taken back stays in the journal, where it can be read and found.
     pub(crate) fn tell_taken_back(&mut self, key: SessionKey, prompt: &Queued, by: Option<&str>) {
-        let (by, said) = (by_whom(by), said(prompt, SAID));
+        let (by, said) = (by_whom(by), quotation(prompt, KEPT));
         let text = format!("a prompt that waited was taken back by {by}{said}");
         self.notice(key, "info", &text);
     }
 
-    /// No client waits for the result of a refused prompt: its beginning stays in the journal.
+    /// No client waits for the error: the journal gets it, with the beginning of the prompt.
     fn tell_not_sent(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault) {
         if continues(&prompt.line) {
             return;
         }
-        let said = said(prompt, SAID);
+        let said = quotation(prompt, KEPT);
         let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
         self.notice(key, "warning", &text);
     }
 
-    /// Gives the prompts from this place on new numbers: those are their order on disk, and an old number never
-    /// means another prompt. Their senders are told how many come before them now.
+    /// Numbers are the order on disk, and are never reused. Senders are told their new places.
     pub(crate) fn renumber(&mut self, key: SessionKey, from: usize) {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
@@ -144,7 +135,7 @@ impl Hub {
         }
     }
 
-    /// Puts acpd's own prompt into the line, held if something has to pass before.
+    /// Queues acpd's own prompt, which asks the agent to continue.
     pub(crate) fn queue_continue(&mut self, key: SessionKey, held: Option<Held>) {
         let now = self.cx.now;
         let session = self.session_mut(key);
@@ -161,7 +152,6 @@ impl Hub {
         self.save_queued(key, place);
     }
 
-    /// A person says something new: acpd's own prompt is taken back.
     fn forget_held(&mut self, key: SessionKey) {
         if self.session(key).held().is_none() {
             return;
@@ -172,7 +162,7 @@ impl Hub {
         self.cx.timers.clear(Timer::Limit(key));
     }
 
-    /// Returns the row of the running turn. Its line is on disk already, unless it was replaced.
+    /// Records the running turn. `line`: its new line, if it was replaced.
     pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
         let Some(running) = &self.session(key).running else { return };
         self.cx.record(Record::Turn(TurnRow {
@@ -184,27 +174,25 @@ impl Hub {
     }
 }
 
-/// Prompts that may wait in one session.
-const QUEUE_LIMIT: usize = 32;
+const MAX_QUEUED_PROMPTS: usize = 32;
 
-/// Bytes of prompts that may wait in one session, besides one line of any length.
+/// Bytes of queued prompts in one session, in addition to one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
 
-/// The end of a sentence that tells how a prompt begins; nothing if it has no words.
-pub(crate) fn said(prompt: &Queued, most: usize) -> String {
+/// Returns the end of a sentence that quotes a prompt; empty if the prompt has no words.
+pub(crate) fn quotation(prompt: &Queued, most: usize) -> String {
     match clipped(prompt_text(&prompt.line).trim(), most) {
         said if said.is_empty() => said,
         said => format!(": {said}"),
     }
 }
 
-/// Name of the caller, as given in the request.
 pub(crate) fn by_whom(by: Option<&str>) -> String {
     by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
 }
 
-/// Characters of a prompt, and of the name of the client that takes it back, that are shown.
+/// Characters shown of a prompt, and of the name of the client that takes it back.
 pub(crate) const SHOWN: usize = 60;
 
-/// Characters of a prompt that was taken back or not sent. Nothing else keeps it, and a notice is shown in one piece.
-const SAID: usize = 4_000;
+/// Characters kept of a prompt that was taken back or not sent: nothing else keeps it.
+const KEPT: usize = 4_000;

@@ -21,7 +21,6 @@ use crate::requests::purpose::NewSession;
 use crate::session::{Session, State, numbered};
 
 impl Hub {
-    /// The answer to a client's `session/new` or `session/fork`.
     pub(crate) fn session_made(
         &mut self,
         process: Process,
@@ -50,7 +49,6 @@ impl Hub {
         }
     }
 
-    /// The agent makes no session: the next process is asked the same, or the client gets the error.
     pub(crate) fn new_session_refused(
         &mut self,
         slot: SlotId,
@@ -71,7 +69,6 @@ impl Hub {
         self.processes.wait(slot, waiting);
     }
 
-    /// A session that the agent has made belongs to acpd and to its client.
     pub(crate) fn open_made_session(
         &mut self,
         process: Process,
@@ -93,7 +90,7 @@ impl Hub {
         }
         let to = new.to;
         if new.fork.is_some() {
-            // A client that comes back knows its place in the journal before it has the answer.
+            // A client that comes back must know its place in the journal before it has the answer.
             let journal = self.sessions[&key].journal();
             self.clients.tell_cursor(&mut self.cx, to.client, journal);
         }
@@ -113,7 +110,6 @@ impl Hub {
         self.deliver_parked(process, &id);
     }
 
-    /// Takes over a session that the agent has just made for a client.
     pub(crate) fn adopt_new(
         &mut self,
         slot: SlotId,
@@ -172,7 +168,7 @@ impl Hub {
         self.sessions.route(key);
         self.watch_sleep(slot);
         self.clients.note_made(new.to.client, key);
-        self.watch_life(key);
+        self.arm_lifecycle_for(key);
         key
     }
 }

@@ -15,15 +15,13 @@ use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::session::turn::Cancel;
 
-/// Journal entries in one answer when the caller names no number.
-const LOG_PAGE: u32 = 1_000;
+const DEFAULT_LOG_PAGE: u32 = 1_000;
 
-/// Hits in one answer when the caller names no number, and in any case.
-const SEARCH_HITS: u32 = 20;
+const DEFAULT_SEARCH_HITS: u32 = 20;
 
-const MOST_SEARCH_HITS: u32 = 1_000;
+const MAX_SEARCH_HITS: u32 = 1_000;
 
-const SEARCH_WORDS: usize = 64;
+const MAX_SEARCH_WORDS: usize = 64;
 
 impl Hub {
     pub(crate) fn session_log(&mut self, asked: Asked<'_>) -> Served {
@@ -37,7 +35,7 @@ impl Hub {
             session_id: session.row.public_id.clone(),
             after: params.after,
             upto: session.head,
-            limit: params.limit.unwrap_or(LOG_PAGE),
+            limit: params.limit.unwrap_or(DEFAULT_LOG_PAGE),
         });
         self.clients.respond_with(&mut self.cx, to, None, page);
         Ok(())
@@ -49,8 +47,8 @@ impl Hub {
         if words.iter().all(|word| word.trim().is_empty()) {
             return Err(Fault::invalid("there are no words to look for"));
         }
-        if words.len() > SEARCH_WORDS {
-            return Err(Fault::invalid(format!("more than {SEARCH_WORDS} words to look for")));
+        if words.len() > MAX_SEARCH_WORDS {
+            return Err(Fault::invalid(format!("more than {MAX_SEARCH_WORDS} words to look for")));
         }
         let all = self.sessions.iter();
         let sessions: BTreeMap<_, _> = all
@@ -61,11 +59,11 @@ impl Hub {
             .filter(|(key, _)| self.keeps_history(**key))
             .map(|(key, _)| (*key, self.session_info(*key)))
             .collect();
-        // Nothing in the sessions of an agent that does not exist is a mistake.
+        // A mistyped agent is an error, not an empty result.
         if let Some(agent) = agent.filter(|agent| !self.is_agent(agent)) {
             return Err(self.unknown_agent(&agent));
         }
-        let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
+        let limit = limit.unwrap_or(DEFAULT_SEARCH_HITS).min(MAX_SEARCH_HITS);
         let search = Box::new(Search { words, sessions, limit });
         let search = ToClient::Search { id: to.id.clone(), search };
         self.clients.respond_with(&mut self.cx, to, None, search);
@@ -94,7 +92,7 @@ impl Hub {
             let row = &self.session(key).row;
             if let Some(clash) = self.name_clash(&row.agent, &row.cwd, name, Some(key)) {
                 let hint = match clash {
-                    // For each command, only `--agent` would tell the two apart.
+                    // Each command would need `--agent` to tell the two apart.
                     NameClash::OtherAgent(agent) => {
                         format!("it is a session of {agent}; choose another name")
                     }

@@ -1,6 +1,3 @@
-//! The hub and its sessions: how they are made, restored, forked, put away and ended, their turns, and what
-//! their clients are sent.
-
 pub(crate) mod adopt;
 pub(crate) mod adopted;
 pub(crate) mod archive;
@@ -8,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod defaults;
+pub(crate) mod delegation;
 pub(crate) mod directory;
 pub(crate) mod ending;
 pub(crate) mod failed_turn;
@@ -15,7 +13,6 @@ pub(crate) mod foreign;
 pub(crate) mod fork;
 pub(crate) mod fork_ask;
 pub(crate) mod journal;
-pub(crate) mod kin;
 pub(crate) mod lifecycle;
 pub(crate) mod limit;
 pub(crate) mod line;

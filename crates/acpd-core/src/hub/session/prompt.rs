@@ -1,5 +1,3 @@
-//! `session/prompt` of a client.
-
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
@@ -11,10 +9,6 @@ use crate::process::slot::Asker;
 use crate::prompt::{has_yes, idempotency_key, without_once};
 
 impl Hub {
-    /// A client's `session/prompt`.
-    ///
-    /// # Errors
-    /// When it cannot wait in line.
     pub(crate) fn prompt(
         &mut self,
         to: Requester,
@@ -31,18 +25,16 @@ impl Hub {
         if ahead > 0 {
             self.tell_ahead(client, key, ahead);
         }
-        self.go_on_with(key);
+        self.on_prompt_queued(key);
         Ok(())
     }
 
-    /// A prompt has come into the line.
-    pub(crate) fn go_on_with(&mut self, key: SessionKey) {
+    pub(crate) fn on_prompt_queued(&mut self, key: SessionKey) {
         self.try_without_login(key);
         self.need_session(key, Asker::Person);
     }
 
-    /// Deals with a prompt whose key is known: answers it, or lets it wait with the first one. Returns
-    /// whether it is one.
+    /// Answers a prompt with a known key, or joins it to the first one. Returns whether it did.
     fn prompt_repeated(
         &mut self,
         to: &Requester,
@@ -57,7 +49,7 @@ impl Hub {
             return true;
         }
         let of = self.session_mut(session);
-        // A yes is the first sender's: a client that joins without one does not come into it.
+        // A yes is the first sender's: it ends when another client joins without one.
         let joins = |senders: &mut Vec<Requester>| {
             let is_other = senders.first().is_none_or(|first| first.client != to.client);
             senders.push(to.clone());
@@ -91,7 +83,7 @@ impl Hub {
         if ahead > 0 {
             self.tell_ahead(to.client, session, ahead);
         }
-        self.go_on_with(session);
+        self.on_prompt_queued(session);
         true
     }
 }

@@ -1,5 +1,3 @@
-//! The agent's answer to a prompt.
-
 use acp_wire::acp::stop_reason;
 use acp_wire::bound::NAME;
 use acp_wire::{ErrorObject, Outcome as WireOutcome, build, clipped, code};
@@ -9,7 +7,7 @@ use bytes::Bytes;
 use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::hub::session::cancel::{by_user, cancelled};
+use crate::hub::session::cancel::{cancelled_answer, cancelled_by_user};
 use crate::ids::SessionKey;
 use crate::process::slot::StopWhy;
 use crate::record::{Canceller, Dormant};
@@ -26,8 +24,7 @@ impl Hub {
         line: &Bytes,
         answer: WireOutcome<'_>,
     ) {
-        // Open questions are answered as for a cancel, because no client will. Those of subagents,
-        // which may outlive the turn, stay.
+        // No client will answer open questions. Those of subagents stay: they may outlive the turn.
         self.cancel_questions(self.own_questions(key));
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
@@ -39,7 +36,7 @@ impl Hub {
         let slot = self.session(key).slot;
         let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer);
         self.end_turn(key, outcome.clone());
-        // After the turn the process may be free for its restart.
+        // Only after the end of the turn may the process restart.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error));
         let is_limit = |error| over(error, self.session(key).limit, self.cx.now).is_some();
@@ -58,7 +55,7 @@ impl Hub {
         {
             fault = Some(self.processes.login_fault(slot, &failed.message));
         }
-        // An agent that wants a login, and has said nothing else, has done nothing for the prompt.
+        // An agent that only asked for a login has done nothing for the prompt.
         let is_undone = refusal == Some(Refusal::NeedsLogin) && !work.is_touched();
         if let Some(own) = own.filter(|_| !is_undone || is_cancelled) {
             self.keep_outcome(key, own, &outcome, fault.as_ref());
@@ -67,7 +64,7 @@ impl Hub {
             let line = match &fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
                 None if work.canceller() == Some(Canceller::Client) => {
-                    cancelled(&sender.id, &self.for_client(slot, &sender, line))
+                    cancelled_answer(&sender.id, &self.for_client(slot, &sender, line))
                 }
                 None => {
                     self.sessions.to_public_id_in_error(key, self.for_client(slot, &sender, line))
@@ -90,8 +87,7 @@ impl Hub {
         self.check_idle(slot);
     }
 
-    /// Reads the answer to the running prompt. The agent does not decide the outcome of a turn that
-    /// was ended by others.
+    /// The agent does not decide the outcome of a turn that others have ended.
     fn read_prompt_end(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
         let answered = self.read_prompt_answer(key, answer);
         let slot = self.session(key).slot;
@@ -99,7 +95,7 @@ impl Hub {
         let running = self.session_mut(key).running.as_mut();
         match running.map(|running| running.end(WorkEvent::Ended { stops })) {
             Some(TurnEnd::Cancelled) => {
-                PromptEnd { outcome: by_user(), fault: None, refused: answered.refused }
+                PromptEnd { outcome: cancelled_by_user(), fault: None, refused: answered.refused }
             }
             Some(TurnEnd::CutOff) => {
                 let fault = self.cut_off_fault(key);
@@ -120,7 +116,7 @@ impl Hub {
                 return PromptEnd { outcome, fault: None, refused: Some(error) };
             }
         };
-        // A prompt that is refused has not been taken in, nor has the summary before it.
+        // A refused prompt was not taken in, nor was the summary before it.
         self.sessions.note_spoken(key);
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.tokens = tokens_of(result);
@@ -134,7 +130,7 @@ impl Hub {
         if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
             let (code, message) = (fault.code, fault.message.clone().into());
             let outcome = Outcome::Error { code, message };
-            // The text of the error may want a login.
+            // The error may be about a login.
             let refused = Some(fault.object());
             return PromptEnd { outcome, fault: Some(fault), refused };
         }
@@ -145,8 +141,7 @@ impl Hub {
         PromptEnd { outcome, fault: None, refused: None }
     }
 
-    /// The error for a turn that its agent ended because acpd asked for that, on its way to stop the
-    /// agent: no user cancelled the turn.
+    /// Returns the error for a turn that the agent ended because acpd is stopping the agent.
     fn cut_off_fault(&self, key: SessionKey) -> Fault {
         let Session { slot, row, .. } = self.session(key);
         let agent = &self.processes[slot];
@@ -155,8 +150,7 @@ impl Hub {
         Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }
 
-    /// The process no longer knows a session that it held: the next prompt restores it. That may
-    /// fail in the same process, so it is restarted unless it works for another session.
+    /// A restore may fail in the same process, so it restarts unless it works for another session.
     fn session_forgotten(&mut self, key: SessionKey, reason: String) {
         let slot = self.session(key).slot;
         self.make_dormant(key, Dormant::Parked, Some(reason));
@@ -167,16 +161,14 @@ impl Hub {
     }
 }
 
-/// How an agent's answer to a prompt ends the turn.
 pub(crate) struct PromptEnd {
     outcome: Outcome,
-    /// Replacement for the agent's answer to the sender.
+    /// Sent instead of the agent's answer.
     fault: Option<Fault>,
     refused: Option<ErrorObject>,
 }
 
-/// Returns whether an agent no longer knows a session that it held. Copilot does so after the
-/// connection was lost over which the session was made, and keeps doing so.
+/// Copilot forgets a session for good when it loses the connection that made the session.
 pub(crate) fn says_forgotten(error: &ErrorObject) -> bool {
     let message = error.message.to_ascii_lowercase();
     error.code == code::NOT_FOUND || message.contains("session not found")

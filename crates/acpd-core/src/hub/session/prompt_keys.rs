@@ -1,17 +1,17 @@
-//! Idempotency keys of prompts: a prompt that is sent again under its key is the same prompt.
+//! Idempotency keys: a prompt that is sent again under its key is the same prompt.
 //!
 //! ```text
-//!  session/prompt ─┬─ its key is in the queue or in the running turn ─▶ joins the requests that wait for it
-//!  with a key      ├─ its key has a row: the turn has ended ──────────▶ gets the outcome of that turn
-//!                  └─ else ───────────────────────────────────────────▶ a new prompt
+//!  session/prompt ─┬─ its key is queued, or in the running turn ─▶ joins the requests that wait
+//!  with a key      ├─ its key has a row: the turn has ended ─────▶ gets the outcome of that turn
+//!                  └─ else ──────────────────────────────────────▶ a new prompt
 //! ```
 //!
-//! The key of a prompt that has not ended is in its line, which is on disk with the turn. The row is
-//! written in the transaction that ends the turn, and goes with the session. A prompt that is taken back
-//! or refused before the agent got it leaves none, so its key means nothing any longer.
+//! The key of an open prompt is in its line, which is on disk with the turn. The row is written in
+//! the transaction that ends the turn, and deleted with the session. A prompt that the agent never
+//! got leaves no row, so its key is unknown again.
 //!
-//! Architecture invariant: a prompt with a key is executed at most once in its session, over any number
-//! of clients, daemons and processes.
+//! Architecture invariant: a prompt with a key is executed at most once in its session, over any
+//! number of clients, daemons and processes.
 
 use acp_wire::{ErrorObject, Id, build, clipped};
 use acpd_api::{NAMESPACE, Outcome, PromptRepeated, method};
@@ -23,11 +23,11 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::record::{PromptKeyRow, Record};
 
-/// Characters of an agent's error that are kept.
+/// Characters kept of an agent's error.
 const MESSAGE: usize = 4_000;
 
 impl Hub {
-    /// Reports the turn that a prompt has become; its answer may wait for lines or for the end of that turn.
+    /// Reports the turn of a repeated prompt now: its answer may have to wait for the turn.
     pub(crate) fn tell_repeated(&mut self, client: ClientId, session: SessionKey, turn: u64) {
         let session_id = self.session(session).row.public_id.clone().into();
         let line =
@@ -35,7 +35,6 @@ impl Hub {
         self.clients.tell(&mut self.cx, client, &line);
     }
 
-    /// Keeps the outcome of a turn, whose prompt had this key and which had this number.
     pub(crate) fn keep_outcome(
         &mut self,
         session: SessionKey,
@@ -55,13 +54,11 @@ impl Hub {
         self.prompt_keys.insert((session, row.key.clone()), row);
     }
 
-    /// A session is deleted for good, and its keys with it.
     pub(crate) fn forget_keys(&mut self, session: SessionKey) {
         self.prompt_keys.retain(|(of, _), _| *of != session);
     }
 }
 
-/// The answer to a prompt that has ended, for a request that sends it again.
 pub(crate) fn answer_again(id: &Id, row: &PromptKeyRow) -> Bytes {
     let mark = json!({ "repeated": true, "turn": row.turn });
     let mut outcome: Value = serde_json::from_slice(&row.outcome).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Prompts that wait: shown, changed, moved and taken back by others than their senders. The sender of such a prompt
-//! is told, and the conversation gets a notice.
+//! Queued prompts that others than their senders list, change, move or take back.
 
 use acp_wire::{code, locate, set_member};
 use acpd_api::{NAMESPACE, QueueEditParams, QueueMoveParams, QueueRemoveParams, QueueStep, Reason};
@@ -7,7 +6,7 @@ use acpd_api::{NAMESPACE, QueueEditParams, QueueMoveParams, QueueRemoveParams, Q
 use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::line::{SHOWN, by_whom, said};
+use crate::hub::session::line::{SHOWN, by_whom, quotation};
 use crate::ids::{Requester, SessionKey};
 use crate::params::read;
 use crate::prompt::{has_yes, without_once};
@@ -20,7 +19,6 @@ impl Hub {
         Ok(())
     }
 
-    /// A prompt that waits is taken back: its sender gets an error that says by whom.
     pub(crate) fn queue_remove(&mut self, asked: Asked<'_>) -> Served {
         let QueueRemoveParams { session, ticket, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
@@ -39,7 +37,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Another prompt waits in the place of one.
     pub(crate) fn queue_edit(&mut self, asked: Asked<'_>) -> Served {
         let QueueEditParams { session, ticket, prompt, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
@@ -57,7 +54,7 @@ impl Hub {
             queued.line = without_once(&queued.line);
         }
         queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
-        let said = said(queued, SHOWN);
+        let said = quotation(queued, SHOWN);
         self.save_queued(key, place);
         let by = by_whom(by.as_deref());
         self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"));
@@ -69,7 +66,6 @@ impl Hub {
         Ok(())
     }
 
-    /// A prompt that waits gets another place among those.
     pub(crate) fn queue_move(&mut self, asked: Asked<'_>) -> Served {
         let QueueMoveParams { session, ticket, to, by } = read(asked.params)?;
         let key = self.resolve(&session)?;
@@ -83,7 +79,7 @@ impl Hub {
         if place != from
             && let Some(prompt) = queue.remove(from)
         {
-            let said = said(&prompt, SHOWN);
+            let said = quotation(&prompt, SHOWN);
             queue.insert(place, prompt);
             self.renumber(key, from.min(place));
             let by = by_whom(by.as_deref());
@@ -93,7 +89,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Answers with what waits now.
     fn tell_queue(&mut self, asked: Asked<'_>, key: SessionKey) {
         self.tell_state(key);
         let info = self.sessions.queue_info(key);
@@ -101,11 +96,8 @@ impl Hub {
     }
 }
 
-/// Returns whether a request ends the yes that the sender of a prompt gave beforehand: it is for the words of that sender
-/// alone.
-///
-/// # Errors
-/// When the request may answer nothing (`_meta._acpd.answers`).
+/// Returns whether a request ends the sender's yes, which holds for the sender's own words only.
+/// Fails if the request may not answer questions (`_meta._acpd.answers`).
 pub(crate) fn ends_yes(sender: Option<&Requester>, asked: &Asked<'_>) -> Result<bool, Fault> {
     if sender.is_some_and(|sender| sender.client == asked.to.client) {
         return Ok(false);

@@ -1,17 +1,16 @@
-//! Going on when the conversation cannot: with a summary in a new session of the agent, or with an
-//! agent that is asked to finish what it was cut off from.
+//! Continuing without the agent's conversation: with a summary in a new session.
 //!
 //! ```text
 //!  lost ── no prompt waits ─▶ parked ── prompt ─▶ restored as ever, or lost again
 //!    └──── a prompt waits ──▶ session/new ─▶ told ─▶ journal summed up ─▶ summary + prompt
-//!  given up by a person ────▶ parked, a summary is owed ── prompt ─▶ session/new, as above
+//!  given up by the user ────▶ parked, a summary is owed ── prompt ─▶ session/new, as above
 //! ```
 //!
-//! That a summary is owed is on disk with the session: its restore level is `reseeded`, and the
-//! agent has not said a word in it. A process that dies before that changes nothing: what the agent
-//! keeps of such a session is not asked for again, because there is nothing in it to lose.
+//! A summary is owed while the restore level is `reseeded` and the agent has said nothing; both are
+//! on disk with the session. If the process dies before, its copy is not restored, because nothing
+//! is in it to lose.
 //!
-//! Architecture invariant: no agent goes on with less than it had unless the conversation says so
+//! Architecture invariant: no agent continues with less than it had unless the conversation says so
 //! before.
 
 use acpd_api::RestoreLevel;
@@ -24,11 +23,10 @@ use crate::session::State;
 use crate::session::reseed::{Summary, promise};
 use crate::timers::Timer;
 
-/// From this number of refused prompts in a row on, people hear of the way out.
+/// Number of refused prompts in a row from which a notice shows the way out.
 const REFUSALS: u32 = 2;
 
 impl Hub {
-    /// The agent cannot restore a session: it continues in a new one with the next prompt.
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String) {
         let what = self.reseeds_with(key);
         let log = format!("session lost, continues with {}", what.name());
@@ -53,8 +51,7 @@ impl Hub {
         self.check_idle(self.session(key).slot);
     }
 
-    /// A prompt was refused, or taken. An agent that brings a session back and refuses each prompt in it may
-    /// never work again.
+    /// An agent that has restored a session and refuses each prompt in it may never work again.
     pub(crate) fn note_refused(&mut self, key: SessionKey, is_refused: bool) {
         let session = self.session_mut(key);
         session.refusals = if is_refused { session.refusals + 1 } else { 0 };

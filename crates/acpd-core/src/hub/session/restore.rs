@@ -1,4 +1,4 @@
-//! Bringing a session back into a new process of its agent, with the best that the agent has.
+//! Restoring a session in a new process of its agent, by the best means that the agent has.
 //!
 //! ```text
 //!            never had a prompt
@@ -14,10 +14,10 @@
 //!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
 //! ```
 //!
-//! A lost session begins again with the next prompt, if it may (`reseed.rs`).
+//! A lost session starts over with the next prompt, if it may (`reseed.rs`).
 //!
-//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and every loss
-//! is reported.
+//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
+//! every loss is reported.
 
 use acp_wire::acp::{NewSessionResult, SessionList};
 use acp_wire::{ErrorObject, Outcome, code};
@@ -39,7 +39,6 @@ use crate::timers::Timer;
 const QUIET_CAP: u64 = 5_000;
 
 impl Hub {
-    /// The directory exists: continue the restore.
     pub(crate) fn restore_there(&mut self, key: SessionKey) {
         if self.session(key).owes_summary() {
             let reason = self.sessions.why_given_up(key);
@@ -65,7 +64,7 @@ impl Hub {
             resumes: known.resumes(profile),
             loads: known.loads(profile),
             lists: known.lists(),
-            // Missing lines may still come, from any agent.
+            // With a gap, any agent may still send the missing lines.
             late_replay: profile.late_replay || has_gap,
             has_servers: self.has_servers(key),
             too_young: profile
@@ -115,7 +114,6 @@ impl Hub {
         }
     }
 
-    /// Asks the agent again for what it refused for want of a login.
     pub(crate) fn ask_step_again(&mut self, key: SessionKey) {
         let is_asked = self.requests.restore_ask(key).is_some();
         let Some(restore) = self.sessions.restore_mut(key).filter(|_| !is_asked) else { return };
@@ -131,7 +129,7 @@ impl Hub {
             return;
         };
         if matches!(step, Step::Directory(_) | Step::Retry | Step::Settle) {
-            // Nothing is asked, and its timer is that of the step.
+            // No request is open, and the timer belongs to the step.
             return;
         }
         self.cx.timers.clear(Timer::Restore(key));
@@ -187,7 +185,6 @@ impl Hub {
         self.restore_goes_on(key, event);
     }
 
-    /// The agent has offered what it does not have: it is not asked again.
     fn remember_lie(&mut self, key: SessionKey, step: Step) {
         let agent = self.session(key).row.agent.clone();
         match step {
@@ -202,7 +199,7 @@ impl Hub {
         }
     }
 
-    /// The agent has created a session again. Returns whether that can be used.
+    /// Returns whether the new session can be used.
     fn session_renewed(&mut self, key: SessionKey, result: &RawValue) -> bool {
         let slot = self.session(key).slot;
         let refusal = match NewSessionResult::from_raw(result) {
@@ -224,7 +221,7 @@ impl Hub {
         row.agent_id.clone_from(&agent_id);
         row.replayable = Replayable::default();
         if level == Some(RestoreLevel::Reseeded) {
-            // From now on the agent is owed a summary, also by the next daemon.
+            // From now on a summary is owed, also by the next daemon.
             row.restore = level;
             row.heard = false;
         }
@@ -237,8 +234,8 @@ impl Hub {
         true
     }
 
-    /// Makes an id free for a session that the agent has just made under it; `false` if the process
-    /// holds another session under it. One that was to come back under this id cannot any more.
+    /// Frees an id for a session that the agent has just made: a session to be restored under it is
+    /// lost. Returns `false` if the process holds another session under the id.
     pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str) -> bool {
         let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
         if self.sessions.is_held(slot, agent_id)
@@ -254,7 +251,7 @@ impl Hub {
     }
 
     pub(crate) fn on_restore_timer(&mut self, key: SessionKey) {
-        // In a pause or a late replay nothing is asked, and a setting is no replay.
+        // A late setting leaves no lines of a replay behind.
         if self.sessions.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
             self.give_up_restore_step(key);
         } else {
@@ -278,7 +275,7 @@ impl Hub {
         self.fail_queue(key, &fault);
     }
 
-    /// A session without output of the agent has nothing to lose: it is created again.
+    /// Creates a session again that has no output of the agent, and so nothing to lose.
     fn renew(&mut self, key: SessionKey, reason: &str) {
         let text = format!(
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"

@@ -1,4 +1,4 @@
-//! Requests to an agent for the steps of a restore, and the time that it has for them.
+//! Requests of a restore, and the time that the agent has for them.
 
 use acp_wire::{Id, build, set_member};
 use acpd_api::RestoreLevel;
@@ -15,7 +15,6 @@ use crate::session::{Session, State};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Asks the agent for what its step wants.
     pub(crate) fn ask_step(&mut self, key: SessionKey) {
         let Some(Progress { step, without_servers: bare, .. }) =
             self.sessions.restore_mut(key).map(|restore| restore.progress)
@@ -44,20 +43,18 @@ impl Hub {
         self.restore_ask(key, step.method(), &params, &servers);
     }
 
-    /// Returns whether the session has MCP servers.
     pub(crate) fn has_servers(&self, key: SessionKey) -> bool {
         self.session(key).has_servers() || !self.chosen_again(key).names.is_empty()
     }
 
-    /// The servers of the configuration as it is now. What is left out was told when the session was
-    /// made, and `agent show` tells it.
+    /// Servers left out were reported when the session was made, and `agent show` has them.
     fn chosen_again(&self, key: SessionKey) -> Chosen {
         let session = self.session(key);
         let params = session.restore_params();
         self.mcp_agent(&session.row.agent).choose(&session.row.cwd, params.get().as_bytes())
     }
 
-    /// The servers to bring, under the number that the session's tools know, if it has one.
+    /// Issues the number by which the session's tools name it, if it has none yet.
     fn servers_again(&mut self, key: SessionKey) -> Brought {
         let chosen = self.chosen_again(key);
         if chosen.has_builtin && self.session(key).kin.number.is_none() {
@@ -93,7 +90,6 @@ impl Hub {
         self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
     }
 
-    /// Asks for a page of the agent's list, in the directory of the session or anywhere.
     pub(crate) fn ask_page(&mut self, key: SessionKey, cursor: Option<String>) {
         let Session { row, state, .. } = self.session(key);
         let mut params = json!({});
@@ -113,7 +109,6 @@ impl Hub {
         self.ask_step(key);
     }
 
-    /// Starts a lost session over for a queued prompt.
     pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String) {
         self.sessions.unroute(key);
         if let Some(restore) = self.sessions.restore_mut(key) {
@@ -123,7 +118,7 @@ impl Hub {
         self.ask_for_new(key);
     }
 
-    /// A long history takes its time, also that of a subagent; what counts is that it goes on.
+    /// Extends the time of a load with each line of the session or its subagents.
     pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
         let now = self.cx.now;
         let timeout = self.profile_of(self.session(key).slot).restore_timeout;
@@ -137,10 +132,9 @@ impl Hub {
     }
 }
 
-/// Notice of a restore with `restore_mcp = false`.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
 
-/// A load that keeps talking ends after this many times `restore_timeout`.
+/// A load that continues to send lines ends after this many times `restore_timeout`.
 pub(crate) const REPLAY_TIMES: u64 = 10;
 
 /// Silence that ends a replay that continues after the response (ms).

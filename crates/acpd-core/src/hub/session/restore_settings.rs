@@ -1,4 +1,4 @@
-//! The end of a restore: what the session had set is set again, and then it is live.
+//! The end of a restore: settings are set again, and then the session is live.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{build, code};
@@ -39,8 +39,7 @@ impl Hub {
         }
     }
 
-    /// The agent has accepted a setting. It may have shown another one in between, and its answer may show
-    /// that the setting is not in force after all.
+    /// An accepted setting may not be in force: the answer shows the agent's values.
     pub(crate) fn setting_answered(
         &mut self,
         key: SessionKey,
@@ -72,8 +71,7 @@ impl Hub {
         }
     }
 
-    /// A setting, or all that are left, could not be set again: the conversation says so, and from now on
-    /// clients see what the agent has shown instead.
+    /// `all`: the settings that are left, too. From now on clients see what the agent has shown.
     pub(crate) fn setting_failed(&mut self, key: SessionKey, why: &str, all: bool) {
         let Some(restore) = self.sessions.restore_mut(key) else { return };
         let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
@@ -112,7 +110,7 @@ impl Hub {
         {
             restore.progress.level = RestoreLevel::Partial;
             restore.reason = Some(gap.to_string());
-            // Once is enough.
+            // Report a gap only once.
             let seen = restore.replay.seen();
             self.session_mut(key).row.edit().replayable = seen;
         }
@@ -157,8 +155,7 @@ impl Hub {
         self.check_idle(slot);
     }
 
-    /// Returns what the replay of a load lacks. A resume replays nothing, and what replays of a load that
-    /// was given up belongs to no other.
+    /// A resume replays nothing; after a load that was given up, its lines may still come.
     pub(crate) fn restored_with_gap(&mut self, key: SessionKey) -> Option<Gap> {
         let Session { slot, doubtful, .. } = self.session(key);
         let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
@@ -187,6 +184,5 @@ impl Hub {
     }
 }
 
-/// Notice before lines that no client of acpd sent or saw.
 const FROM_HISTORY: &str =
     "what follows comes from the agent's own history: acpd did not see it happen";

@@ -1,4 +1,4 @@
-//! One session: a conversation with an agent, whether or not a process holds it.
+//! The states of a session.
 //!
 //! ```text
 //!  session/new ─▶ Live ◀───────────────── restored ──────────────┐
@@ -31,10 +31,9 @@ use crate::requests::purpose::Purpose;
 use crate::session::{Session, State};
 
 impl Hub {
-    /// Leaves a session without a process, for a reason.
     pub(crate) fn make_dormant(&mut self, key: SessionKey, rest: Dormant, reason: Option<String>) {
         self.sessions.unroute(key);
-        // A process that runs on waits for the answers to what its subagents asked.
+        // A process that continues waits for the answers to its subagents' questions.
         self.cancel_questions(self.questions.of_session(key));
         self.end_children(key);
         self.drop_terminals(key);
@@ -75,7 +74,6 @@ impl Hub {
         self.tell_state(key);
     }
 
-    /// Logs that a session could not be restored, with the code of the agent's refusal if there was one.
     pub(crate) fn log_not_restored(&mut self, key: SessionKey, what: &str) {
         let Session { state, slot, .. } = self.session(key);
         let code = match state {
@@ -85,8 +83,7 @@ impl Hub {
         self.log_failure(*slot, Some(key), what, code);
     }
 
-    /// Stops waiting for a restore. What this process still replays for it cannot be told from what
-    /// it replays for the next one, so no later replay of it counts as news.
+    /// This process may still replay, so none of its later replays counts as news.
     pub(crate) fn give_up_restore(&mut self, key: SessionKey) {
         if self.give_up_restore_step(key) {
             let host = self.processes[&self.session(key).slot].usable_host();
@@ -94,7 +91,7 @@ impl Hub {
         }
     }
 
-    /// The restore failed for a temporary reason: the next prompt tries again.
+    /// The reason is temporary: the next prompt tries again.
     pub(crate) fn restore_failed(&mut self, key: SessionKey, reason: Reason, text: &str) {
         self.make_dormant(key, Dormant::Failed, Some(text.to_owned()));
         let session = self.session(key);
@@ -106,7 +103,6 @@ impl Hub {
         self.fail_queue(key, &fault);
     }
 
-    /// Tells the agent that a session is over, if it wants to know.
     pub(crate) fn farewell(&mut self, key: SessionKey, name: &str) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
@@ -120,7 +116,6 @@ impl Hub {
     }
 }
 
-/// Nothing is left on disk of a session.
 pub(crate) fn forget_journal(cx: &mut Cx, key: SessionKey) {
     cx.record(Record::SessionRemoved { session: key });
     cx.send(Effect::Index(key));

@@ -1,8 +1,7 @@
-//! Sessions that nothing uses, of agents that have a process for each session (`session_idle_timeout`): the agent's copy
-//! is closed, and the next prompt brings the session back.
+//! Unused sessions (`session_idle_timeout`): the agent's copy is closed until the next prompt.
 //!
-//! Architecture invariant: a session does not sleep while a turn, a question, a terminal, a call or a request of it is
-//! open, or when its agent could not bring it back as it was.
+//! Architecture invariant: a session does not sleep while a turn, a question, a terminal, a call or
+//! a request of it is open, or when its agent could not bring it back as it was.
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
@@ -11,9 +10,8 @@ use crate::record::Dormant;
 use crate::session::State;
 use crate::timers::Timer;
 
-/// Time to the next look at a session that is still used (ms).
+/// Time to the next look at a session in use (ms).
 const PAUSE: u64 = 60_000;
-/// The reason that people are shown.
 const ASLEEP: &str = "not used for a while; the next prompt wakes it";
 
 impl Hub {
@@ -40,7 +38,6 @@ impl Hub {
         self.check_idle(slot);
     }
 
-    /// Returns whether something of a session is open, at the agent or at acpd.
     fn has_work(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let (slot, row) = (session.slot, &session.row);
@@ -48,7 +45,7 @@ impl Hub {
         let is_asked =
             |host| self.requests.of_host(host).any(|purpose| purpose.session() == Some(key));
         session.running.is_some()
-            // A prompt that waits for a login wants no process yet.
+            // A prompt that waits for a login needs no process yet.
             || !session.queue.is_empty()
             || self.sessions.wants_host(key)
             || self.questions.are_open(key)
@@ -59,7 +56,6 @@ impl Hub {
             || host.is_some_and(is_asked)
     }
 
-    /// Returns whether its process can be spared and the agent can bring it back with its MCP servers.
     fn can_sleep(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let (profile, slot) = (self.profile_of(session.slot), &self.processes[&session.slot]);

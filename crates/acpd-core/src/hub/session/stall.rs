@@ -1,4 +1,4 @@
-//! Turns that are silent for long: the conversation gets a notice.
+//! Notices about turns without output.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ impl Hub {
         }
     }
 
-    /// A turn may have been silent for long. Waiting for a person or for a tool is not silence.
+    /// Waiting for the user or for a tool is not silence.
     pub(crate) fn on_stall_timer(&mut self, key: SessionKey) {
         let session = self.session(key);
         let notice = self.profile_of(session.slot).stall_notice;

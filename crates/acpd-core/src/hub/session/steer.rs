@@ -1,25 +1,25 @@
-//! Messages into a running turn: what people say to an agent that is at work.
+//! Messages into a running turn.
 //!
 //! ```text
 //!  _session/steering, session/inject
-//!    │ the agent takes none ─▶ an error that says what else there is
+//!    │ the agent takes none ─▶ an error that names the alternatives
 //!    │ no turn runs ─────────▶ late
 //!    ▼ a turn runs
-//!  asked ── taken ──────────▶ in the journal, as said by the user; the sender is told
-//!    │ ├─── came too late ──▶ late: the sender is told, or it waits as a prompt if the sender wants that
+//!  asked ── taken ──────────▶ in the journal, as the user's words; the sender is told
+//!    │ ├─── came too late ──▶ late: the sender is told, or the message is queued as a prompt
 //!    │ └─── refused ────────▶ the sender is told
 //!    └ the agent is gone ───▶ the sender is told that the outcome is unknown
 //! ```
 //!
-//! Who cancels the turn, or closes the session or puts it away, takes the message back as well: if it
-//! comes too late then, it does not wait as a prompt.
+//! A client that cancels the turn, or closes or archives the session, takes the message back, too:
+//! a late message is not queued then.
 //!
-//! Agents take such a message in one of two ways ([`Steering`]), and clients give it in either
-//! ([`SteerForm`]); the rest is the same for all. It is journalled when the agent has taken it, so what
-//! the journal shows was said. If that is never known, a replay of the agent brings it.
+//! Agents take messages in one of two ways ([`Steering`]), and clients give them in either
+//! ([`SteerForm`]). A message is journalled when the agent has taken it. If that is never known, a
+//! replay of the agent brings it.
 //!
-//! Architecture invariant: an agent is never asked to begin a turn with such a message: it would run
-//! without acpd's knowledge.
+//! Architecture invariant: an agent is never asked to begin a turn with such a message: it would
+//! run without acpd's knowledge.
 
 use acp_wire::acp::{SessionUpdate, Steering, SteeringOutcome, Update};
 use acp_wire::bound::LONGEST_ID;
@@ -46,11 +46,10 @@ use crate::record::{EventKind, SteerForm};
 use crate::requests::purpose::{Purpose, Steer};
 use crate::session::State;
 
-/// Content blocks of one message. Each is a line of the journal.
-const MOST_BLOCKS: usize = 256;
+/// Maximum content blocks of one message; each is a line of the journal.
+const MAX_BLOCKS: usize = 256;
 
 impl Hub {
-    /// A client's `_session/steering` or `session/inject`.
     pub(crate) fn steer(&mut self, asked: Asked<'_>, key: SessionKey) -> Served {
         let Asked { to, method, params, .. } = asked;
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
@@ -64,7 +63,7 @@ impl Hub {
         };
         let message = format!("acpd-{}", self.cx.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
-        match self.steerable(key)? {
+        match self.steerable_process(key)? {
             Some(process) => {
                 self.end_yes(process.host, key, &asked)?;
                 self.ask_to_steer(process, way, steer, &params);
@@ -74,8 +73,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The process in which a turn runs that goes on.
-    fn steerable(&self, key: SessionKey) -> Result<Option<Process>, Fault> {
+    fn steerable_process(&self, key: SessionKey) -> Result<Option<Process>, Fault> {
         let session = self.session(key);
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| !turn.work.is_cancelled());
@@ -89,7 +87,7 @@ impl Hub {
         Ok(Some(Process { slot, host }))
     }
 
-    /// The yes for the running turn ends when another client than its sender adds to it, also for the next daemon.
+    /// Ends the running turn's yes, also for the next daemon, if another client adds to it.
     fn end_yes(&mut self, host: HostId, key: SessionKey, asked: &Asked<'_>) -> Served {
         let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
         let has_yes = running.once == Some(Verdict::Allow);
@@ -161,7 +159,7 @@ impl Hub {
                 return self.refuse(&steer.to, &fault);
             }
             Some(SteeringOutcome::Other(_)) => {}
-            // Of `session/inject` every success is one.
+            // Every success of `session/inject` means that the message was taken.
             None | Some(SteeringOutcome::Injected) => self.journal_steer(&steer),
             Some(SteeringOutcome::StartedNewTurn) => {
                 self.journal_steer(&steer);
@@ -181,7 +179,6 @@ impl Hub {
         self.respond(&steer.to, Some(key), line);
     }
 
-    /// The message is part of the conversation now.
     fn journal_steer(&mut self, steer: &Steer) {
         let (key, now) = (steer.session, self.cx.now);
         let session_id = self.session(key).row.public_id.clone();
@@ -196,7 +193,7 @@ impl Hub {
             self.append(key, EventKind::Update, line, sender);
         }
         let session = self.session_mut(key);
-        // A replay ends with it, if the agent replays it.
+        // If the agent replays the message, a replay ends with it.
         let row = session.row.edit();
         row.last_prompt = hash(&steer.text());
         row.updated = now;
@@ -204,7 +201,6 @@ impl Hub {
         self.tally.first_update(first);
     }
 
-    /// There is no turn that it could go into.
     fn steer_late(&mut self, steer: Steer) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;
         match form {
@@ -221,13 +217,12 @@ impl Hub {
                 self.put_in_line(key, None, line)?;
                 let result = json!({ "outcome": "startedNewTurn" });
                 self.respond(&to, Some(key), build::response(&to.id, &result));
-                self.go_on_with(key);
+                self.on_prompt_queued(key);
             }
         }
         Ok(())
     }
 
-    /// The process that was asked is gone.
     pub(crate) fn steer_lost(&mut self, steer: &Steer, fault: &Fault) {
         let text = format!("{}; it is not known whether the agent got the message", fault.message);
         let mut fault = Fault { message: text, ..fault.clone() };
@@ -240,7 +235,6 @@ impl Hub {
     }
 }
 
-/// How a client wants to be answered.
 fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
     if method == "session/inject" {
         return match str_at(params, &["mode"]).as_deref() {
@@ -257,22 +251,21 @@ fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
     }
 }
 
-/// The content blocks of a message.
 fn blocks_of(params: &Bytes, member: &str) -> Result<Bytes, Fault> {
     let blocks = locate(params, &[member]).map(|range| params.slice(range));
     let number =
         |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
     match blocks.as_ref().and_then(number) {
         None | Some(0) => Err(Fault::invalid(format!("`{member}` is no list of blocks"))),
-        Some(number) if number > MOST_BLOCKS => {
-            let text = format!("`{member}` has {number} blocks, and {MOST_BLOCKS} are the most");
+        Some(number) if number > MAX_BLOCKS => {
+            let text = format!("`{member}` has {number} blocks, and {MAX_BLOCKS} are the most");
             Err(Fault::invalid(text).hint("say it in several messages, or in fewer blocks"))
         }
         Some(_) => Ok(blocks.unwrap_or_default()),
     }
 }
 
-/// The request as the agent takes it: what the client gave besides stays in it.
+/// Returns the request as the agent takes it. Other members of the client's params stay.
 fn for_agent(way: Steering, params: &Bytes, blocks: &[u8]) -> (&'static str, Bytes) {
     let (method, kept, other) = match way {
         Steering::Extension => ("_session/steering", "prompt", "content"),

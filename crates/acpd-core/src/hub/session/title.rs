@@ -1,9 +1,8 @@
-//! Titles of sessions: the agent's, and before it one that a person gave.
+//! Titles of sessions: the user's, else the agent's.
 //!
-//! A title from a person stays until a person changes it or takes it away. Reports of the agent about the
-//! session are shown with that title; its own is remembered for when the person's is gone. A title of the
-//! agent does not count if it repeats the person's, or acpd's own words, with which a summary begins, or the
-//! text that a client put around that of its user.
+//! A user's title stays until a user changes or removes it; the agent's is remembered meanwhile. A
+//! title of the agent does not count if it repeats the user's, the words with which a summary
+//! begins, or text that a client put around the user's.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
@@ -23,7 +22,7 @@ use crate::session::State;
 use crate::session::title::one_line;
 
 impl Hub {
-    /// `session/set_title`: no agent is started or woken for it.
+    /// No agent is started or woken for it.
     pub(crate) fn set_title(&mut self, asked: Asked<'_>, key: SessionKey) -> Served {
         let Asked { to, params, .. } = asked;
         let title = params.and_then(|params| str_at(params.get().as_bytes(), &["title"]));
@@ -34,7 +33,6 @@ impl Hub {
         Ok(())
     }
 
-    /// `_acpd/session/title`, which can take the title away, too.
     pub(crate) fn session_title(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let params: TitleParams = read(params)?;
@@ -46,8 +44,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Shows a person's title to everyone but who gave it, and hands it to the agent that holds the
-    /// session, if it takes titles.
     fn give_title(&mut self, key: SessionKey, title: Option<String>, by: ClientId) {
         let row = &mut self.session_mut(key).row;
         if row.own_title == title {

@@ -1,4 +1,4 @@
-//! Turns: prompts, one at a time per session, the others in line.
+//! Turns: one at a time per session, the other prompts are queued.
 //!
 //! ```text
 //! session/prompt ─▶ queued ─▶ dispatched ─▶ ended: stop reason | error | interrupted | unknown
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Architecture invariant: a prompt is dispatched at most once. Whether an agent that died had read
-//! it cannot be known, so it is never sent again by acpd. The one exception is a prompt that the agent
+//! it cannot be known, so acpd never sends it again. The one exception is a prompt that the agent
 //! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update};
@@ -36,7 +36,6 @@ use crate::session::{LateReplay, State};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Returns the process that a session's next prompt can go to, if the session is free.
     pub(crate) fn free_host(&self, key: SessionKey) -> Option<HostId> {
         let session = self.session(key);
         let slot = session.slot;
@@ -48,12 +47,11 @@ impl Hub {
         self.processes[&slot].usable_host().filter(|_| free)
     }
 
-    /// Gives the next prompt to the agent, if the session is free.
     pub(crate) fn dispatch_next(&mut self, key: SessionKey) {
         let Some(host) = self.free_host(key) else { return };
         if self.session(key).queue.is_empty()
             || self.budget.hold(&self.cx.config, self.cx.now).is_some()
-            || self.lacks_summary(key)
+            || self.awaits_summary(key)
             || self.waits_for_limit(key)
         {
             return;
@@ -78,7 +76,7 @@ impl Hub {
         let row = session.row.edit();
         row.last_prompt = hash(&text);
         row.updated = now;
-        // Updates outside of turns belong to none.
+        // Calls from before the turn do not belong to it.
         session.calls.clear();
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
@@ -108,7 +106,6 @@ impl Hub {
         self.lease(slot);
     }
 
-    /// Writes a prompt into the journal, as the conversation will show it to everyone else.
     fn journal_prompt(
         &mut self,
         key: SessionKey,
@@ -127,7 +124,7 @@ impl Hub {
         if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
             && let Ok(params) = PromptParams::from_raw(params)
         {
-            // Agents that give titles do so later.
+            // The first prompt is the title until the agent gives one.
             let text = blocks_text(&params.blocks);
             let session = self.session_mut(key);
             session.wrapped = title.as_ref().and_then(|_| one_line(&text).ok());
@@ -146,8 +143,7 @@ impl Hub {
         turn
     }
 
-    /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
-    /// process if it does not say which.
+    /// Touches the turn of the session that a request names, or else all turns of the process.
     pub(crate) fn touch_turns(&mut self, slot: SlotId, request: &[u8]) {
         let id = str_at(request, &["params", "sessionId"]);
         let meant = match id.and_then(|id| self.sessions.routed(slot, &id)) {
@@ -162,7 +158,6 @@ impl Hub {
         }
     }
 
-    /// Drops the answers to a client's prompts.
     pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId) {
         let session = self.session_mut(key);
         let forget = |senders: &mut Vec<Requester>| {
@@ -179,8 +174,8 @@ impl Hub {
         }
     }
 
-    /// Returns whether a queued prompt must wait for the summary before it.
-    fn lacks_summary(&mut self, key: SessionKey) -> bool {
+    /// Returns whether the next prompt waits for a summary, which is requested if necessary.
+    fn awaits_summary(&mut self, key: SessionKey) -> bool {
         if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
             return false;
         }
@@ -194,7 +189,6 @@ impl Hub {
         self.session(key).summary == Summary::Asked
     }
 
-    /// Returns whether the next prompt of a session must wait. A timer continues it.
     fn waits_for_limit(&mut self, key: SessionKey) -> bool {
         let held = self.session(key).held().filter(|held| held.until > self.cx.now);
         if let Some(held) = held {

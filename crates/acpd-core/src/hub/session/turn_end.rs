@@ -1,8 +1,6 @@
-//! The end of a turn: the agent answers its prompt, or its process is gone. [`crate::session::work`] decides which end
-//! it is; here it is journalled, and the senders of the prompt are answered.
-//!
-//! In ACP v1 the response to `session/prompt` ends a turn; [`Hub::end_turn`] is what any protocol
-//! version has to call.
+//! The end of a turn: the agent answers its prompt, or its process is gone.
+//! [`crate::session::work`] decides which end it is. In ACP v1 the response to `session/prompt`
+//! ends a turn; any protocol version has to call [`Hub::end_turn`].
 
 use acp_wire::build;
 use acpd_api::{Outcome, Reason, TurnEnded, method};
@@ -10,7 +8,7 @@ use acpd_api::{Outcome, Reason, TurnEnded, method};
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::cancel::{by_user, cancelled};
+use crate::hub::session::cancel::{cancelled_answer, cancelled_by_user};
 use crate::ids::{SessionKey, SlotId};
 use crate::input::Effect;
 use crate::record::{Canceller, EventKind, Record, Replayable, TurnStage};
@@ -19,8 +17,7 @@ use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
 
 impl Hub {
-    /// Records and announces the end of the running turn. Does not answer the prompt: take `sender` out before
-    /// and answer it after.
+    /// The caller takes the `senders` out before, and answers them after.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome) {
         let now = self.cx.now;
         let Some(mut running) = self.session_mut(key).running.take() else { return };
@@ -35,7 +32,7 @@ impl Hub {
         row.last_outcome = Some(outcome.word().to_owned());
         session.why_cut_off = outcome.reason().map(str::to_owned);
         let row = session.row.edit();
-        // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
+        // No update will close the calls that the agent left open, and they must not fail later.
         row.open_tools.clear();
         row.updated = now;
         let calls = std::mem::take(&mut session.calls);
@@ -65,15 +62,13 @@ impl Hub {
         self.cx.record(Record::Turn(running.row(key, TurnStage::Ended)));
     }
 
-    /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd
-    /// abandons the turn.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let chunk = running.chunk;
         let senders = std::mem::take(&mut running.senders);
         let own = running.key.take().map(|key| (key, running.number));
         let mut fault = fault.clone();
-        // Why it ended is why others cannot begin; of this one it is told that it had begun.
+        // These reasons say that a turn cannot begin; this one had begun.
         if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
             fault.data.reason = Reason::Interrupted;
         }
@@ -92,25 +87,25 @@ impl Hub {
         let outcome = match end {
             TurnEnd::Unknown => Outcome::OutcomeUnknown { reason },
             TurnEnd::Unwedged => Outcome::Unwedged { reason },
-            TurnEnd::Cancelled => by_user(),
+            TurnEnd::Cancelled => cancelled_by_user(),
             TurnEnd::CutOff | TurnEnd::Answered => Outcome::Interrupted { reason },
         };
         self.end_turn(key, outcome);
-        // A user who wanted it to end hears that it has ended.
+        // A user who has cancelled the turn gets no error.
         let fault = (!is_cancelled).then(|| self.sessions.interrupted_fault(key, fault));
         if let Some(own) = own {
-            self.keep_outcome(key, own, &by_user(), fault.as_ref());
+            self.keep_outcome(key, own, &cancelled_by_user(), fault.as_ref());
         }
         for to in senders {
             let line = match &fault {
                 Some(fault) => build::error(&to.id, &fault.object()),
-                None => cancelled(&to.id, b""),
+                None => cancelled_answer(&to.id, b""),
             };
             self.respond(&to, Some(key), line);
         }
     }
 
-    /// Abandons the running turn of a session. The agent was asked to end it, and must.
+    /// The agent was asked to end the turn, and is stopped if it does not.
     pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
@@ -120,7 +115,6 @@ impl Hub {
         self.interrupt_turn(key, fault);
     }
 
-    /// Begins to count the time that the agent has to end such a turn.
     pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
         let timeout = self.profile_of(slot).cancel_timeout;
         self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));

@@ -1,5 +1,4 @@
-//! Sessions that a person deletes, with `acpctl` or in an editor, and brings back with `_acpd/session/undo`;
-//! [`crate::session::lifecycle`] has the diagram.
+//! Deletion by a user, and its undo; [`crate::session::lifecycle`] has the diagram.
 
 use acpd_api::{RemoveParams, RemoveResult, UndoParams, UndoResult};
 

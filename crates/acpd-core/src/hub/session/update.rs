@@ -1,4 +1,4 @@
-//! Updates of an agent about a session: which are skipped, which are journalled, and what of them counts later.
+//! Updates of agents: which are journalled, and what of them counts later.
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::bound::LONGEST_ID;
@@ -21,7 +21,6 @@ use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
 
 impl Hub {
-    /// A notification about a session, or about a subagent in it.
     pub(crate) fn session_notified(
         &mut self,
         process: Process,
@@ -68,7 +67,6 @@ impl Hub {
         }
     }
 
-    /// A `session/update` of a session, with its public id.
     fn on_update(
         &mut self,
         key: SessionKey,
@@ -86,7 +84,7 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
-            // For a turn that an earlier daemon began, acpd knows only the hash of the last text sent.
+            // Of a turn from an earlier daemon, acpd knows only the hash of the last text.
             let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
             if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
                 return;
@@ -105,7 +103,6 @@ impl Hub {
         self.journal_update(key, line, class);
     }
 
-    /// Appends an update of the agent and remembers what of it counts later.
     fn journal_update(&mut self, key: SessionKey, mut line: Bytes, class: UpdateClass) {
         let kind = match class {
             UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
@@ -130,7 +127,6 @@ impl Hub {
         }
     }
 
-    /// Updates the current work of the turn from the agent's texts and thoughts.
     fn note_said(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) {
         let kind = match update {
             Some("agent_message_chunk") => DoingKind::Writing,
@@ -170,7 +166,6 @@ impl Hub {
         }
     }
 
-    /// Reads the lines that were parked for a session, which acpd knows now.
     pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: &str) {
         for line in self.processes.take_parked(&mut self.cx, process, agent_id) {
             // Only notifications about a session are parked.
@@ -183,7 +178,6 @@ impl Hub {
         }
     }
 
-    /// An update while the session is being restored: replay, or news about its state.
     fn update_while_restoring(
         &mut self,
         key: SessionKey,
@@ -196,7 +190,7 @@ impl Hub {
         match class {
             UpdateClass::State(_) => self.journal_update(key, line, class),
             UpdateClass::Live | UpdateClass::NotAsked => {}
-            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class),
+            _ if is_child && self.has_live_children(key) => self.journal_update(key, line, class),
             UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
                 let text = is_user
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
@@ -206,7 +200,7 @@ impl Hub {
                 }
                 let Some(restore) = self.sessions.restore_mut(key) else { return };
                 if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
-                    // The end of a turn that is over for us, if anything.
+                    // At most the end of a turn that is over for acpd.
                     return;
                 }
                 if !is_child {
@@ -218,7 +212,7 @@ impl Hub {
     }
 }
 
-/// The lines of an older form of updates, `updates` with a list, each with its one `update`.
+/// Splits an older form of updates, a list `updates`, into lines with one `update` each.
 fn each_update(line: &Bytes) -> Option<Vec<Bytes>> {
     let list = raw_at(line, &["params", "updates"])?;
     if locate(line, &["params", "update"]).is_some() {
@@ -230,14 +224,12 @@ fn each_update(line: &Bytes) -> Option<Vec<Bytes>> {
     Some(updates.into_iter().map(one).collect())
 }
 
-/// Returns whether the text of a line, which may be empty, is a part of `said`: some agents echo the prompt
-/// in pieces, and acpd has journalled it already.
+/// Some agents echo the prompt, which is in the journal, in pieces.
 fn is_echo(line: &[u8], said: &str) -> bool {
     let text = lossy_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| said.contains(text.trim()))
 }
 
-/// Returns whether a line repeats the message with this hash.
 fn is_said(line: &[u8], said: u64) -> bool {
     let text = lossy_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| hash(&text) == said)

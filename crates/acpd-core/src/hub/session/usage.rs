@@ -1,5 +1,3 @@
-//! Usage of turns, for the session, its agent and the budget.
-
 use acpd_api::{Tokens, TurnUsage};
 use bytes::Bytes;
 
@@ -7,7 +5,6 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 
 impl Hub {
-    /// Books the usage of the turn that ends.
     pub(crate) fn book_turn(
         &mut self,
         key: SessionKey,
@@ -27,7 +24,6 @@ impl Hub {
         }
     }
 
-    /// The agent reports its usage in a session.
     pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes) {
         for cost in self.session_mut(key).note_usage(line) {
             self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });

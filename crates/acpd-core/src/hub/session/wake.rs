@@ -1,4 +1,4 @@
-//! Going on with a session: whatever waits in it gets its turn.
+//! Continuing a session: restoring it, or giving its waiting work to the agent.
 
 use acp_wire::{Id, locate, set_id};
 use acpd_api::Reason;
@@ -14,7 +14,6 @@ use crate::session::{Relayed, Session, State};
 use crate::timers::Timer;
 
 impl Hub {
-    /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
     pub(crate) fn wake_session(&mut self, key: SessionKey) {
         if !self.sessions.contains_key(&key) {
             return;
@@ -22,10 +21,10 @@ impl Hub {
         match self.session(key).state {
             State::Live => {
                 if !self.processes[&self.session(key).slot].is_up() {
-                    // The process stops: waiting work continues with the next one, or is refused.
+                    // The process is stopping: the next one continues, or the work is refused.
                     return;
                 }
-                // A mode that was set before a prompt counts for it.
+                // First, because a mode that was set before a prompt counts for it.
                 for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
                     self.relay(key, relayed);
                 }
@@ -56,8 +55,7 @@ impl Hub {
         self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }
 
-    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
-    /// with a session takes it out of the archive.
+    /// Takes a session out of the archive and restores it, or refuses its waiting work.
     pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker) {
         self.set_archived(key, false);
         let slot = self.session(key).slot;
@@ -72,7 +70,6 @@ impl Hub {
         self.wake_session(key);
     }
 
-    /// Gives a client's request about a live session to the agent.
     pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
         let Relayed { to, method, line } = relayed;
         if method == "session/fork" {
@@ -93,7 +90,6 @@ impl Hub {
         self.processes.write(&mut self.cx, slot, line);
     }
 
-    /// The session is live: on with a request to fork it.
     fn begin_fork(&mut self, key: SessionKey, to: Requester, line: &Bytes) {
         match self.ready_to_fork(key, &to, line) {
             Ok(new) => {

@@ -1,13 +1,12 @@
-//! Ways out: what a person can do about a session or an agent that does not come back by itself, and
-//! giving up what an agent keeps of a session.
+//! Ways out of states that only the user ends, and giving up the agent's copy of a session.
 //!
 //! ```text
 //!  blocked, lost ── session/reseed ─▶ parked, a summary is owed ── prompt ─▶ session/new ─▶ live
 //!  live, parked, closed ── the same with `discard`: the agent's copy is closed ─▶ ┘
 //! ```
 //!
-//! Architecture invariant: every state of a session or an agent that only a person ends names the command
-//! that ends it, wherever it is told; `docs/recovery.md` has the table.
+//! Architecture invariant: every state of a session or an agent that only the user ends names the
+//! command that ends it, wherever it is reported; `docs/recovery.md` has the table.
 
 use acpd_api::{Reason, ReseedParams, RestoreLevel};
 
@@ -21,12 +20,10 @@ use crate::session::State;
 use crate::session::reseed::{Summary, promise};
 use crate::session::turn::wait_or_cancel;
 
-/// Notice when the user has given the previous session up.
 const GIVEN_UP: &str = "a person gave it up";
 
 impl Hub {
-    /// `_acpd/session/reseed`: the user gives up the agent's copy of a session. It continues in a new one
-    /// with the next prompt, behind a summary, as when the agent has lost it.
+    /// Gives up the agent's copy: the next prompt continues in a new session, after a summary.
     pub(crate) fn session_reseed(&mut self, asked: Asked<'_>) -> Served {
         let Asked { to, params, .. } = asked;
         let ReseedParams { session, discard } = read(params)?;
@@ -61,7 +58,7 @@ impl Hub {
         row.restore = Some(RestoreLevel::Reseeded);
         row.heard = false;
         let before = match row.rest {
-            // The session still waits for it.
+            // The session still waits for the directory or the login.
             Dormant::NoDirectory | Dormant::NeedsLogin => None,
             Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
             Dormant::Parked | Dormant::Closed => Some(None),
@@ -79,7 +76,6 @@ impl Hub {
         self.notice(key, "warning", &text);
     }
 
-    /// Refuses what must not happen while a prompt runs or waits.
     pub(crate) fn has_no_prompt(&self, key: SessionKey) -> Result<(), Fault> {
         let session = self.session(key);
         let row = &session.row;

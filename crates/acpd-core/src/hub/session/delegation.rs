@@ -1,4 +1,4 @@
-//! Sessions that agents begin for sessions of theirs: how deep and how many.
+//! Limits on delegated sessions: depth and count.
 
 use acpd_api::{Parent, Reason};
 
@@ -10,10 +10,6 @@ use crate::requests::purpose::NewSession;
 use crate::session::kin::Kin;
 
 impl Hub {
-    /// A session as the parent of one more.
-    ///
-    /// # Errors
-    /// When it is too deep or has too many.
     pub(crate) fn parent_for(&self, key: SessionKey) -> Result<Parent, Fault> {
         let row = &self.session(key).row;
         let parent =
@@ -44,7 +40,6 @@ impl Hub {
         Ok(parent)
     }
 
-    /// Sessions that are being made for this one.
     fn being_made_for(&self, parent: &Parent) -> usize {
         let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
         let waiting = self.processes.values().flat_map(Slot::waiting);
