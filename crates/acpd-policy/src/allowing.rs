@@ -9,7 +9,6 @@ use crate::readings::operator;
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{self, Simple};
 
-/// The conditions on the call itself.
 pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
     let checks = [
         rule.title.as_ref().map(|globs| title(globs, call.facts)),
@@ -23,13 +22,13 @@ pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
 
 type Allowed = Result<String, String>;
 
-/// Checks that the rule covers the whole call. A rule with `command`, `path` or `url` must; so must every
-/// rule if the call may run something. Other rules are about a class of calls with any input.
+/// A rule with `command`, `path` or `url` must cover the whole call, and so must every rule if the
+/// call may run something. Other rules are about a class of calls with any input.
 fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
     let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
     let runs = facts.kind == Kind::Execute || !facts.commands.is_empty() || facts.is_unread_command;
     if let Some(kinds) = &rule.kind {
-        // The kind is what the agent says; what acpd reads counts as well.
+        // The kind is the agent's claim; acpd's own reading counts as well.
         if runs && rule.command.is_none() && !kinds.contains(&Kind::Execute) {
             return Err("the call runs a command, and its kind is not `execute`".to_owned());
         }
@@ -70,7 +69,7 @@ fn title(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
         return plain("title", title, globs, |glob| glob.matches(title) || glob.matches(bare));
     }
     let why = line("title", bare, globs)?;
-    // The title is what the agent says; the command is what runs.
+    // The title is the agent's claim; the command is what runs.
     facts.commands.iter().try_for_each(|c| line("command", &c.runs, globs).map(drop))?;
     Ok(why)
 }
@@ -87,11 +86,11 @@ fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowe
     all("command", &facts.commands, |command| line("command", &command.runs, globs))
 }
 
-/// Checks that a line runs only what a glob names.
+/// Checks that a line runs only commands that a glob names.
 ///
-/// A glob without wildcards allows exactly its own text. A wildcard allows further words of one plain
-/// command. It does not choose what runs: not behind a shell operator, not by what the shell fills in, and
-/// not behind an assignment or a program that runs others.
+/// A glob without wildcards allows exactly its own text. A wildcard allows further words of one
+/// plain command. It does not choose the program: not after a shell operator, an assignment or a
+/// program that runs others, and not by a shell expansion.
 fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     let no = |reason: &str| Err(format!("{what} {} {reason}", quoted(line)));
     if let Some(glob) = globs.iter().find(|glob| glob.is_exactly(line)) {
@@ -122,9 +121,10 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     }
 }
 
-/// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
-/// characters, and the word that demands it. The part ends with the word behind the last assignment or
-/// program that runs others, or behind the words of that program before a command: `sudo find . -exec`.
+/// Returns the end, in characters, of the part that a glob must spell out before its first
+/// wildcard, and the word that requires it. The part ends with the word after the last assignment
+/// or program that runs others, or after that program's own words before a command: `sudo find .
+/// -exec`.
 fn to_be_named(command: &Simple) -> Option<(usize, &str)> {
     let texts = command.texts();
     let first_word = command.assignments.len();
@@ -159,7 +159,6 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
     })
 }
 
-/// Checks that all the things pass, and that there is one.
 fn all<T>(what: &str, things: &[T], check: impl Fn(&T) -> Allowed) -> Allowed {
     let reasons = things.iter().map(check).collect::<Result<Vec<_>, _>>()?;
     if reasons.is_empty() {

@@ -9,11 +9,9 @@ use crate::readings::{InnerTexts, Readings};
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{UNKNOWN, is_plain_program};
 
-/// Why a text might match.
 const FOREIGN: &str = "is not a plain program with arguments";
 const CUT: &str = "cannot be parsed to its end";
 
-/// The conditions on the call itself.
 pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
     let checks = [
         rule.title.as_ref().map(|globs| title(globs, call.facts)),
@@ -49,7 +47,7 @@ fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
     if let (Some(title), true) =
         (facts.title.map(unquoted), facts.commands.is_empty() && facts.may_run)
     {
-        // Some agents name the command nowhere else.
+        // Some agents name the command only here.
         let readings = Readings::of(title);
         if let Ok(why) = plain("title", title, globs, |glob| reads(glob, &readings)) {
             return Check::Holds(why);
@@ -67,12 +65,11 @@ fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
     in_unclear(facts, might).unwrap_or(Check::Fails(why))
 }
 
-/// Returns whether a glob matches one of the readings.
 fn reads(glob: &Glob, readings: &Readings) -> bool {
     readings.texts.iter().any(|reading| glob.matches(reading))
 }
 
-/// Returns whether another shell than bash, as there are on Windows, could read the line differently.
+/// Returns whether a shell of Windows could read the line differently than bash.
 fn is_foreign(line: &str) -> bool {
     IS_WINDOWS && !is_plain_program(line)
 }
@@ -85,7 +82,7 @@ fn matches_it(glob: &Glob) -> String {
     format!("matches `{glob}`")
 }
 
-/// Returns why the command could turn out to match.
+/// Returns the reason why the command could match.
 fn might(globs: &[Glob], command: &Command) -> Option<String> {
     let line = quoted(&command.line);
     if is_foreign(&command.runs) {
@@ -110,7 +107,7 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     let matches = |path: &str, glob: &Glob| {
         glob.matches_path(&reading(path, situation.cwd, home), cwd.as_deref())
     };
-    // A folder goes with everything in it.
+    // A folder includes everything in it.
     let is_folder = |path: &&String| {
         let place = reading(path, situation.cwd, home);
         let inside = format!("{}/_", place.trim_end_matches('/'));
@@ -152,8 +149,7 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
         .unwrap_or(Check::Fails(why))
 }
 
-/// Looks for texts in parts of the input that are not understood: they might be what the rule is about. `might`
-/// says why one of them could be.
+/// `might`: the reason why a text could match.
 fn in_unclear(facts: &Facts<'_>, might: impl Fn(&str) -> Option<String>) -> Option<Check> {
     if facts.is_unread {
         return Some(Check::Might("the input cannot be read".to_owned()));
@@ -165,7 +161,6 @@ fn in_unclear(facts: &Facts<'_>, might: impl Fn(&str) -> Option<String>) -> Opti
     })
 }
 
-/// Checks that one of the things passes.
 fn any<T>(
     what: &str,
     things: &[T],

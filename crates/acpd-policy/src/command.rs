@@ -1,38 +1,35 @@
-//! The commands of a tool call.
-
 use std::cell::OnceCell;
 
 use crate::members::is_known_shell;
 use crate::place::IS_WINDOWS;
 use crate::readings::Readings;
 
-/// A command that is to run.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// The whole line; a list of arguments is quoted.
+    /// The whole line. A list of arguments is quoted.
     pub(crate) line: String,
-    /// The script of `bash -lc SCRIPT`, else the line itself.
+    /// The script of `bash -lc SCRIPT`, else the line.
     pub(crate) runs: String,
     readings: OnceCell<Readings>,
 }
 
 impl Command {
-    /// Reads a line for a shell. Returns `None` if it is blank.
+    /// Returns `None` for a blank line.
     pub(crate) fn line(line: &str) -> Option<Self> {
         let line = trimmed(line);
-        // Expansions of the outer shell could become part of the script.
+        // Expansions of the outer shell could change the script.
         let is_literal = !IS_WINDOWS && !line.contains(|c: char| c == '$' || c.is_control());
         let words = is_literal.then(|| shlex::split(line)).flatten();
         Self::new(line, words.as_deref().and_then(trusted_script).unwrap_or(line))
     }
 
-    /// Reads a list of arguments. Returns `None` if it is empty or cannot be quoted.
+    /// Returns `None` if the list is empty or cannot be quoted.
     pub(crate) fn words(words: &[String]) -> Option<Self> {
         let line = shlex::try_join(words.iter().map(String::as_str)).ok()?;
         Self::new(&line, trusted_script(words).unwrap_or(&line))
     }
 
-    /// Reads a program, or the start of a line, with a list of arguments.
+    /// Reads a program, or the beginning of a line, with a list of arguments.
     pub(crate) fn program(program: &str, args: &[String]) -> Option<Self> {
         let args = shlex::try_join(args.iter().map(String::as_str)).ok()?;
         Self::line(&format!("{program} {args}"))
@@ -43,19 +40,18 @@ impl Command {
         (!line.is_empty()).then_some(Self { line, runs, readings: OnceCell::new() })
     }
 
-    /// Returns what a cautious rule looks at.
     pub(crate) fn readings(&self) -> &Readings {
         self.readings.get_or_init(|| Readings::of(&self.line))
     }
 }
 
-/// Returns the line without what a shell skips at its ends. All other space is a part of a word to a shell:
-/// `git status` with a carriage return behind it runs something else.
+/// Removes only the space that shells skip. Other space belongs to words: `git status` with a
+/// carriage return runs something else.
 pub(crate) fn trimmed(line: &str) -> &str {
     line.trim_matches([' ', '\t', '\n'])
 }
 
-/// Returns the script of `SHELL -FLAGS… -c SCRIPT`, if it is all that runs and the shell is a known one.
+/// Returns the script of `SHELL -FLAGS… -c SCRIPT`, if the shell is known and nothing else runs.
 fn trusted_script(words: &[String]) -> Option<&str> {
     let [shell, flags @ .., script] = words else { return None };
     let is_flag = |word: &String| {

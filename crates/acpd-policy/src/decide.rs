@@ -1,5 +1,3 @@
-//! Decides a question, and explains the decision.
-
 use std::fmt;
 
 use acp_wire::acp::{PermissionOption, PermissionRequest};
@@ -43,42 +41,35 @@ impl fmt::Display for By {
     }
 }
 
-/// Answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Decision {
-    /// A person has to decide.
     Ask { why: String },
-    /// The policy answers with this option.
     Answer { option_id: String, verdict: Verdict, by: By },
 }
 
-/// A decision and all that led to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Every rule, in order. The first that matches counts.
     pub rules: Vec<RuleReport>,
-    /// Subject that a decision about the call is remembered by.
     pub subject: Option<Subject>,
-    /// The remembered decision about it.
     pub remembered: Option<i64>,
     pub decision: Decision,
 }
 
-/// Decides the answer to a permission request.
-///
-/// A request that only a person can answer is asked. Else these decide, in this order:
+/// Decides the answer to a permission request. Some requests only a person can answer; for others
+/// these decide, in this order:
 ///
 /// 1. the first rule that matches, if it rejects
 /// 2. `--deny` of one run
 /// 3. a remembered no
 /// 4. the first rule that matches, if it allows
-/// 5. `--yes` of one run, then a remembered yes; but a `reject` rule that matches wins over both, wherever it stands
+/// 5. `--yes` of one run, then a remembered yes; a `reject` rule that matches anywhere wins over both
 /// 6. the first rule that matches, if it asks
 /// 7. the default
 ///
-/// A rule that might match asks instead of what would allow. `--yes` does not pass over such a `reject` rule
-/// wherever it stands; a remembered yes does, since it is an answer to this very call.
+/// A rule that might match asks instead of an allowing decision. `--yes` does not override such a
+/// `reject` rule at any place; a remembered yes does, because it answers this very call.
 pub fn decide(
     policy: &Policy,
     remembered: &[Remembered],
@@ -88,7 +79,6 @@ pub fn decide(
     explain(policy, remembered, situation, request).decision
 }
 
-/// Decides like [`decide`] and reports how.
 pub fn explain(
     policy: &Policy,
     remembered: &[Remembered],
@@ -122,7 +112,7 @@ fn answer(
     let reject = |by| choose(request, Verdict::Reject, by);
     let allow = |by| choose(request, Verdict::Allow, by);
 
-    // The first rule that surely matches, and the doubtful rule before it, if there is one.
+    // The first rule that surely matches, and the first doubtful rule before it.
     let sure = rules.iter().find(|rule| rule.matched);
     let doubtful_first =
         rules.iter().find(|rule| rule.matched || rule.might_match).filter(|rule| !rule.matched);
@@ -169,7 +159,6 @@ fn ask(rule: &RuleReport) -> Decision {
     }
 }
 
-/// Returns the newest remembered decision about the subject.
 fn recall<'a>(
     remembered: &'a [Remembered],
     situation: &Situation<'_>,
@@ -184,7 +173,6 @@ fn recall<'a>(
     remembered.iter().filter(fits).max_by_key(|known| known.at)
 }
 
-/// Returns why only a person can answer, if that is so.
 fn needs_a_person(request: &PermissionRequest<'_>) -> Option<String> {
     if request.tool_call_id.is_none() {
         return Some("the question is not about a tool call".to_owned());
@@ -209,7 +197,7 @@ fn needs_a_person(request: &PermissionRequest<'_>) -> Option<String> {
     None
 }
 
-/// Chooses the option for the verdict: for this once if there is one, for always else.
+/// Chooses the option for once if possible, else for always.
 fn choose(request: &PermissionRequest<'_>, verdict: Verdict, by: By) -> Decision {
     let kinds = match verdict {
         Verdict::Allow => ["allow_once", "allow_always"],

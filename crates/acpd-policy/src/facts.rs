@@ -1,7 +1,7 @@
 //! Facts about a tool call, read from its kind, title, input and locations.
 //!
-//! Architecture invariant: a member of the input that is not understood is never passed over. It is
-//! kept with every text in it, so that no `allow` rule covers it and every `reject` rule sees it.
+//! Architecture invariant: an unknown member of the input is never ignored. All of its texts are
+//! kept, so no `allow` rule covers it and every `reject` rule sees it.
 
 use std::collections::BTreeSet;
 
@@ -14,67 +14,59 @@ use crate::command::Command;
 use crate::config::Kind;
 use crate::members::{Member, is_known_shell, member, plain};
 
-/// Members that are new with each call, in inputs that name the call itself.
+/// Members that change with each call, in inputs that contain the call's id.
 const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"];
 
 /// Commands of editing tools, with a path next to them.
 const EDITOR_COMMANDS: [&str; 6] =
     ["view", "create", "str_replace", "insert", "undo_edit", "write"];
 
-/// The longest text that is looked into in one member that is not understood, in bytes.
+/// Maximum searched text of one unknown member in bytes.
 const MOST_TEXT: usize = 128 * 1024;
 
-/// A tool call as rules see it.
 #[derive(Debug, Default)]
 pub(crate) struct Facts<'a> {
-    /// The kind that the agent gives; unknown ones are `other`.
+    /// The agent's kind; unknown ones are `other`.
     pub(crate) kind: Kind,
     pub(crate) title: Option<&'a str>,
-    /// Set if it changes files, even if its kind is another.
+    /// The call changes files, whatever its kind.
     pub(crate) edits: bool,
-    /// Set if it may be a command, even if none was found.
     pub(crate) may_run: bool,
-    /// Commands that it runs, usually one.
     pub(crate) commands: Vec<Command>,
     /// The folder that the command names.
     pub(crate) folder: Option<String>,
-    /// The paths that it touches, as the agent wrote them.
+    /// As the agent wrote them.
     pub(crate) paths: Vec<String>,
-    /// Set if its input names paths, and not only its locations do.
+    /// The input itself names paths, not only the locations.
     pub(crate) names_paths: bool,
-    /// The addresses that it fetches, as the agent wrote them.
+    /// As the agent wrote them.
     pub(crate) urls: Vec<String>,
-    /// The input, sorted, as text, without what is new with each call.
+    /// The sorted input as text, without members that change with each call.
     pub(crate) input: Option<String>,
-    /// Parts of the input that are not understood.
     pub(crate) unclear: Vec<Unclear>,
-    /// Set if the input, or another part of the call, cannot be read at all: it might be anything.
+    /// The input, or another part of the call, cannot be read and may be anything.
     pub(crate) is_unread: bool,
-    /// Set if it names a command that cannot be read.
     pub(crate) is_unread_command: bool,
 }
 
 /// Sets of members that are understood together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Those next to a command.
+    /// Next to a command.
     Command,
-    /// Those of a call that only touches files.
+    /// In a call that only touches files.
     Files,
-    /// Those of any other call.
+    /// In any other call.
     Other,
-    /// Those within a path or a change: what is to become of a file.
+    /// Within a path or a change: the new content of a file.
     Change,
 }
 
-/// A part of an input that is not understood.
 #[derive(Debug)]
 pub(crate) struct Unclear {
-    /// The name of the member, with the names of those that it is in; empty for the whole input.
+    /// Path of the member; empty for the whole input.
     pub(crate) member: String,
-    /// The reason, for people.
     pub(crate) why: &'static str,
-    /// Every text in it.
     pub(crate) texts: Vec<String>,
 }
 
@@ -113,7 +105,6 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// Returns whether all of the input is understood.
     pub(crate) fn is_whole(&self) -> bool {
         self.unclear.is_empty()
     }
@@ -157,12 +148,11 @@ impl<'a> Facts<'a> {
         self.edits |= members.iter().any(is_written);
     }
 
-    /// Reads all members but those of commands, and takes as unclear what is not as it has to be.
     fn read_members(&mut self, within: &str, members: &Map<String, Value>, scope: Scope) {
         let mut names = BTreeSet::new();
         for (name, value) in members {
             let place = format!("{within}{name}");
-            // Only the agent knows which of two spellings counts.
+            // Only the agent knows which spelling counts.
             if !names.insert(plain(name)) {
                 self.unclear(&place, "is given twice", value);
             }
@@ -194,7 +184,6 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns whether the command is that of an editing tool, not of a shell.
     fn is_editor(&self, members: &Map<String, Value>) -> bool {
         matches!(self.kind, Kind::Read | Kind::Edit)
             && members.keys().any(|name| member(name) == Some(Member::Path))
@@ -214,7 +203,7 @@ impl<'a> Facts<'a> {
         };
         let several = [of(Member::Command), of(Member::Commands)].concat();
         let args = of(Member::Args);
-        // Arguments are understood next to the one program that they can be of.
+        // Arguments are understood only next to a single program.
         if let ([(_, Value::String(program))], [(_, args)]) = (&*several, &*args)
             && let Some(args) = words(args)
             && let Some(command) = Command::program(program, &args)
@@ -234,7 +223,6 @@ impl<'a> Facts<'a> {
 
     fn read_command(&mut self, name: &str, value: &Value) {
         match value {
-            // A blank line runs nothing.
             Value::String(line) => self.commands.extend(Command::line(line)),
             Value::Array(lines) if member(name) == Some(Member::Commands) => {
                 for line in lines {
@@ -262,8 +250,8 @@ impl<'a> Facts<'a> {
         is_first && value.is_string()
     }
 
-    /// Reads a path, a list of paths, or an object with paths; returns whether it is one of these. All of it
-    /// is read, even if a part is wrong.
+    /// Returns whether the value is a path, a list of paths, or an object with paths. Reads all of
+    /// it, even if a part is wrong.
     fn read_path(&mut self, place: &str, value: &Value) -> bool {
         match value {
             Value::Null => {}
@@ -300,7 +288,6 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Returns whether a member says what a file is to become.
 fn writes(name: &str, value: &Value) -> bool {
     match member(name) {
         Some(Member::Changes | Member::Written(_)) => true,
@@ -313,12 +300,11 @@ fn editor_command(value: &Value) -> Option<&str> {
     value.as_str().filter(|command| EDITOR_COMMANDS.contains(command))
 }
 
-/// Returns the words of a list of arguments.
 fn words(list: &Value) -> Option<Vec<String>> {
     list.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// Returns every text in a value, names of members included.
+/// Returns all texts in a value, with the names of members.
 fn texts_in(value: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let mut open = vec![value];
@@ -340,10 +326,10 @@ fn has_repeated_members(input: &str) -> bool {
     acp_wire::tidy(&Bytes::copy_from_slice(input.as_bytes()), None) != Ok(None)
 }
 
-/// Returns the input as text with sorted members, or `None` for `null`.
+/// Returns the input as text with sorted members; `None` for `null`.
 ///
-/// Some agents give their own record of the call as its input, which then is new each time. A record is
-/// known by the id of the call in it: in any other input these names may be what a tool acts on.
+/// Some agents send their own record of the call as the input, which changes each time. Such a
+/// record contains the call's id. In other inputs these members may be what a tool acts on.
 fn text_of(mut input: Value, call: Option<&str>) -> Option<String> {
     input.sort_all_objects();
     if let Value::Object(members) = &mut input {

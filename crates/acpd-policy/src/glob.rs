@@ -1,5 +1,3 @@
-//! Globs of rules, compiled once.
-
 use std::fmt;
 
 use glob::{MatchOptions, Pattern};
@@ -7,18 +5,17 @@ use glob::{MatchOptions, Pattern};
 use crate::config::Ruling;
 use crate::place::{self, IS_WINDOWS, below, usual_url};
 
-/// Purpose of a glob, which decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Names that the user chose: case counts.
+    /// Names that the user chose, case-sensitive.
     Name,
-    /// Paths of workspaces: `*` stays inside a name.
+    /// Paths of workspaces: `*` does not match `/`.
     Folder,
-    /// Text that the agent wrote.
+    /// The agent's text.
     Text,
-    /// Paths that the agent wrote: `*` stays inside a name.
+    /// The agent's paths: `*` does not match `/`.
     Path,
-    /// Addresses that the agent wrote: in `allow` rules `*` stays between slashes.
+    /// The agent's addresses: in `allow` rules `*` does not match `/`.
     Url,
 }
 
@@ -28,20 +25,17 @@ pub(crate) struct Glob {
     base: Base,
     pattern: Pattern,
     options: MatchOptions,
-    /// Set if the pattern is in lower case, and every text is compared in lower case.
     ignores_case: bool,
 }
 
-/// Place that a path glob is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     Root,
     Workspace,
-    /// Starts with `**/` in a cautious rule: the workspace or any place.
+    /// Begins with `**/` in a cautious rule: in the workspace or anywhere.
     Any,
 }
 
-/// A text that is no glob, or one that could never match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the glob `{glob}` {problem}")]
 pub struct GlobError {
@@ -131,7 +125,7 @@ impl Glob {
             ..MatchOptions::new()
         };
         if !options.require_literal_separator {
-            // Two stars are no more than one if `/` is a character like any other.
+            // Two stars are one if `/` is an ordinary character.
             while source.contains("**") {
                 source = source.replace("**", "*");
             }
@@ -153,7 +147,8 @@ impl Glob {
         }
     }
 
-    /// Matches a path; `path` and `workspace` are in their plain form.
+    /// Matches a path. `path` and `workspace` are in the form of
+    /// [`resolve`](crate::place::resolve).
     pub(crate) fn matches_path(&self, path: &str, workspace: Option<&str>) -> bool {
         let is_below = || self.below(path, workspace).is_some_and(|rest| self.matches(rest));
         match self.base {
@@ -167,25 +162,23 @@ impl Glob {
         below(path, workspace?, !self.ignores_case)
     }
 
-    /// Returns whether a text that begins like this could match, with any continuation.
     pub(crate) fn might_match(&self, start: &str) -> bool {
         let (literal, start) = (self.literal_start().to_lowercase(), start.to_lowercase());
         literal.starts_with(&start) || start.starts_with(&literal)
     }
 
-    /// Returns the text that everything that matches begins with.
     pub(crate) fn literal_start(&self) -> &str {
         let end = self.text.find(['*', '?', '[']).unwrap_or(self.text.len());
         &self.text[..end]
     }
 
-    /// Returns whether it is nothing but this very text.
     pub(crate) fn is_exactly(&self, text: &str) -> bool {
         self.text == text && !self.text.contains(['*', '?', '[', ']'])
     }
 }
 
-/// Returns `false` for a glob of addresses that surely matches none: addresses are compared as `scheme://host/path`.
+/// Returns `false` for a glob of addresses that matches none. Addresses are compared as
+/// `scheme://host/path`.
 fn matches_some_address(text: &str, ruling: Ruling) -> bool {
     if !text.contains(['*', '?', '[']) {
         return usual_url(text).is_some_and(|usual| usual.eq_ignore_ascii_case(text));

@@ -1,27 +1,28 @@
-//! Rules of the user that answer an agent's permission requests when no person does.
+//! Rules of the user that answer permission requests.
 //!
-//! No input or output, no clock: [`decide`] looks at the rules ([`Policy`]), at what a person decided for always
-//! ([`Remembered`]), at where the request comes up ([`Situation`]) and at the request. [`explain`] reports how it
-//! decides. `docs/configuration.md` says how rules are written and what they match; this is what they are built on:
+//! [`decide`] has no I/O and no clock. Its input is the rules ([`Policy`]), remembered decisions
+//! ([`Remembered`]), the session ([`Situation`]) and the request. [`explain`] reports the reasons.
+//! `docs/configuration.md` describes rules; these are the principles:
 //!
-//! - **Kinds of options.** A request is answered by the kind of its options, never by their ids or names. It is
-//!   put to a person if it is not about a tool call, if two options are of one kind or have one id, or if an
-//!   option is of an unknown kind.
-//! - **The whole call.** A call is fully understood if its input is an object and each member is known, comes
-//!   once and has a value as it has to be ([`Understanding`]). An `allow` rule with `command`, `path` or `url`
-//!   matches no other call, and so does every `allow` rule if the call may run something. `reject` and `ask`
-//!   rules look at every text in what is not understood, and might match.
-//! - **Plain commands.** A wildcard of an `allow` rule matches further words of one plain command: no operator,
-//!   nothing that a shell fills in, no comment. It does not choose what runs behind an assignment or a program
-//!   that runs others. A glob without wildcards allows exactly its own text.
-//! - **Every command.** `reject` and `ask` rules look at every command in a line, in scripts and in the
-//!   arguments of programs that run others. They might match if anything in the line could be such a command,
-//!   or if the line is not understood; then a person is asked instead of what would allow.
-//! - **Subjects.** A decision is remembered for what a person saw and nothing more ([`Subject`]), in one
+//! - **Kinds of options.** A request is answered by the kind of its options, never by ids or names.
+//!   A person decides if it is not about a tool call, if two options have one kind or id, or if a
+//!   kind is unknown.
+//! - **The whole call.** A call is understood if its input is an object and each member is known,
+//!   comes once and has a valid value ([`Understanding`]). An `allow` rule with `command`, `path`
+//!   or `url` matches only such calls, and so does every `allow` rule if the call may run
+//!   something. `reject` and `ask` rules search all texts that are not understood, and might match.
+//! - **Plain commands.** A wildcard of an `allow` rule matches further words of one plain command:
+//!   no operator, expansion or comment. It does not choose the program after an assignment or a
+//!   program that runs others. A glob without wildcards allows exactly its own text.
+//! - **Every command.** `reject` and `ask` rules search every command in a line, in scripts and in
+//!   arguments of programs that run others. They might match if anything could be such a command,
+//!   or if the line is not understood; then a person decides instead of an allowing rule.
+//! - **Subjects.** A decision is remembered only for what a person saw ([`Subject`]), in one
 //!   workspace of one agent.
 //!
-//! Rules compare text. Links in the file system are not seen, an agent may describe its call wrongly, and a
-//! program that may run may run others: rules prevent accidents; for walls there are sandboxes.
+//! Rules compare text. They do not see links in the file system, an agent may describe its call
+//! wrongly, and an allowed program may run others. Rules prevent accidents; security needs a
+//! sandbox.
 
 mod allowing;
 mod cautious;

@@ -1,5 +1,3 @@
-//! Matches a rule with a call.
-
 use std::fmt;
 
 use serde::Serialize;
@@ -11,17 +9,16 @@ use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
 
-/// Result of one rule for a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleReport {
     /// Name of the rule, or `rule N`.
     pub rule: String,
     pub ruling: Ruling,
     pub matched: bool,
-    /// Set if it matches or not by something in the call that cannot be told.
+    /// The result depends on something unknown in the call.
     pub might_match: bool,
-    /// One reason for each condition that holds, or the reason of the first that does not; none
-    /// for a rule without conditions.
+    /// One reason for each condition that holds, or for the first that does not; empty without
+    /// conditions.
     pub why: Vec<String>,
 }
 

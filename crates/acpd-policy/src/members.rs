@@ -1,60 +1,54 @@
 //! Meaning of the members of a tool call's input.
 //!
-//! ACP does not say what is in `rawInput`; the names here are those that agents use. Upper case and
-//! underscores do not count, so `file_path` and `filePath` are one name.
+//! ACP does not define `rawInput`; these names are used by agents. Case and underscores are
+//! ignored, so `file_path` and `filePath` are one name.
 
 use serde_json::Value;
 
 use crate::shell::SHELLS;
 
-/// Folders in which a shell is believed to be one.
+/// Folders whose shells are trusted to be shells.
 const SHELL_FOLDERS: [&str; 5] =
     ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/run/current-system/sw/bin/"];
 
-/// Purpose of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
-    /// A command: a line or a list of arguments.
+    /// A line or a list of arguments.
     Command,
     Commands,
-    /// The arguments of the command next to it.
+    /// Arguments of the command next to it.
     Args,
-    /// The folder of the command; a path in other calls.
+    /// Folder of the command; a path in other calls.
     Folder,
-    /// The shell that reads the command.
     Shell,
     /// A path, a list of paths, or objects with such members.
     Path,
     /// An object whose members are named by paths, or a list of objects with paths.
     Changes,
-    /// An address or a list of them.
     Url,
-    /// Says nothing about what the call does: words for people, identities, limits.
+    /// Without effect: words for people, ids, limits.
     Idle(Is),
-    /// Says nothing either, but not next to a command.
+    /// Without effect, except next to a command.
     IdleWithoutCommand(Is),
-    /// Says what is done with the files of a call that only touches files.
+    /// Describes what happens to the files of a call that only touches files.
     OfFiles(Is),
-    /// The same, and that they are written.
+    /// The same, for written files.
     Written(Is),
 }
 
-/// Form that the value of a member has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
     Text,
     /// A number, also as text.
     Number,
     Flag,
-    /// A number or a flag.
     Option,
     Off,
     List,
-    /// A pattern of names that does not leave the folder it is used in.
+    /// A pattern of names that stays inside its folder.
     Inside,
 }
 
-/// Returns the member of this name, if it is known.
 pub(crate) fn member(name: &str) -> Option<Member> {
     use Is::{Flag, Inside, List, Number, Off, Option, Text};
     use Member as M;
@@ -108,7 +102,6 @@ pub(crate) fn member(name: &str) -> Option<Member> {
 }
 
 impl Is {
-    /// Returns whether the value has this form.
     pub(crate) fn fits(self, value: &Value) -> bool {
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match (self, value) {
@@ -129,13 +122,12 @@ fn is_inside(pattern: &str) -> bool {
     !pattern.starts_with(['/', '\\', '~']) && !pattern.split(['/', '\\']).any(leaves)
 }
 
-/// Returns whether this is the name, or the whole path, of a shell with the grammar that lines are read by.
+/// Returns whether this is the name, or an absolute path, of a shell whose grammar acpd parses.
 pub(crate) fn is_known_shell(shell: &str) -> bool {
     let name = SHELL_FOLDERS.iter().find_map(|folder| shell.strip_prefix(folder)).unwrap_or(shell);
     name != "fish" && SHELLS.contains(&name)
 }
 
-/// Returns the name as it is compared.
 pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }

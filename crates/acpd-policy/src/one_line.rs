@@ -1,13 +1,12 @@
-//! Quotes text of agents within one line for people. Nothing is cut off: that is for those who print the line.
+//! Quotes agents' text within one line for people. Callers clip the line.
 
 use std::fmt;
 
-/// Puts the text between backticks.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", OneLine(text))
 }
 
-/// The text with everything escaped that would end the line or turn its direction.
+/// Escapes characters that would end the line or change its direction.
 pub(crate) struct OneLine<'a>(pub(crate) &'a str);
 
 impl fmt::Display for OneLine<'_> {

@@ -1,20 +1,19 @@
-//! Brings paths and addresses into one form before they are compared. It never looks at the file system or the
-//! network.
+//! Normal forms of paths and addresses for comparisons, without the file system or the network.
 
 use url::Url;
 
-/// Set where paths are those of Windows.
 pub(crate) const IS_WINDOWS: bool = std::path::MAIN_SEPARATOR == '\\';
 
-/// Returns the absolute form of a path without `.` and `..`, with `/` between the names.
+/// Returns the absolute form of a path without `.` and `..`, with `/` between names.
 ///
-/// `None` if it cannot be known: a relative path in a relative folder, another user's home, an address, and on
-/// Windows every path that does not begin with a name or a drive. Links are not followed.
+/// Returns `None` if it is unknown: a relative path in a relative folder, another user's home, an
+/// address, and on Windows every path that does not begin with a name or a drive. Links are not
+/// followed.
 pub(crate) fn resolve(path: &str, cwd: &str, home: Option<&str>) -> Option<String> {
     resolve_on(IS_WINDOWS, path, cwd, home)
 }
 
-/// Returns the path in the form of [`resolve`], or as it is written where that is not possible.
+/// Like [`resolve`]; returns other paths unchanged.
 pub(crate) fn reading(path: &str, cwd: &str, home: Option<&str>) -> String {
     resolve(path, cwd, home).unwrap_or_else(|| path.to_owned())
 }
@@ -50,19 +49,17 @@ fn resolve_on(windows: bool, path: &str, cwd: &str, home: Option<&str>) -> Optio
     (is_root && !is_anywhere).then(|| format!("{root}{}", names.join("/")))
 }
 
-/// Returns whether a program may put something else in the place of a part of the path.
 fn may_be_filled_in(path: &str) -> bool {
     path.starts_with('$') || ["${", "$(", "`", "/$HOME"].iter().any(|sign| path.contains(sign))
 }
 
-/// Returns whether Windows takes this for the name of one file: no stream, no short name (`SECRET~1.TXT`), and
-/// nothing that is cut off.
+/// A plain name is no stream, no short name (`SECRET~1.TXT`), and has nothing that Windows removes.
 fn is_plain_name(name: &str) -> bool {
     let has_odd_sign = name.contains(|c: char| c.is_control() || r#"<>:"|?*~"#.contains(c));
     !has_odd_sign && !name.ends_with(['.', ' '])
 }
 
-/// Returns what is left of `path` below `folder`; both as [`resolve`] makes them.
+/// Returns the rest of `path`; both are in the form of [`resolve`].
 pub(crate) fn below<'a>(path: &'a str, folder: &str, is_case_sensitive: bool) -> Option<&'a str> {
     let is_same =
         |a: &str, b: &str| a == b || !is_case_sensitive && a.to_lowercase() == b.to_lowercase();
@@ -77,7 +74,7 @@ pub(crate) fn below<'a>(path: &'a str, folder: &str, is_case_sensitive: bool) ->
     Some(rest)
 }
 
-/// Returns a glob of paths in the form of [`resolve`], or `None` if it names no drive and has to.
+/// Returns `None` if the glob lacks a required drive.
 pub(crate) fn glob(text: &str) -> Option<String> {
     if !IS_WINDOWS {
         return Some(text.to_owned());
@@ -91,7 +88,6 @@ pub(crate) fn glob(text: &str) -> Option<String> {
     (!text.starts_with('/') && !is_relative_to_drive).then_some(text)
 }
 
-/// Returns whether a glob, as [`glob`] makes it, says where it begins.
 pub(crate) fn is_absolute(glob: &str) -> bool {
     let starts_with_drive = || glob.split_once('/').is_some_and(|(first, _)| first.ends_with(':'));
     if IS_WINDOWS { starts_with_drive() } else { glob.starts_with('/') }
@@ -101,8 +97,7 @@ pub(crate) fn is_file(address: &str) -> bool {
     address.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
 }
 
-/// Returns an address in the form that addresses are compared in: as browsers normalise it, without user and
-/// fragment.
+/// Returns the normal form of an address, as in browsers, without user and fragment.
 pub(crate) fn usual_url(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok().filter(Url::has_host)?;
     url.set_fragment(None);
@@ -110,9 +105,9 @@ pub(crate) fn usual_url(url: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// Returns the usual form of an address that is written in it and that every program reads alike, up to the
-/// case of letters, the fragment and a `/` at its end. A dot behind the host and escapes of letters, digits
-/// and the signs `-._~/\` can be read in more than one way.
+/// Returns the normal form of an address that every program reads alike: it differs from the
+/// written form only in case, fragment and a `/` at the end. A dot after the host and escapes of
+/// letters, digits and `-._~/\` are ambiguous.
 pub(crate) fn strict_url(url: &str) -> Option<String> {
     let usual = usual_url(url)?;
     let written = url.split('#').next().unwrap_or_default();

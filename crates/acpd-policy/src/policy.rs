@@ -1,9 +1,7 @@
-//! The compiled policy: its rules and its default.
-
 use crate::config::{PolicyConfig, Ruling};
 use crate::rule::{PolicyError, Rule};
 
-/// Rules and their default, compiled. The default value has no rules and asks.
+/// The default value has no rules and asks.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     pub(crate) default: Ruling,
@@ -12,9 +10,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Compiles the rules. `home` is what `~/` stands for, in rules and in what agents write.
+    /// Compiles the rules. `home` replaces `~/`, in rules and in agents' paths.
     ///
-    /// Fails on the first rule with something that is not a glob, or that could never match.
+    /// # Errors
+    /// For the first text that is no glob, or can never match.
     pub fn new(config: &PolicyConfig, home: Option<&str>) -> Result<Self, PolicyError> {
         let rules = config.rules.iter().enumerate();
         let rules = rules.map(|(at, rule)| Rule::new(rule, at + 1, home));

@@ -1,26 +1,26 @@
-//! Readings of a command line: every text that a `reject` or `ask` rule compares.
+//! Readings of a command line: all texts that `reject` and `ask` rules compare.
 //!
-//! These are the line itself, every command in it as bash parses it, and what runs inside commands that run
-//! others ([`shell::launching_words`]). They are more than a shell really runs: any argument that could begin a command
-//! counts as one.
+//! They are the line, every command that bash would parse, and commands inside commands that run
+//! others ([`shell::launching_words`]). A shell may run fewer: every argument that could begin a
+//! command counts.
 
 use std::collections::BTreeSet;
 use std::iter;
 
 use crate::shell::{self, UNKNOWN};
 
-/// The most text that is looked at, the same text in several readings counted each time.
+/// Maximum text of all readings.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The most text that is compared of a line, from each of its words on: enough for a page of prose in a
-/// member that is not understood.
+/// Maximum text that is compared from each word on, in bytes: enough for a page of prose in an
+/// unknown member.
 const MOST_INNER_BYTES: usize = 1 << 23;
 
-/// Readings of a line, each once; [`UNKNOWN`] stands for what only the shell knows.
+/// Readings of a line, each once. [`UNKNOWN`] stands for a shell expansion.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Readings {
     pub(crate) texts: BTreeSet<String>,
-    /// Set if there are more: the line, or a script in it, could not be read to its end.
+    /// There are more: the line, or a script in it, could not be read completely.
     pub(crate) is_cut: bool,
 }
 
@@ -40,12 +40,11 @@ struct Finder {
     readings: Readings,
     open: Vec<String>,
     seen: BTreeSet<String>,
-    /// Bytes that may still be looked at.
     left: usize,
 }
 
 impl Finder {
-    /// Takes this many bytes of the limit; returns whether there are any left.
+    /// Returns whether any bytes are left.
     fn take(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes + 1) {
             Some(left) => self.left = left,
@@ -71,7 +70,7 @@ impl Finder {
     fn read(&mut self, line: &str) {
         self.found(line.to_owned());
         if line.contains(UNKNOWN) {
-            // The shell may fill in any command here.
+            // The shell may insert any command here.
             self.found(UNKNOWN.to_string());
         }
         let Some(parsed) = shell::parse(line) else {
@@ -88,7 +87,7 @@ impl Finder {
         }
     }
 
-    /// Takes a command with its arguments, also without the folder of its program.
+    /// Adds a command, also without the folder of its program.
     fn command(&mut self, words: &[&str]) {
         let Some((program, args)) = words.split_first() else { return };
         self.found(words.join(" "));
@@ -101,10 +100,9 @@ impl Finder {
         }
     }
 
-    /// Takes the commands and lines in the arguments of a program that runs others.
     fn inner_commands(&mut self, words: &[&str]) {
         let Some(program) = words.first() else { return };
-        // `time` is a reserved word in some shells, and its options are left over there.
+        // `time` is a reserved word in some shells, which leave its options here.
         let is_option = program.starts_with('-');
         let places =
             if is_option { (1..words.len()).collect() } else { shell::inner_commands(words) };
@@ -129,10 +127,9 @@ impl Finder {
     }
 }
 
-/// The texts in a line that a program could take for a command of its own: from each word to the next
-/// operator, without regard to quotation.
+/// Texts that a program could take for a command: from each word to the next operator, ignoring
+/// quotes.
 pub(crate) struct InnerTexts {
-    /// The text between operators, with single blanks.
     parts: Vec<String>,
 }
 
@@ -157,10 +154,10 @@ fn from_each_word(part: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the first character that lets a line do more than run one program: control operators,
-/// redirections, substitutions and everything that ends a line.
+/// redirections, substitutions and line ends.
 ///
-/// Quotes are not taken into account: what is quoted for one shell is not for another. Any
-/// parenthesis counts, since `(…)` alone is a substitution in fish.
+/// Quotes are ignored, because shells differ. Any parenthesis counts, because `(…)` is a
+/// substitution in fish.
 pub(crate) fn operator(line: &str) -> Option<char> {
     line.chars().find(|&c| is_operator(c))
 }

@@ -1,5 +1,3 @@
-//! Compiled rules, and checks of their conditions.
-
 use crate::command::trimmed;
 use crate::config::{Kind, List, RuleConfig, Ruling};
 use crate::facts::Facts;
@@ -20,7 +18,6 @@ pub(crate) struct Rule {
     pub(crate) url: Option<Vec<Glob>>,
 }
 
-/// A tool call that rules are checked with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) situation: &'a Situation<'a>,
@@ -28,11 +25,10 @@ pub(crate) struct Call<'a> {
     pub(crate) home: Option<&'a str>,
 }
 
-/// Result of a condition, and why.
 #[derive(Debug)]
 pub(crate) enum Check {
     Holds(String),
-    /// Not known; only in `reject` and `ask` rules.
+    /// Unknown; only in `reject` and `ask` rules.
     Might(String),
     Fails(String),
 }
@@ -46,7 +42,6 @@ impl From<Result<String, String>> for Check {
     }
 }
 
-/// A rule that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("policy rule `{rule}`: {problem}")]
 pub struct PolicyError {
@@ -67,7 +62,7 @@ impl PolicyError {
 }
 
 impl Rule {
-    /// Compiles the rule at `position` of the list, counted from 1.
+    /// `position`: in the list, from 1.
     pub(crate) fn new(
         config: &RuleConfig,
         position: usize,
@@ -112,7 +107,6 @@ impl Rule {
     }
 }
 
-/// Checks that one of the globs matches.
 pub(crate) fn plain(
     what: &str,
     value: &str,
@@ -128,7 +122,7 @@ pub(crate) fn plain(
     }
 }
 
-/// Returns the title without the backticks that some agents put around commands.
+/// Some agents put backticks around commands.
 pub(crate) fn unquoted(title: &str) -> &str {
     let title = trimmed(title);
     let inner = title.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));

@@ -1,5 +1,3 @@
-//! Subjects of decisions for always.
-
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -12,18 +10,17 @@ use crate::facts::Facts;
 use crate::one_line::OneLine;
 use crate::situation::Verdict;
 
-/// The longest input that a subject holds, in bytes.
+/// Maximum length of a subject's input in bytes.
 const LONGEST_INPUT: usize = 16 * 1024;
 
-/// Subject of a remembered decision: this, in the same agent and workspace, and nothing else.
-///
-/// There are no patterns: a decision on more than was seen takes a rule.
+/// Subject of a remembered decision, in one agent and workspace. It has no patterns: a decision
+/// about more needs a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Subject {
-    /// This very command line, in this folder if the call names one.
+    /// This command line, in this folder if the call names one.
     Command {
-        /// The line as the agent wrote it; a list of arguments is quoted for a shell.
+        /// As the agent wrote it. A list of arguments is quoted for a shell.
         line: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
@@ -32,28 +29,27 @@ pub enum Subject {
     Paths {
         /// `read`, `edit` or `delete`.
         kind: Kind,
-        /// The paths as the agent wrote them.
+        /// As the agent wrote them.
         paths: BTreeSet<String>,
     },
     /// Fetching exactly these addresses, with any question about their content.
     Urls {
-        /// The addresses as the agent wrote them.
+        /// As the agent wrote them.
         urls: BTreeSet<String>,
     },
-    /// A call of this kind with this very title and this very input.
+    /// A call with exactly this kind, title and input.
     Call {
         kind: Kind,
         title: String,
-        /// The input as JSON text with sorted members; without an input, what the call shows.
+        /// JSON text with sorted members; without an input, the call's content.
         input: String,
     },
 }
 
-/// Returns what the call is about. `None` if it does not say enough to know it again: such a call cannot be
-/// remembered.
+/// Returns the subject of a call; `None` if the call cannot be recognized later.
 ///
-/// Only a call that is understood to the last member is known by what it does; any other is known by the
-/// whole text of its input.
+/// A completely understood call is recognized by its effect, any other by the whole text of its
+/// input.
 pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
     if facts.is_unread || request.tool_call_id.is_none() {
         return None;
@@ -73,7 +69,7 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
         return Some(Subject::Paths { kind: facts.kind, paths });
     }
     let title = facts.title.filter(|title| !title.trim().is_empty())?.to_owned();
-    // A title alone may be as broad as `bash`: the rest was in an earlier update of the call.
+    // A title alone may be as broad as `bash`, because the rest was in an earlier update.
     let input = facts.input.clone().filter(|input| input != "{}");
     let input = match (input, request.content.map(RawValue::get)) {
         (Some(input), _) => input,
@@ -85,8 +81,8 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
 }
 
 impl Subject {
-    /// Returns what is asked for, in one line for people. As text a subject says what a decision is remembered
-    /// for, which leaves out an input that they were shown when they decided.
+    /// Describes the request on one line for people. [`Display`](fmt::Display) describes a
+    /// remembered decision, without the input that people saw when they decided.
     pub fn asked(&self) -> String {
         match self {
             Self::Call { kind, title, input } => {
@@ -117,15 +113,13 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A decision of a person that holds until it is taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     pub id: i64,
     pub agent: String,
-    /// The working directory of the session.
     pub workspace: String,
     pub subject: Subject,
     pub verdict: Verdict,
-    /// Time of the decision, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub at: u64,
 }

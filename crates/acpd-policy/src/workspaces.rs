@@ -1,18 +1,15 @@
-//! Sets of directories, named by the same globs as a rule's `workspace`.
-
 use crate::config::Ruling;
 use crate::glob::{Glob, GlobError, Use};
 use crate::place::resolve;
 
-/// Globs of workspaces, of which one must match; compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspaces(Vec<Glob>);
 
 impl Workspaces {
-    /// Compiles the globs: absolute, `~/…` or `**/…`. `home` is what `~/` stands for.
+    /// Compiles globs: absolute, `~/…` or `**/…`. `home` replaces `~/`.
     ///
     /// # Errors
-    /// On the first text that is not a glob, or that could never match.
+    /// For the first text that is no glob, or can never match.
     pub fn new(globs: &[String], home: Option<&str>) -> Result<Self, GlobError> {
         // The ruling does not matter to globs of folders.
         let compiled = globs.iter().map(|text| Glob::new(text, Ruling::Ask, Use::Folder, home));
@@ -25,7 +22,6 @@ impl Workspaces {
         cwd.is_some_and(|cwd| self.0.iter().any(|glob| glob.matches(&cwd)))
     }
 
-    /// The globs as they were written.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(Glob::to_string)
     }

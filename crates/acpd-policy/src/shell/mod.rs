@@ -1,11 +1,9 @@
-//! Command lines as bash reads them, by the crate `rable`.
+//! Command lines as bash reads them, parsed by the crate `rable`.
 //!
-//! The parser recurses with each level, so a line is measured before: one that is too long or could be too
-//! deep is not parsed.
+//! The parser is recursive, so long and possibly deep lines are not parsed.
 //!
-//! Architecture invariant: the parser alone is not trusted. What it finds can only add to what a cautious
-//! rule sees, what it leaves as text is asked about, and what is not one plain command to it is not allowed
-//! by a wildcard.
+//! Architecture invariant: the parser alone is not trusted. Its results only add to what a cautious
+//! rule sees, unparsed text leads to a question, and a wildcard allows only one plain command.
 
 mod runner;
 mod word;
@@ -18,36 +16,30 @@ pub(crate) use runner::{
 };
 pub(crate) use word::{UNKNOWN, Word};
 
-/// The longest line that is parsed.
 const MOST_BYTES: usize = 16 * 1024;
-/// The most words and signs in a line that could open one more level of commands: a bound of its depth,
-/// and so of the stack that the parser takes.
+/// Words and signs that could open another level of commands. They limit the depth and so the
+/// parser's stack.
 const MOST_OPENERS: usize = 96;
-/// The most of them that begin a substitution: the time that the parser takes grows with the cube of how
-/// deep these are.
+/// Openers of substitutions. The parser's time grows with the cube of their depth.
 const MOST_SUBSTITUTIONS: usize = 16;
-/// The most signs that could open one more level of a sum or a condition.
+/// Signs that could open another level of a sum or a condition.
 const MOST_OPERATORS: usize = 192;
 
-/// Everything that could run in a line.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// Every simple command, however deep: in lists, compound commands, functions, substitutions.
+    /// Every simple command at any depth: in lists, compound commands, functions, substitutions.
     pub(crate) commands: Vec<Simple>,
-    /// Set if the parser leaves something as text that could run commands.
+    /// The parser left text that could run commands.
     pub(crate) is_cut: bool,
 }
 
 /// A command with its arguments, without redirections.
 #[derive(Debug, Default)]
 pub(crate) struct Simple {
-    /// The assignments before it.
     pub(crate) assignments: Vec<Word>,
-    /// The command and its arguments.
     pub(crate) words: Vec<Word>,
 }
 
-/// Returns what could run in the line, or `None` if it cannot be parsed.
 pub(crate) fn parse(line: &str) -> Option<Line> {
     let nodes = nodes(line)?;
     let mut line = Line::default();
@@ -58,7 +50,7 @@ pub(crate) fn parse(line: &str) -> Option<Line> {
     Some(line)
 }
 
-/// Returns the line if it is one command without substitutions, patterns, redirections and comments.
+/// Returns the command of a line without substitutions, patterns, redirections and comments.
 pub(crate) fn plain_command(line: &str) -> Option<Simple> {
     let nodes = nodes(line)?;
     let [Node { kind: NodeKind::Command { assignments, words, redirects }, span }] = &*nodes else {
@@ -70,8 +62,8 @@ pub(crate) fn plain_command(line: &str) -> Option<Simple> {
     (is_all && is_plain && redirects.is_empty() && !words.is_empty()).then_some(simple)
 }
 
-/// Returns whether every shell of Windows reads the line as one program with arguments. An agent there has
-/// bash, cmd.exe or PowerShell, and no call says which.
+/// Returns whether every shell of Windows reads the line as one program with arguments. Agents
+/// there use bash, cmd.exe or PowerShell, and calls do not name the shell.
 pub(crate) fn is_plain_program(line: &str) -> bool {
     let program = line.split(' ').next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -86,7 +78,7 @@ fn nodes(line: &str) -> Option<Vec<Node>> {
     if may_be_parsed(line) { rable::parse(line, false).ok() } else { None }
 }
 
-/// Returns whether the line is within the limits; signs in quotation marks count as well.
+/// Checks the limits. Signs in quotation marks count as well.
 fn may_be_parsed(line: &str) -> bool {
     let count = |signs: &[&str]| signs.iter().map(|sign| line.matches(sign).count()).sum::<usize>();
     let is_keyword = |word: &&str| {
@@ -96,7 +88,7 @@ fn may_be_parsed(line: &str) -> bool {
         )
     };
     let keywords = line.split(|c: char| !c.is_ascii_alphabetic()).filter(is_keyword).count();
-    // A backtick in backticks has a backslash before it.
+    // A nested backtick has a backslash before it.
     let substitutions = count(&["$(", "<(", ">(", "\\`"]);
     let has_sums = count(&["((", "$[", "[["]) > 0;
     let operators = if has_sums { count(&["?", "=", "!", "~", "-", "+", "*"]) } else { 0 };
@@ -112,14 +104,13 @@ impl Simple {
         Self { assignments: words_of(assignments), words: words_of(words) }
     }
 
-    /// Returns the texts of the assignments, then those of the words.
+    /// Returns the texts, assignments first.
     pub(crate) fn texts(&self) -> Vec<&str> {
         self.assignments.iter().chain(&self.words).map(|word| &*word.text).collect()
     }
 }
 
 impl Line {
-    /// Takes what the node itself says; what is inside it becomes open.
     fn visit<'a>(&mut self, node: &'a Node, open: &mut Vec<&'a Node>) {
         use NodeKind as K;
         match &node.kind {
@@ -180,7 +171,7 @@ impl Line {
             K::BinaryTest { left, right, .. }
             | K::CondAnd { left, right }
             | K::CondOr { left, right } => open.extend([&**left, right]),
-            // Read with their word.
+            // These are read with their word.
             K::WordLiteral { .. } | K::AnsiCQuote { .. } | K::LocaleString { .. } => {}
             K::ArithmeticExpansion { expression: Some(_) } => {}
             K::HereDoc { .. } | K::BraceExpansion { .. } | K::Comment { .. } | K::Empty => {}
@@ -190,7 +181,6 @@ impl Line {
     }
 }
 
-/// Returns whether there may be a substitution in a text that the parser leaves as it is.
 fn may_substitute(text: &str) -> bool {
     ["`", "$(", "<(", ">("].iter().any(|opener| text.contains(opener))
 }

@@ -1,10 +1,11 @@
-//! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
+//! Programs that run other programs (`sudo`, `env`, `find -exec`), and the commands in their
+//! arguments.
 
-/// The names of shells, without their folder.
+/// Names of shells, without folders.
 pub(crate) const SHELLS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
 
-/// Programs that run what is in their arguments; others are not looked into.
+/// Programs that run their arguments. Arguments of other programs are not searched.
 #[rustfmt::skip]
 const WRAPPERS: [&str; 69] = [
     ".", "alias", "at", "batch", "builtin", "busybox", "bwrap", "cgexec", "chpst", "chroot", "chrt",
@@ -17,7 +18,7 @@ const WRAPPERS: [&str; 69] = [
     "unshare", "watch", "xargs",
 ];
 
-/// Programs that run what is behind one of these words of theirs, behind a command of theirs if there is one.
+/// Programs that run the arguments after one of these words, possibly after a subcommand.
 const LAUNCHERS: [(&str, &str, &[&str]); 27] = [
     ("asdf", "", &["exec"]),
     ("bundle", "", &["exec"]),
@@ -48,11 +49,12 @@ const LAUNCHERS: [(&str, &str, &[&str]); 27] = [
     ("yarn", "", &["exec"]),
 ];
 
-/// The options of git before its command that take the next word.
+/// Options of git before its command that take a value.
 const GIT_VALUES: [&str; 7] =
     ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
 
-/// Returns the name of a program without its folder, as it is looked up: some file systems do not tell case apart.
+/// Returns the name of a program without its folder, in lower case, because some file systems
+/// ignore case.
 pub(crate) fn base(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
@@ -62,7 +64,6 @@ fn is_wrapper(name: &str) -> bool {
     SHELLS.contains(&name) || WRAPPERS.contains(&name)
 }
 
-/// Returns whether the program can run others.
 pub(crate) fn runs_others(program: &str) -> bool {
     let name = base(program);
     is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, ..)| *launcher == name)
@@ -72,13 +73,14 @@ pub(crate) fn is_finder(program: &str) -> bool {
     matches!(&*base(program), "find" | "fd" | "fdfind")
 }
 
-/// Returns whether things that the program reads or finds follow the command, or are put into it.
+/// Returns whether the program appends or inserts arguments that it reads or finds.
 pub(crate) fn adds_arguments(program: &str) -> bool {
     is_finder(program) || matches!(&*base(program), "xargs" | "parallel")
 }
 
-/// Returns where the words stand behind which the program runs a command: its own name, or certain arguments.
-/// Only a finder has several. What follows an option of another launcher may be glued to it.
+/// Returns the positions of words after which the program runs a command: its own name, or certain
+/// arguments. Only a finder has several. For other launchers the command may be glued to the
+/// option.
 pub(crate) fn launching_words(words: &[&str]) -> Vec<usize> {
     let Some(program) = words.first() else { return Vec::new() };
     let name = base(program);
@@ -109,7 +111,7 @@ pub(crate) fn inner_commands(words: &[&str]) -> Vec<usize> {
     launching.first().map_or_else(Vec::new, |first| ((*first).max(1)..words.len()).collect())
 }
 
-/// Returns the words of a call of git without the options before its command, or `None` if there are none.
+/// Removes git's options before the command; `None` if there are none.
 pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
     let (_, args) = words.split_first().filter(|(program, _)| *base(program) == *"git")?;
     let mut rest = args;
@@ -120,7 +122,7 @@ pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>>
     (rest.len() < args.len()).then(|| [&["git"], rest].concat())
 }
 
-/// Returns whether the words do not say what the program runs: it reads that, or gives names to commands.
+/// Returns whether the program reads or renames commands.
 pub(crate) fn is_open(words: &[&str]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
     let mut args = args.iter();
@@ -136,7 +138,7 @@ pub(crate) fn is_open(words: &[&str]) -> bool {
     }
 }
 
-/// Returns an argument, and what is glued to an option or an assignment in it.
+/// Returns an argument, and values glued to an option or an assignment.
 pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
     let value = word.split_once('=').map(|(_, value)| value);
     let glued = word.strip_prefix('-').and_then(|option| {

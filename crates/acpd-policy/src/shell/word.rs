@@ -2,18 +2,16 @@
 
 use rable::{Node, NodeKind, Span};
 
-/// Sign in the text of a word for what only the shell knows: any text, also none.
-///
-/// No argument of a program can hold this character.
+/// Stands for text that only the shell knows, possibly empty. No argument can contain it.
 pub(crate) const UNKNOWN: char = '\0';
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Word {
-    /// The text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.
+    /// Text without quotes, with [`UNKNOWN`] for each expansion.
     pub(crate) text: String,
-    /// Set if it is nothing but this text, in every shell.
+    /// Only this text, in every shell.
     pub(crate) is_plain: bool,
-    /// Set if a part of it could run commands that the parser does not see.
+    /// A part could run commands that the parser does not see.
     pub(super) is_cut: bool,
     /// End in the line, in characters.
     pub(crate) end: usize,
@@ -49,7 +47,7 @@ impl Word {
     }
 }
 
-/// Takes the quotes off, also over several parts of a word.
+/// Removes quotes, also across several parts of a word.
 #[derive(Debug, Default)]
 struct Reader {
     text: String,
@@ -80,7 +78,7 @@ impl Reader {
                         None => self.text.push('\\'),
                     }
                 }
-                // The parser has left as text what it does not read.
+                // The parser left unread text.
                 (quote, '`' | '$' | '<' | '>')
                     if c == '`'
                         || c == '$' && next.is_some_and(begins_expansion)
@@ -91,7 +89,7 @@ impl Reader {
                 }
                 (Some(_), c) => self.text.push(c),
                 (None, '*' | '?') => self.unknown(),
-                // Shells differ in where a class of characters ends.
+                // Shells differ in the end of a character class.
                 (None, '[') => return self.unknown(),
                 // Also in arguments that look like an assignment.
                 (None, '~') if self.text.is_empty() || self.text.ends_with(['=', ':']) => {
