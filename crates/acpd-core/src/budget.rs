@@ -1,4 +1,4 @@
-//! Spending of a day and its limit. While it is used up, and a person is to be asked, turns are held.
+//! Daily spending and its limit. Over the limit, turns are held if the user must be asked.
 
 use acpd_api::{Amount, BudgetInfo, Cost, TurnUsage, Untrusted};
 use jiff::Timestamp;
@@ -8,17 +8,14 @@ use crate::ids::Time;
 use crate::profile::{BudgetLimit, Config, WhenOver};
 use crate::record::{Record, SessionRow, Spent, UsageRow};
 
-/// Spending of a day in the currency of the limit, and the user's consent.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     day: Time,
     spent: Amount,
-    /// Spending that the user allowed. In memory only: the next daemon asks again.
+    /// The user's allowance, in memory only: the next daemon asks again.
     allowed: Amount,
-    /// The warning that it is used up was given.
-    told: bool,
-    /// The user has allowed more, and the sessions have not been continued since.
-    goes_on: bool,
+    is_warned: bool,
+    may_continue: bool,
 }
 
 impl Budget {
@@ -28,8 +25,8 @@ impl Budget {
         Budget { day: spent.day, spent: parts, ..Budget::default() }
     }
 
-    /// Books usage of a session, in this turn or between turns. Returns a warning for the session whose usage is the
-    /// first above the budget.
+    /// Books usage of a session, in this turn or between turns. Returns a warning, once, when the
+    /// budget is used up.
     pub(crate) fn on_used(
         &mut self,
         cx: &mut Cx,
@@ -49,11 +46,11 @@ impl Budget {
         self.book(&used, cx.config.budget.as_ref());
         cx.record(Record::Usage(used));
         let info = self.info(&cx.config, cx.now).filter(|info| info.is_over)?;
-        let is_first = !std::mem::replace(&mut self.told, true);
+        let is_first = !std::mem::replace(&mut self.is_warned, true);
         is_first.then(|| format!("the budget is used up: {}", sentence(&info)))
     }
 
-    /// Other currencies are not added up: an agent can name any number of them.
+    /// Other currencies are not booked, because an agent can name any number of them.
     fn book(&mut self, row: &UsageRow, limit: Option<&BudgetLimit>) {
         if row.day > self.day {
             *self = Budget { day: row.day, ..Budget::default() };
@@ -64,7 +61,6 @@ impl Budget {
         }
     }
 
-    /// Returns the state of the budget, if there is one.
     pub(crate) fn info(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
         let per_day = config.budget.as_ref()?.per_day.clone();
         let is_today = self.day == day(config, now);
@@ -75,25 +71,23 @@ impl Budget {
     /// Returns the state of the budget if the user must allow the next turn.
     pub(crate) fn hold(&self, config: &Config, now: Time) -> Option<BudgetInfo> {
         let limit = config.budget.as_ref().filter(|limit| limit.when_over == WhenOver::Ask)?;
-        // The start of the day is computed only if the limit may be reached.
+        // Computes the start of the day only if the limit may be reached.
         let may_hold = self.spent >= limit.per_day.amount && self.spent >= self.allowed;
         let info = may_hold.then(|| self.info(config, now))??;
         (info.is_over && info.spent >= self.allowed).then_some(info)
     }
 
-    /// Allows the same amount again.
     pub(crate) fn allow(&mut self, info: &BudgetInfo) {
         self.allowed = info.spent.plus(info.per_day.amount);
-        self.goes_on = true;
+        self.may_continue = true;
     }
 
-    /// Returns whether the sessions that waited for it are to be continued, once.
-    pub(crate) fn take_goes_on(&mut self) -> bool {
-        std::mem::take(&mut self.goes_on)
+    /// Returns, once, whether waiting sessions can continue.
+    pub(crate) fn take_may_continue(&mut self) -> bool {
+        std::mem::take(&mut self.may_continue)
     }
 }
 
-/// Returns when the day began.
 fn day(config: &Config, now: Time) -> Time {
     let zoned = Timestamp::from_millisecond(now.0 as i64).ok();
     let zoned = zoned.map(|now| now.to_zoned((config.time_zone)()));
@@ -101,14 +95,13 @@ fn day(config: &Config, now: Time) -> Time {
     began.map_or(now, |began| Time(began.timestamp().as_millisecond() as u64))
 }
 
-/// Asks for permission to spend more today.
 pub(crate) fn question(info: &BudgetInfo) -> String {
     let spent = money(info.spent, &info.per_day.currency);
     let limit = money(info.per_day.amount, &info.per_day.currency);
     format!("Today's budget is used up ({spent} of {limit}). Start another turn?")
 }
 
-/// An amount as people write it: `$0.03`, `0.03 EUR`.
+/// Formats an amount: `$0.03`, `0.03 EUR`.
 pub(crate) fn money(amount: Amount, currency: &Untrusted) -> String {
     match currency.raw() {
         "USD" => format!("${amount}"),

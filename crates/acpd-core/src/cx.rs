@@ -1,5 +1,3 @@
-//! Surroundings of the machines.
-
 use std::mem::take;
 
 use acp_wire::clipped;
@@ -11,19 +9,17 @@ use crate::profile::Config;
 use crate::record::Record;
 use crate::timers::Timers;
 
-/// Characters of a note in a log.
+/// Maximum length of a log note in characters.
 const NOTE: usize = 500;
 
-/// The clock, the configuration, and what a step adds to.
+/// The clock, the configuration, and the results of a step.
 #[derive(Debug)]
 pub(crate) struct Cx {
     pub(crate) now: Time,
     pub(crate) config: Config,
     pub(crate) ids: IdSource,
     pub(crate) timers: Timers,
-    /// Records and effects of the inputs so far.
     pub(crate) out: Batch,
-    /// Reports to others, in order.
     events: Vec<EngineEvent>,
 }
 
@@ -47,12 +43,11 @@ impl Cx {
         self.events.extend(events);
     }
 
-    /// Takes the reports so far, for their reactions.
     pub(crate) fn take_events(&mut self) -> Vec<EngineEvent> {
         take(&mut self.events)
     }
 
-    /// Takes the reports of questions and agents' requests that have ended: they have their reactions at once.
+    /// Takes the ends of questions and of agents' requests, whose reactions come at once.
     pub(crate) fn take_closed(&mut self) -> Vec<EngineEvent> {
         let is_end = |event: &mut EngineEvent| {
             matches!(event, EngineEvent::AgentAnswered(_) | EngineEvent::QuestionClosed(_))
@@ -60,7 +55,6 @@ impl Cx {
         self.events.extract_if(.., is_end).collect()
     }
 
-    /// Returns whether each report has had its reactions.
     pub(crate) fn is_routed(&self) -> bool {
         self.events.is_empty()
     }
@@ -77,7 +71,7 @@ impl Cx {
         self.out.effects.push(effect);
     }
 
-    /// Adds an effect, after the reactions to all events so far.
+    /// Adds an effect after the reactions to all events so far.
     pub(crate) fn send_behind(&mut self, effect: Effect) {
         self.report(EngineEvent::Sent(effect));
     }
@@ -86,7 +80,8 @@ impl Cx {
         effects.into_iter().for_each(|effect| self.send(effect));
     }
 
-    /// Logs an event of a process. Quotations are of a peer; each event is one line of the log.
+    /// Logs a line about a process. Control characters are escaped, because the text may quote the
+    /// agent.
     pub(crate) fn note(&mut self, host: HostId, text: &str) {
         let text = clipped(text, NOTE);
         let shown = text.chars().flat_map(|c| {
@@ -97,7 +92,6 @@ impl Cx {
         self.send(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
-    /// Adds an order to a process, as [`Cx::send_behind`] does.
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {
         self.send_behind(Effect::Host(host, order));
     }

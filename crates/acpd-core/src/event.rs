@@ -1,4 +1,4 @@
-//! Events: what a machine reports. The hub decides who reacts, in the order of the events.
+//! Events: facts that machines report. The hub decides who reacts, in the order of the events.
 
 use acp_wire::ErrorObject;
 use acpd_api::TurnEnded;
@@ -9,108 +9,107 @@ use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, SlotId}
 use crate::input::Effect;
 use crate::record::EventKind;
 
-/// A line for a process, such as the one that has asked.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) host: HostId,
     pub(crate) line: Bytes,
 }
 
-/// Lines for clients.
 pub(crate) type ClientLines = Vec<(ClientId, Bytes)>;
 
-/// A question that is no longer open.
 #[derive(Debug)]
 pub(crate) struct ClosedQuestion {
     pub(crate) question: InteractionId,
     pub(crate) session: Option<SessionKey>,
     /// Time that a permission question was open (ms).
     pub(crate) permission: Option<u64>,
-    /// Lines that withdraw it.
+    /// Lines that withdraw the offers.
     pub(crate) withdrawals: ClientLines,
 }
 
 #[derive(Debug)]
 pub(crate) enum EngineEvent {
-    /// An effect of the machine's own, whose place among the reactions counts.
+    /// The machine's own effect, in its order among the reactions.
     Sent(Effect),
-    /// A client has everything of a session up to the head.
+    /// A client has all lines of a session up to the head.
     ClientCaughtUp { client: ClientId, session: SessionKey },
-    /// A connection has ended, which was at these sessions. `returns`: the client, which has this number, may
-    /// come back.
+    /// A connection with these attachments ended. `number`: the client's; `returns`: the client may
+    /// reconnect.
     ClientLeft { client: ClientId, number: u64, returns: bool, sessions: Vec<SessionKey> },
-    /// A request of an agent is answered; its process may be gone.
+    /// The process may be gone.
     AgentAnswered(Answer),
-    /// A notification for a process, which may be gone.
+    /// The process may be gone.
     ProcessNotified(Answer),
-    /// A request of a client is answered; the client may be gone.
+    /// The client may be gone.
     ClientAnswered { to: Requester, line: Bytes },
-    /// The client with this number is asked if it is here, or no longer asked.
+    /// A request to the client with this number, or the cancellation of one, if the client is
+    /// connected.
     LenderAsked { client: u64, line: Bytes },
-    /// A session has other MCP servers of its clients.
+    /// The MCP servers of a session's clients changed.
     ServersChanged { session: SessionKey, servers: Bytes },
-    /// A notice is to be journalled and shown.
+    /// A notice for the journal and for attached clients.
     SessionNoticed { session: SessionKey, severity: &'static str, text: String },
-    /// The clients of an agent are notified.
+    /// A notice for the clients of an agent.
     AgentNotified { agent: String, line: Bytes },
-    /// An agent has told its name and what it can, which is news.
+    /// The agent's name or capabilities changed.
     AgentIntroduced(String),
-    /// An agent ended without being asked to, and is started again.
+    /// An agent crashed and was started again.
     AgentRestarted(String),
-    /// A process runs. It is to be asked for its capabilities.
+    /// A process runs and needs `initialize`.
     ProcessStarted(SlotId),
-    /// A process has answered `initialize`: what waited for it continues.
+    /// A process answered `initialize`: waiting requests continue.
     ProcessReady(SlotId),
-    /// A process of the last daemon is spoken with again.
+    /// acpd has taken over a process of the last daemon.
     ProcessAdopted(SlotId),
-    /// A process does not even answer `initialize` without a login.
+    /// A process refuses even `initialize` without a login.
     StartWantsLogin { slot: SlotId, error: ErrorObject },
-    /// A person has to log in.
+    /// The user must log in.
     LoginWanted { slot: SlotId, reason: String },
-    /// The last login is repeated for another process, by this method.
+    /// acpd repeats the last login, with this method, for another process.
     LoginRepeated { slot: SlotId, method: String },
     /// A process is restarted with fresh credentials.
     CredentialsRenewed(SlotId),
-    /// An agent has a login, or needs none: what waited for one continues.
+    /// An agent has a login, or needs none: waiting sessions continue.
     LoginWorked(String),
-    /// A process is to end, and its turns before it.
+    /// A process is going to be stopped, so its turns are cancelled first.
     TurnsCancelled { slot: SlotId, because: String },
-    /// A process ended by itself.
+    /// The leader of a process ended by itself.
     ProcessCrashed { slot: SlotId, reason: String },
-    /// Nothing that is open at a process gets an answer. `ended_late`: it crashed after a good run.
+    /// Open requests to a process get no answer. `ended_late`: the process crashed after a good
+    /// run.
     ProcessLost { slot: SlotId, host: HostId, fault: Fault, ended_late: bool },
-    /// Processes remain of a run that got SIGKILL.
+    /// Processes of the last run survived SIGKILL.
     LeftoversFound,
-    /// Everything that waits for a process is refused; the process may come later.
+    /// Requests and prompts that wait for a process are refused. The process may still come.
     WaitersRefused { slot: SlotId, fault: Fault },
-    /// Nothing is left of a process.
+    /// A process and all its descendants are gone.
     ProcessGone(SlotId),
-    /// A session is over; `is_kept`: it can be brought back.
+    /// `is_kept`: the session can be restored.
     SessionEnded { session: SessionKey, is_kept: bool },
-    /// A process is gone, or a session: its slot may be of no use any more.
+    /// A process or a session is gone, so the slot may be unused.
     SlotFreed(SlotId),
-    /// A person restarts an agent: its processes are being stopped, or are left behind.
+    /// The user restarts an agent: its processes are being stopped, or are left behind.
     RestartAsked { agent: String, to: Requester },
-    /// A person has logged in to an agent.
+    /// The user has logged in.
     LoginDone { agent: String, to: Requester },
-    /// acpd ends, when no process is left.
+    /// The daemon ends when no process is left.
     ShutdownBegun,
-    /// A process stays down: the clients that wait for that are answered.
+    /// A process stays down: clients that wait for the stop are answered.
     ProcessStopped(SlotId),
-    /// There will be no process: what waits for it is refused, and nothing wants it back.
+    /// No process will come: waiting requests are refused.
     ProcessGivenUp { slot: SlotId, fault: Fault },
-    /// A line for a client, which must not overtake those of the session.
+    /// A line for a client, sent after the earlier lines of the session.
     ClientLine { client: ClientId, session: Option<SessionKey>, line: Bytes },
-    /// A line for the journal of a session and the attached clients.
+    /// A line for the journal of a session and for attached clients.
     SessionLine { session: SessionKey, kind: EventKind, line: Bytes },
-    /// An agent asks for permission for the call in this line.
+    /// An agent requests permission for the call in this line.
     CallAsked { session: SessionKey, line: Bytes },
-    /// A question waits for people. The lines offer it.
+    /// People are asked; the lines are the offers.
     QuestionAsked { question: InteractionId, session: Option<SessionKey>, offers: ClientLines },
-    /// A question has been answered, cancelled or withdrawn.
+    /// A question was answered, cancelled or withdrawn.
     QuestionClosed(ClosedQuestion),
-    /// A person has answered whether turns may begin, with one of the options or a cancel.
+    /// The user answered the budget's question, with an option or a cancel.
     BudgetAnswered { session: SessionKey, option: Option<String> },
-    /// A turn is over, and its end is in the journal.
+    /// The end of the turn is in the journal.
     TurnEnded { session: SessionKey, ended: Box<TurnEnded> },
 }

@@ -1,13 +1,11 @@
-//! Errors that acpd itself gives to clients.
-
 use acp_wire::{ErrorObject, code};
 use acpd_api::{ErrorData, NAMESPACE, Reason, Untrusted};
 use serde_json::json;
 
-/// Most of a line of an agent's error that is told again, in characters.
+/// Maximum length of a quoted line of an agent's error, in characters.
 const LINE: usize = 300;
 
-/// An agent's error in words: the first lines of its message and of what its data says, and its code.
+/// Describes an agent's error: the first lines of its message and data, and its code.
 pub(crate) fn in_words(error: &ErrorObject) -> String {
     let said = error.texts();
     let lines = said.iter().filter_map(|text| text.trim().lines().next());
@@ -25,12 +23,12 @@ pub struct Fault {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: ErrorData,
-    /// The version of the protocol that a client asked for, if there is no such version.
+    /// The client's protocol version, if acpd does not support it.
     pub(crate) requested_version: Option<u16>,
 }
 
 impl Fault {
-    /// `-32603` with a reason: acpd mints no codes of its own.
+    /// `-32603` with a reason: acpd has no error codes of its own.
     pub fn new(reason: Reason, message: impl Into<String>) -> Fault {
         let data = ErrorData::new(reason);
         Fault { code: code::INTERNAL, message: message.into(), data, requested_version: None }
@@ -40,7 +38,7 @@ impl Fault {
         Fault { code: code::INVALID_PARAMS, ..Fault::new(Reason::Invalid, message) }
     }
 
-    /// `-32022` with the versions that there are, as version 2 of the protocol wants it.
+    /// `-32022` with the supported versions, as protocol version 2 requires.
     pub(crate) fn version(requested: u16) -> Fault {
         let text = format!("protocol version {requested} does not exist; acpd speaks 1");
         let mut fault = Fault::invalid(text).with_code(code::VERSION);
@@ -70,7 +68,7 @@ impl Fault {
         self
     }
 
-    /// `-32002` with `data.sessionId`, as the protocol wants it.
+    /// `-32002` with `data.sessionId`, as the protocol requires.
     pub(crate) fn no_session(session: &str) -> Fault {
         Fault::new(Reason::SessionNotFound, format!("no session `{session}`"))
             .with_code(code::NOT_FOUND)
@@ -98,13 +96,12 @@ pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
     fault
 }
 
-/// The error for what a login that has run out has ended, with fresh credentials on their way.
 pub(crate) fn renewed_fault() -> Fault {
     let text = "the agent's login has run out and is being renewed";
     Fault::new(Reason::Interrupted, text).hint("try again")
 }
 
-/// A sentence about an agent, from a reason such as "it ended with exit code 3".
+/// Returns a sentence about an agent, from a reason such as "it ended with exit code 3".
 pub(crate) fn about_agent(profile: &str, reason: &str) -> String {
     match reason.strip_prefix("it ") {
         Some(predicate) => format!("agent `{profile}` {predicate}"),

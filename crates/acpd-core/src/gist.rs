@@ -2,12 +2,11 @@
 
 use acpd_api::Doing;
 
-/// A part of a text, on one line without control characters.
+/// The beginning of a text, on one line without control characters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gist {
     text: String,
     chars: usize,
-    /// There is more than fits.
     is_full: bool,
 }
 
@@ -18,17 +17,14 @@ impl Gist {
         gist
     }
 
-    /// Nothing was said yet that can be shown.
     fn is_empty(&self) -> bool {
         self.chars == 0
     }
 
-    /// Later text would not be shown.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// The text goes on; its beginning is shown.
     pub(crate) fn add(&mut self, more: &str) {
         for c in more.chars() {
             if self.is_full {
@@ -38,7 +34,7 @@ impl Gist {
         }
     }
 
-    /// The last line of a text that is still written; of a long one, the last words that fit.
+    /// Returns the last line of an unfinished text, or its last words that fit.
     pub(crate) fn last_line(text: &str) -> Gist {
         let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
         let mut words = Vec::new();

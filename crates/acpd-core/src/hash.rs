@@ -1,6 +1,6 @@
-//! Hashes that are stored or told, so they never change.
+//! Hashes that are stored or sent, so they must never change.
 
-/// FNV-1a of the text without white space at its ends.
+/// FNV-1a of the trimmed text.
 pub(crate) fn hash(text: &str) -> u64 {
     let bytes = text.trim().bytes();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -8,8 +8,7 @@ pub(crate) fn hash(text: &str) -> u64 {
     })
 }
 
-/// The number of a client with this token: the same with the next daemon, and it does not tell who has
-/// the token.
+/// The number is the same in each daemon and does not reveal the token.
 pub(crate) fn number_of(token: &str) -> u64 {
     hash(token) | 1
 }

@@ -1,12 +1,10 @@
-//! Identities inside the daemon.
-
 use acp_wire::Id;
 use serde::{Deserialize, Serialize};
 
-/// A client that is gone for good: what is meant for it goes nowhere.
+/// Stands for a client that is gone for good. Lines to it are dropped.
 pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 
-/// Milliseconds since the Unix epoch on a clock that never goes back within one daemon.
+/// Milliseconds since the Unix epoch. Monotonic within one daemon.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -14,19 +12,18 @@ pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 pub struct Time(pub u64);
 
 impl Time {
-    /// Returns this time plus a number of milliseconds.
     #[must_use]
     pub fn after(self, ms: u64) -> Time {
         Time(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to this, 0 when `earlier` is later.
+    /// Milliseconds since `earlier`, 0 if that is later.
     pub fn since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// A duration in milliseconds, for people: `250 ms`, `10 s`, `3 min`.
+/// Formats milliseconds for people: `250 ms`, `10 s`, `3 min`.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -40,29 +37,28 @@ pub(crate) fn duration(ms: u64) -> String {
 pub struct SessionKey(pub u32);
 
 impl SessionKey {
-    /// Stands for a session that is not made yet.
+    /// Stands for a session that does not exist yet.
     pub(crate) const UNMADE: SessionKey = SessionKey(u32::MAX);
 }
 
-/// One run of one agent process. Unique across daemon incarnations.
+/// One run of one agent process. Unique across daemons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u64);
 
-/// One client connection. Unique within a daemon incarnation.
+/// One client connection. Unique within a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// An interaction: a question of an agent that waits for a person. Unique across incarnations.
+/// A question or request of an agent. Unique across daemons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InteractionId(pub u64);
 
 impl InteractionId {
-    /// As people type it: the incarnation and the number in it.
+    /// Formats the id for people: the daemon's number and the number in it.
     pub(crate) fn text(self) -> String {
         format!("{}-{}", self.0 >> 32, self.0 & u64::from(u32::MAX))
     }
 
-    /// Reads what [`InteractionId::text`] writes.
     pub(crate) fn parse(text: &str) -> Option<InteractionId> {
         let (boot, number) = text.split_once('-')?;
         let (boot, number): (u32, u32) = (boot.parse().ok()?, number.parse().ok()?);
@@ -77,14 +73,13 @@ pub type Seq = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(crate) u32);
 
-/// A process in its slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pub(crate) slot: SlotId,
     pub(crate) host: HostId,
 }
 
-/// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
+/// Issues ids with the daemon's number in the upper bits. Ids stay below 2⁵³ for JavaScript.
 #[derive(Debug)]
 pub(crate) struct IdSource {
     boot: u64,
@@ -96,7 +91,6 @@ impl IdSource {
         IdSource { boot, next: 1 }
     }
 
-    /// Number of the incarnation.
     pub(crate) fn boot(&self) -> u64 {
         self.boot
     }
@@ -108,14 +102,13 @@ impl IdSource {
     }
 }
 
-/// A client's request, to be answered once.
+/// A client's request, which is answered once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Requester {
     pub(crate) client: ClientId,
     pub(crate) id: Id,
 }
 
-/// The party that waits for a process or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// A client waits for an answer.

@@ -1,9 +1,9 @@
-//! The brain of acpd: state machines without I/O and without a clock.
+//! The state machines of acpd, without I/O and without a clock.
 //!
 //! [`Hub::handle`] takes one [`Input`] and adds [`record::Record`]s and [`Effect`]s to a [`Batch`].
-//! The daemon commits the records in one transaction and only then performs the effects; it never
-//! decides anything itself. The same hub runs in the simulator, where agents crash, clients stall,
-//! the store loses its uncommitted tail and the daemon dies between any two effects.
+//! The daemon commits the records in one transaction, then performs the effects, and decides
+//! nothing itself. The simulator runs the same hub: agents crash, clients stall, the store loses
+//! uncommitted data, and the daemon dies between any two effects.
 //!
 //! ```text
 //!   inputs ──▶ Hub::handle ──▶ Batch { records, effects }
@@ -12,18 +12,19 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! A machine has the state and the behaviour of one topic: processes and logins (`process`), connections (`clients`),
-//! questions to people (`questions`), requests of agents that programs serve (`services`), MCP servers (`mcp`). It
-//! gets what it has to know as arguments, and reports what others have to do as events (`event`). Conversations
-//! (`session`) are to become one. `requests` has the open requests to agents, `tool_calls` the calls that questions
-//! are about, `views` what a client sees of a line, `watch` who watches all rows.
+//! A machine has the state and the behaviour of one topic: processes and logins (`process`),
+//! connections (`clients`), questions to people (`questions`), agents' requests that programs serve
+//! (`services`), MCP servers (`mcp`). A machine gets facts as arguments and reports events
+//! (`event`). Sessions (`session`) are not a machine yet. `requests` has the open requests to
+//! agents, `tool_calls` the calls that questions are about, `views` a client's view of a line,
+//! `watch` the watchers of all rows.
 //!
-//! `hub` passes each input to a machine and has the reactions to events (`hub/route.rs`). Below the machines are what
-//! they are made of: ids, inputs and effects, records, timers, the configuration.
-//! `crates/xtask/tests/arrows.rs` has the table of who may import whom.
+//! `hub` passes each input to a machine and has the reactions to events (`hub/route.rs`). Below the
+//! machines are ids, inputs and effects, records, timers, the configuration.
+//! `crates/xtask/tests/arrows.rs` has the allowed imports.
 //!
-//! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
-//! each input, so a run is a function of its inputs.
+//! Architecture invariant: this crate knows no process, socket, file or clock. Each input has its
+//! time, so a run is a function of its inputs.
 
 mod auth;
 mod budget;
@@ -59,7 +60,7 @@ mod tool_calls;
 pub mod views;
 mod watch;
 
-/// Which step of a restore follows which; for tests.
+/// Steps of a restore, for tests.
 #[doc(hidden)]
 pub mod restore {
     pub use crate::session::restore::{Event, Facts, Next, Progress, Step};

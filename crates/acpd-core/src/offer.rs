@@ -1,26 +1,24 @@
 //! Client extensions beyond the schema, and the agents that get them.
 //!
-//! Clients declare extensions in members `_meta` of their capabilities, and agents go by them. An agent
-//! hears acpd's capabilities, not those of a client; of a client it hears the members that its profile
-//! names ([`crate::profile::Profile::client_meta`]). These are the client's *offer*.
+//! Clients declare extensions in members `_meta` of their capabilities. An agent gets acpd's
+//! capabilities, and from a client only the members that its profile names
+//! ([`crate::profile::Profile::client_meta`]): the client's *offer*.
 //!
-//! A process hears an offer when it starts, and none after that:
-//! - one that runs for a single session: that of the client that has made the session, even if another
-//!   client makes it start later;
-//! - one that runs for all sessions: that of the client that it is started for, which is the first that
-//!   waits for it, else the maker of the session that is most urgent. If that cannot be told, it hears
-//!   what the last one did.
+//! A process gets one offer, when it starts:
+//! - one for a single session: from the client that made the session, whichever client needs it;
+//! - one for all sessions: from the first waiting client, else from the maker of the most urgent
+//!   session, else the last process's offer.
 //!
-//! The answer of a process to `initialize` depends on the offer, so both are remembered together.
+//! The answer to `initialize` depends on the offer, so both are stored together.
 
 use acp_wire::{locate, set_member};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-/// Maximum size of an offer in bytes, because it is stored with each session.
+/// Maximum size of an offer in bytes, because each session stores one.
 const LIMIT: usize = 16 << 10;
 
-/// Returns the members with these names that a client offers: JSON like its capabilities.
+/// Returns the named members of a client's capabilities, in the same JSON structure.
 pub(crate) fn offer(names: &[String], capabilities: Option<&RawValue>) -> Option<String> {
     let capabilities = capabilities?.get().as_bytes();
     let kept = copy(names, capabilities, &[], Bytes::from_static(b"{}"));
@@ -28,7 +26,7 @@ pub(crate) fn offer(names: &[String], capabilities: Option<&RawValue>) -> Option
     (text != "{}" && text.len() <= LIMIT).then_some(text)
 }
 
-/// Copies what the names stand for from an object of capabilities into the one at `at`.
+/// Copies named members from capabilities into the object at `at`.
 pub(crate) fn copy(names: &[String], from: &[u8], at: &[&str], mut into: Bytes) -> Bytes {
     for path in names.iter().flat_map(|name| paths(name)) {
         if let Some(value) = locate(from, &path) {
@@ -38,14 +36,12 @@ pub(crate) fn copy(names: &[String], from: &[u8], at: &[&str], mut into: Bytes) 
     into
 }
 
-/// Returns whether an offer has what a name stands for.
 pub(crate) fn is_offered(offer: Option<&str>, name: &str) -> bool {
     let offer = offer.unwrap_or_default().as_bytes();
     paths(name).iter().any(|path| locate(offer, path).is_some())
 }
 
-/// Returns the paths of a name: `a.b` is the member `b` of `a`, either in the `_meta` of all capabilities or in
-/// that of the capability `a`.
+/// Returns the paths of a name: `a.b` stands for `_meta.a.b` and for `a._meta.b`.
 fn paths(name: &str) -> Vec<Vec<&str>> {
     let of_all = std::iter::once("_meta").chain(name.split('.')).collect();
     match name.split_once('.') {

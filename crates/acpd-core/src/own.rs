@@ -1,4 +1,4 @@
-//! Only acpd speaks for acpd: nothing under [`NAMESPACE`] passes that it did not make.
+//! Only acpd sends anything in its [`NAMESPACE`].
 //!
 //! ```text
 //!  agent  ── read: members taken out, methods refused ──▶ hub ──▶ clients, journal
@@ -6,11 +6,11 @@
 //!                                            └── prompts: members taken out ──▶ journal
 //! ```
 //!
-//! So clients need no proof: a method, a member of `_meta` or one of `error.data` under that name is
-//! acpd's own. Text is not: an agent can write anything there.
+//! So clients need no proof: a method, a member of `_meta` or of `error.data` with that name is
+//! from acpd. Text is not: an agent can write anything there.
 //!
-//! Architecture invariant: what an agent has put under that name is in no line that the hub reads, and
-//! so in none that it keeps or passes on; what a client has put there reaches no agent and no journal.
+//! Architecture invariant: the hub reads, keeps and forwards no member with that name from an
+//! agent, and no such member of a client reaches an agent or a journal.
 
 use std::sync::LazyLock;
 
@@ -18,10 +18,8 @@ use acp_wire::Reserved;
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
 
-/// The members that only acpd may say.
 pub(crate) static OWN: LazyLock<Reserved> = LazyLock::new(|| Reserved::new(NAMESPACE));
 
-/// A line of a client as others may have it.
 pub(crate) fn without_own(line: &Bytes) -> Bytes {
     OWN.without(line).unwrap_or_else(|| line.clone())
 }

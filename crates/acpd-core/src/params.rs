@@ -1,5 +1,3 @@
-//! Params of clients: names, directories, `_meta` members of acpd.
-
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
 use acp_wire::{clipped, locate, set_member};
@@ -10,10 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 
-/// Longest params of a new session, in bytes: they are kept in memory with it.
+/// Maximum size of a new session's params in bytes, because they stay in memory.
 const PARAMS_BYTES: usize = 1 << 20;
 
-/// Methods that may be answered while the journal cannot be written.
 pub(crate) fn needs_store(method: &str) -> bool {
     !matches!(
         method,
@@ -41,35 +38,32 @@ pub(crate) fn needs_store(method: &str) -> bool {
     )
 }
 
-/// The `_acpd` member of a `_meta` object.
 pub(crate) fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Option<T>, Fault> {
     let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(None) };
     let read = serde_json::from_str(&meta[range]);
     read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
 }
 
-/// JSON text as a value; `null` if it is none.
+/// Reads JSON text as a value; `null` if it is invalid.
 pub(crate) fn raw(json: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(json).into_owned();
     RawValue::from_string(text).unwrap_or_default()
 }
 
-/// The value at a path of a JSON text.
 pub(crate) fn raw_at<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a RawValue> {
     serde_json::from_slice(&json[locate(json, path)?]).ok()
 }
 
-/// A working directory as names are unique in it: without slashes at its end.
+/// Returns a working directory without slashes at its end.
 ///
 /// # Errors
-/// When it is not absolute, longer than any path can be, or holds what no path can.
+/// When it is not absolute, too long, or contains a NUL.
 pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
     path("cwd", cwd)?;
     let trimmed = cwd.trim_end_matches('/');
     Ok(if trimmed.is_empty() { cwd } else { trimmed })
 }
 
-/// The directory that a session is to work in, if its params can be accepted.
 pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<String, Fault> {
     let cwd = params.cwd.as_deref().ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
     let cwd = workspace(cwd)?.to_owned();
@@ -78,14 +72,12 @@ pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<
     Ok(cwd)
 }
 
-/// Returns the folders that a session works in, its working directory first.
 pub(crate) fn session_roots(cwd: &str, params: &[u8]) -> Vec<String> {
     let more = locate(params, &["additionalDirectories"]);
     let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&params[at]).ok());
     std::iter::once(cwd.to_owned()).chain(more.unwrap_or_default()).collect()
 }
 
-/// Params that are kept with a session.
 pub(crate) fn bounded(params: &RawValue) -> Result<(), Fault> {
     let bytes = params.get().len();
     if bytes > PARAMS_BYTES {
@@ -94,7 +86,6 @@ pub(crate) fn bounded(params: &RawValue) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns whether a text can be an absolute path.
 pub(crate) fn path(member: &str, text: &str) -> Result<(), Fault> {
     let drive = cfg!(windows) && text.as_bytes().get(1) == Some(&b':');
     let is_absolute = text.starts_with('/') || text.starts_with("\\\\") || drive;
@@ -121,7 +112,6 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An `initialize` result with those ways to log in that are to be kept.
 pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes {
     let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
     let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
@@ -135,10 +125,8 @@ pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes
     set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
 }
 
-/// Which sessions a client wants to have listed.
-///
 /// # Errors
-/// When it asks for what there is not, as the protocol wants it.
+/// When `archived` has an unknown value.
 pub(crate) fn filter_of(params: Option<&RawValue>) -> Result<ArchiveFilter, Fault> {
     let text = params.map_or("{}", |params| params.get());
     let Some(range) = acp_wire::locate(text.as_bytes(), &["archived"]) else {

@@ -1,4 +1,4 @@
-//! The hub's view of an agent profile. The daemon has the rest (environment, paths).
+//! The hub's view of an agent profile. Environment and paths stay in the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,61 +13,54 @@ pub use acpd_api::Reseed;
 pub use acpd_policy::{Policy, Workspaces};
 pub use jiff::tz::TimeZone;
 
-/// Everything the hub is configured with.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The agent of a connection that names none.
     pub default_agent: String,
-    /// The configuration does not name it: [`crate::ClientEvent::DefaultFound`] replaces it.
+    /// The configuration names no default agent: [`crate::ClientEvent::DefaultFound`] sets it.
     pub default_is_found: bool,
     pub agents: BTreeMap<String, Profile>,
-    /// Quirks of programs by their `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
+    /// Quirks by `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
     pub quirks: BTreeMap<String, Quirks>,
     pub policy: Policy,
-    /// Limit of one line in bytes, for messages about it.
+    /// Limit in bytes, for messages about it.
     pub line_limit: u64,
     pub max_clients: u32,
     /// Maximum number of agents that start at the same time, at least 1.
     pub cold_starts: u32,
-    /// Events with hooks; others are not reported.
+    /// Events with hooks. Others are not reported.
     pub hooks: BTreeSet<HookEvent>,
-    /// How long a deleted session can be brought back (ms); 0 = not at all.
+    /// Time in which a deleted session can be restored (ms); 0 = none.
     pub keep_deleted: u64,
-    /// Desktop notifications for sessions without attached clients.
     pub notify: bool,
-    /// Directories with settings of their own.
     pub workspaces: Vec<Workspace>,
-    /// How much is kept where no workspace says something else.
+    /// Limits for sessions outside of workspaces with own limits.
     pub retention: Limits,
     pub budget: Option<BudgetLimit>,
-    /// How far agents may work with agents.
     pub delegation: Delegation,
-    /// Returns where days begin. To read the time zones of the system takes longer than to start.
+    /// A function, because reading the system's time zones takes longer than starting.
     pub time_zone: fn() -> TimeZone,
-    /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }
 
-/// Settings that sessions begin with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// The model, by its id or its name.
+    /// By id or name.
     pub model: Option<String>,
-    /// The mode, by its id or its name.
+    /// By id or name.
     pub mode: Option<String>,
 }
 
-/// A directory with settings of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
-    /// The directory, absolute; all below it belongs to it.
+    /// Absolute path; subdirectories belong to the workspace.
     pub path: String,
-    /// The agent of clients that name none, and for which the settings are; without one they are for all.
+    /// Default agent of clients in the workspace. The settings are for this agent only; `None` =
+    /// for all agents.
     pub agent: Option<String>,
     pub defaults: Defaults,
-    /// No limit lets its sessions go.
+    /// Sessions here are exempt from all limits.
     pub keep: bool,
-    /// Limits in place of those for all.
+    /// Replaces the general limits, each kind by itself.
     pub retention: Limits,
 }
 
@@ -77,17 +70,17 @@ impl Workspace {
     }
 }
 
-/// How much is kept without a person's doing. What is not set has no limit.
+/// Retention limits; `None` = no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// How long after its last use a session stays (ms).
+    /// Time since the last use (ms).
     pub max_age: Option<u64>,
     pub max_sessions: Option<u32>,
     /// Maximum size of a conversation in bytes.
     pub max_size: Option<u64>,
 }
 
-/// Those of the workspaces that a directory belongs to, the innermost first.
+/// Returns the workspaces that contain a directory, innermost first.
 pub(crate) fn workspaces_of<'c>(workspaces: &'c [Workspace], dir: &str) -> Vec<&'c Workspace> {
     let mut found: Vec<_> = workspaces.iter().filter(|of| of.has(dir)).collect();
     found.sort_by_key(|workspace| std::cmp::Reverse(workspace.path.len()));
@@ -95,12 +88,11 @@ pub(crate) fn workspaces_of<'c>(workspaces: &'c [Workspace], dir: &str) -> Vec<&
 }
 
 impl Config {
-    /// The agent of a client that names none, and works in this directory.
     pub(crate) fn agent_for(&self, dir: Option<&str>) -> &str {
         self.agent_of_workspace(dir).unwrap_or(&self.default_agent)
     }
 
-    /// Returns whether that agent is in no configuration, but was found installed.
+    /// Returns whether the default agent was found installed, not configured.
     pub(crate) fn is_found_for(&self, dir: Option<&str>) -> bool {
         self.default_is_found && self.agent_of_workspace(dir).is_none()
     }
@@ -110,7 +102,6 @@ impl Config {
         found.into_iter().find_map(|workspace| workspace.agent.as_deref())
     }
 
-    /// Settings of an agent's new sessions in a directory.
     pub(crate) fn defaults(&self, agent: &str, dir: &str) -> Defaults {
         let own = |of: &&Workspace| of.agent.as_deref().is_none_or(|named| named == agent);
         let found =
@@ -123,7 +114,7 @@ impl Config {
         }
     }
 
-    /// A profile, or what stands in for one that was removed.
+    /// Returns a profile; the default one if it was removed.
     pub(crate) fn profile(&self, name: &str) -> &Profile {
         static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::default);
         self.agents.get(name).unwrap_or(&REMOVED)
@@ -158,101 +149,90 @@ pub struct BudgetLimit {
 pub enum WhenOver {
     #[default]
     Warn,
-    /// A person is asked before the next turn begins.
+    /// Ask the user before the next turn begins.
     Ask,
 }
 
-/// Fixed facts about the daemon for `status`, and for screens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonFacts {
     pub version: String,
     pub pid: u32,
-    /// Start (ms since the epoch).
+    /// Milliseconds since the epoch.
     pub since: u64,
     pub socket: String,
     pub database: String,
     pub log: String,
     pub config: String,
-    /// Acpd's own views leave plans out.
+    /// acpd's own views hide plans.
     pub hides_plans: bool,
 }
 
-/// One agent profile. All times in milliseconds.
+/// One agent profile. All times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     pub title: String,
     pub command: Vec<String>,
-    /// Identifies the launch line; a cached `initialize` result is valid for one fingerprint.
+    /// Identifies the launch line. A stored `initialize` result is valid for one fingerprint.
     pub fingerprint: String,
     /// File with the agent's stderr, for people.
     pub log: String,
-    /// The command that logs in, for people.
+    /// Login command, for people.
     pub login_hint: Option<String>,
-    /// Sign of a missing login in an error other than -32000: a text in message or data, ignoring
-    /// case, or its code.
+    /// Signs of a missing login in errors other than -32000: a code, or text in the message or
+    /// data, ignoring case.
     pub auth_errors: Vec<String>,
-    /// Sign of a session that the agent has lost, in an error to `session/load` other than -32002: a text
-    /// or a code, as above.
+    /// Signs of a lost session in errors to `session/load` other than -32002: a code or text, as
+    /// above.
     pub gone_errors: Vec<String>,
-    /// For how long the credentials are good that a process gets, if that is known: the shortest.
+    /// Shortest known lifetime of a process's credentials.
     pub credentials_ttl: Option<u64>,
-    /// The login is in a known file: [`crate::Effect::WatchLogin`].
     pub has_login_file: bool,
-    /// The launch line was tried by acpd's authors.
     pub tried: bool,
-    /// One process for all sessions, or one each.
     pub sharing: Sharing,
-    /// Idle time after which the process is stopped; 0 = never.
+    /// Idle time before the process is stopped; 0 = never.
     pub idle_timeout: u64,
-    /// Close a session at the agent when nothing has used it for this long (ms); 0 = never.
+    /// Unused time before a session is closed at the agent; 0 = never.
     pub session_idle_timeout: u64,
     /// From spawn to the answer to `initialize`.
     pub start_timeout: u64,
-    /// One request of a restore.
+    /// Time for each request of a restore.
     pub restore_timeout: u64,
-    /// From `session/cancel` to the end of the turn, before the process is stopped.
+    /// From `session/cancel` to the stop of the process, unless the turn ends.
     pub cancel_timeout: u64,
-    /// Silence of a turn after which clients are notified; 0 = never.
+    /// Silence in a turn before clients are notified; 0 = never.
     pub stall_notice: u64,
     pub stop: StopTimes,
-    /// When and how often it is restarted.
     pub restart: Restart,
-    /// The catalogue does not have it, so its quirks are those of the program that it turns out to be.
+    /// The profile is not in the catalogue, so it takes the quirks of the program that `initialize`
+    /// names.
     pub takes_quirks: bool,
     /// Part of a replay may come after the response of `session/load`.
     pub late_replay: bool,
-    /// Age that a session must have before a load (ms); 0 = none.
+    /// Minimum age of a session for a load; 0 = none.
     pub load_after: u64,
-    /// A load replays the whole conversation, so what is missing there is lost.
+    /// A load replays the whole conversation, so a missing part is lost.
     pub replays: bool,
-    /// A turn that ends as `end_turn` without a word of the agent has failed.
+    /// A turn that ends as `end_turn` without any update has failed.
     pub empty_turn_fails: bool,
-    /// Signs by which a turn that ended well for its agent has failed.
     pub failed_turn: Vec<FailureSign>,
     pub use_resume: bool,
     pub use_load: bool,
-    /// A session that is brought back gets its MCP servers again.
+    /// A restored session gets its MCP servers again.
     pub restore_mcp: bool,
-    /// Conversations stay when their session is closed.
+    /// Conversations survive the close of their session.
     pub persist_history: bool,
-    /// Clients whose `session/close` closes a shared session.
     pub closed_by: ClosedBy,
     pub defaults: Defaults,
-    /// Treatment of a session that cannot be restored.
     pub on_lost: OnLost,
-    /// Text that its new session gets about the lost one.
+    /// Text that a new session gets about the lost one.
     pub reseed: Reseed,
-    /// Treatment of a task whose turn was interrupted.
     pub on_interrupted: OnInterrupted,
-    /// Treatment of a task whose turn ended at a usage limit.
     pub on_limit: OnLimit,
-    /// Services of acpd if no editor offers them.
+    /// acpd's services if no editor offers them.
     pub services: Services,
-    /// Offer to show the agent's subagents.
     pub subagents: bool,
-    /// MCP servers of the configuration for its sessions.
     pub mcp: Vec<McpServer>,
-    /// Which members `_meta` of a client's capabilities it hears of: `a.b` stands for `_meta.a.b` and
+    /// Members `_meta` of client capabilities that the agent gets: `a.b` stands for `_meta.a.b` and
     /// for `a._meta.b`.
     pub client_meta: Vec<String>,
 }
@@ -261,9 +241,8 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     pub name: String,
-    /// How it is talked with.
     pub kind: McpKind,
-    /// Only for sessions that work there.
+    /// The server is only for sessions in these directories.
     pub workspace: Option<Workspaces>,
     /// acpd's own server, which gets the number of its session.
     pub builtin: bool,
@@ -273,53 +252,48 @@ pub struct McpServer {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClosedBy {
-    /// No client's: each leaves, and the last one closes the session.
+    /// Each client leaves. The last one closes the session.
     #[default]
     Last,
-    /// That of the controller that has been there longest.
+    /// The session's owner: the first attached controller.
     Owner,
 }
 
-/// Treatment of a session that cannot be restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnLost {
-    /// The next prompt goes to a new session of the agent, behind a summary, and that is told.
+    /// The next prompt goes to a new session of the agent, after a summary. Clients are notified.
     #[default]
     Reseed,
-    /// The session is lost: prompts are refused.
+    /// Prompts are refused.
     Stop,
 }
 
-/// Treatment of a task whose turn was interrupted by the death of its process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnInterrupted {
-    /// Nothing: a person can send the prompt again.
+    /// Nothing: the user can send the prompt again.
     #[default]
     Fail,
-    /// The agent is asked to go on, once.
+    /// acpd asks the agent once to continue.
     Continue,
 }
 
-/// Treatment of a task whose turn ended at a usage limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnLimit {
-    /// Nothing: a person can send another prompt when it is over.
+    /// Nothing: the user can send another prompt after the limit.
     #[default]
     Fail,
-    /// The agent is asked to continue when it is over.
+    /// acpd asks the agent to continue after the limit.
     Wait,
 }
 
-/// Sign of a failed turn: the last update that has a member, or the answer to the prompt, has this text at
-/// the beginning of it.
+/// Sign of a failed turn: a member of the prompt's answer, or of the last update that has it,
+/// begins with this text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureSign {
-    /// Path of the member in the update or in the result.
     pub path: Vec<String>,
-    /// Beginning of its text.
     pub text: String,
 }
 
@@ -331,7 +305,7 @@ impl FailureSign {
         is_whole.then(|| FailureSign { path, text: text.to_owned() })
     }
 
-    /// Returns whether the sign is there; `None` if the object does not have the member.
+    /// Returns `None` if the object does not have the member.
     pub(crate) fn is_in(&self, object: &[u8]) -> Option<bool> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         Some(str_at(object, &path)?.starts_with(&self.text))
@@ -353,7 +327,6 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    /// Returns the quirks that a profile is configured with.
     pub fn of(profile: &Profile) -> Quirks {
         Quirks {
             stop: profile.stop,
@@ -370,7 +343,7 @@ impl Quirks {
 }
 
 impl Profile {
-    /// Takes the quirks of its program. What is configured otherwise than by default stays.
+    /// Keeps settings that differ from the default.
     pub(crate) fn take_quirks(&mut self, quirks: &Quirks) {
         let Quirks { stop, auth_errors, gone_errors, failed_turn, .. } = quirks.clone();
         if self.stop == StopTimes::default() {
@@ -396,14 +369,11 @@ impl Profile {
     }
 }
 
-/// How many processes an agent profile has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// All sessions share one.
     #[default]
     Agent,
-    /// Each session has its own.
     Session,
 }
 
@@ -414,7 +384,7 @@ pub struct StopTimes {
     pub eof: u64,
     /// From SIGTERM to SIGKILL.
     pub term: u64,
-    /// From SIGTERM to SIGKILL for the processes that an unexpectedly dead leader left.
+    /// From SIGTERM to SIGKILL for processes that survive an unexpectedly dead leader.
     pub leftovers: u64,
 }
 
@@ -427,16 +397,15 @@ impl Default for StopTimes {
 /// Restart rules; times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
-    /// Restart after an unexpected exit.
     pub on_failure: bool,
-    /// First delay; doubles with each failure.
+    /// First delay, doubled with each failure.
     pub delay: u64,
     pub max_delay: u64,
-    /// Number of failures …
+    /// A crash loop is this number of failures …
     pub budget: u32,
-    /// … within this time that are a crash loop.
+    /// … within this time.
     pub window: u64,
-    /// Ready time after which a crash leads to an immediate restart.
+    /// A crash after this ready time leads to an immediate restart.
     pub ready_after: u64,
 }
 

@@ -1,5 +1,3 @@
-//! The parts of a prompt that acpd reads.
-
 use acp_wire::acp::PromptParams;
 use acp_wire::{Message, locate, lossy_at, remove_member};
 use acpd_api::{NAMESPACE, PromptMeta};
@@ -10,16 +8,16 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::params::own_meta;
 
-/// Characters of an idempotency key.
+/// Maximum length of an idempotency key in characters.
 const LONGEST_KEY: usize = 255;
 
-/// Returns whether a prompt is acpd's own.
+/// Returns whether acpd wrote the prompt.
 pub(crate) fn continues(prompt: &[u8]) -> bool {
     let path = ["params", "_meta", NAMESPACE, "continues"];
     locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")
 }
 
-/// The text of a prompt: its text blocks, as an agent would replay or echo them.
+/// Returns the text blocks of a prompt as an agent would replay or echo them.
 pub(crate) fn prompt_text(line: &[u8]) -> String {
     let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(line) else {
         return String::new();
@@ -28,7 +26,6 @@ pub(crate) fn prompt_text(line: &[u8]) -> String {
     blocks_text(&params.blocks)
 }
 
-/// The text of content blocks.
 pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
     let texts = blocks.iter().filter_map(|block| {
         lossy_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
@@ -36,7 +33,7 @@ pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
     texts.collect()
 }
 
-/// The answer that the sender of a prompt gave beforehand to all questions of its turn.
+/// Returns the sender's answer to all permission questions of the turn.
 pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
     match meta(prompt)?.permissions?.as_str() {
         "allow" => Some(Verdict::Allow),
@@ -45,25 +42,21 @@ pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
     }
 }
 
-/// Returns whether the sender of a prompt allowed beforehand what its turn asks for.
 pub(crate) fn has_yes(prompt: &[u8]) -> bool {
     once(prompt) == Some(Verdict::Allow)
 }
 
-/// A prompt without the answer that its sender gave beforehand.
 pub(crate) fn without_once(prompt: &Bytes) -> Bytes {
     remove_member(prompt, &["params", "_meta", NAMESPACE, "permissions"])
 }
 
-/// The ticket of the prompt in whose place this one is to wait.
+/// Returns the ticket of the queued prompt that this one replaces.
 pub(crate) fn in_place_of(prompt: &[u8]) -> Option<u64> {
     meta(prompt)?.in_place_of
 }
 
-/// The sender's idempotency key.
-///
 /// # Errors
-/// When there is one and it is no string of 1 to [`LONGEST_KEY`] characters.
+/// When it is no string of 1 to [`LONGEST_KEY`] characters.
 pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
     let Some(at) = locate(prompt, &["params", "_meta", NAMESPACE, "idempotencyKey"]) else {
         return Ok(None);
@@ -78,13 +71,13 @@ pub(crate) fn idempotency_key(prompt: &[u8]) -> Result<Option<String>, Fault> {
     }
 }
 
-/// The title that the sender of a prompt gave to a session without one.
 pub(crate) fn title(prompt: &[u8]) -> Option<String> {
     meta(prompt)?.title
 }
 
-/// Returns the words of a prompt without the elements that clients put around or before them, such as
-/// `<previous_user_message>…</previous_user_message>`; if there is nothing else, those of the last element.
+/// Returns the words of a prompt without the elements of clients around or before them, such as
+/// `<previous_user_message>…</previous_user_message>`. If there is nothing else, returns the words
+/// of the last element.
 pub(crate) fn request_in(prompt: &str) -> &str {
     let mut rest = prompt.trim();
     while let Some((content, after)) = leading_element(rest) {
@@ -96,19 +89,18 @@ pub(crate) fn request_in(prompt: &str) -> &str {
     rest[..end.unwrap_or(rest.len())].trim_end()
 }
 
-/// Returns whether a text begins with the tag of such an element.
 pub(crate) fn is_wrapped(text: &str) -> bool {
     wrapping_tag(text).is_some()
 }
 
-/// The content of the element that a text begins with, and what follows it.
+/// Returns the element's content and the rest.
 fn leading_element(text: &str) -> Option<(&str, &str)> {
     let name = wrapping_tag(text)?;
     let (_, after) = text.split_once('>')?;
     after.split_once(&format!("</{name}>"))
 }
 
-/// The name of the tag that a text begins with. Names of HTML are none: they may be what a person asks about.
+/// HTML elements do not count, because the user may ask about them.
 fn wrapping_tag(text: &str) -> Option<&str> {
     let tag = text.strip_prefix('<')?;
     let end = tag.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))?;

@@ -1,4 +1,4 @@
-//! A notification of an agent about a session, and what was found in it when it was read.
+//! An agent's notification about a session, with the parts that every reader needs.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,14 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub(crate) struct ReadLine<'l> {
     pub(crate) method: &'l str,
-    /// The session, or a subagent in it, by the agent's id.
+    /// The session, or a subagent of it, by the agent's id.
     pub(crate) session: Cow<'l, str>,
-    /// Kind of the update in it.
     pub(crate) kind: Option<Cow<'l, str>>,
     pub(crate) line: &'l Bytes,
 }
 
 impl<'l> ReadLine<'l> {
-    /// Reads a notification. Returns `None` if it is about no session.
+    /// Returns `None` if the notification is about no session.
     pub(crate) fn new(method: &'l str, line: &'l Bytes) -> Option<ReadLine<'l>> {
         let (session, kind) = session_and_kind(line)?;
         Some(ReadLine { method, session, kind, line })

@@ -1,11 +1,11 @@
-//! Which sessions the limits of the configuration let go. It knows nothing of the hub, which measures the sessions, asks
-//! here, and deletes them.
+//! Choice of the sessions over the configured limits, without side effects. The hub measures and
+//! deletes them.
 //!
-//! A session is under the limits of the innermost workspace that has them, each kind by itself, else under those for all.
-//! The sessions that are under the same limit are one group. Of each group those that were used last stay.
+//! Each kind of limit comes from the innermost workspace that has it, else from the general limits.
+//! Sessions under the same limit are one group, whose most recently used sessions stay.
 //!
-//! Architecture invariant: a session in use, or of a workspace that is kept, never goes. Those in use count:
-//! sessions over a limit afterwards are in use.
+//! Architecture invariant: a session in use, or in a workspace with `keep`, is never deleted.
+//! Sessions in use count, so all sessions over a limit afterwards are in use.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,14 +15,13 @@ use acpd_api::{GcLimit, GcParams};
 use crate::ids::{Requester, SessionKey, Time};
 use crate::profile::{Limits, Workspace, workspaces_of};
 
-/// Questions for sizes that are not answered yet.
+/// Open questions for sizes of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     last: u64,
     open: BTreeMap<u64, Look>,
 }
 
-/// Why the sessions are looked at.
 #[derive(Debug)]
 pub(crate) enum Look {
     Time,
@@ -30,7 +29,6 @@ pub(crate) enum Look {
 }
 
 impl Looks {
-    /// A new question. Returns its number.
     pub(crate) fn ask(&mut self, look: Look) -> u64 {
         self.last += 1;
         self.open.insert(self.last, look);
@@ -48,31 +46,26 @@ pub(crate) struct Rules<'c> {
     pub(crate) workspaces: &'c [Workspace],
 }
 
-/// A session, as far as limits look at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) key: SessionKey,
     pub(crate) cwd: String,
-    /// When it was used last.
     pub(crate) updated: Time,
-    /// Bytes of what was said in it.
     pub(crate) bytes: u64,
     /// The session works, waits, or is open in a client.
     pub(crate) in_use: bool,
 }
 
-/// A session that goes, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Goes {
     pub(crate) key: SessionKey,
     pub(crate) bytes: u64,
     pub(crate) limit: GcLimit,
-    /// The directory whose limit it is; none for all.
+    /// The workspace with the limit; none for a general one.
     pub(crate) workspace: Option<String>,
 }
 
 impl<'c> Rules<'c> {
-    /// Returns whether there is a limit.
     pub(crate) fn are_any(&self) -> bool {
         self.limits().any(|limits| limits != Limits::default())
     }
@@ -85,7 +78,7 @@ impl<'c> Rules<'c> {
         self.workspaces.iter().map(|workspace| workspace.retention).chain([self.all])
     }
 
-    /// The limit of one kind that a session in these workspaces is under, and the directory of the one that has it.
+    /// Returns the limit, and the directory of the workspace that has it.
     fn find<T>(
         &self,
         inside: &[&'c Workspace],
@@ -95,11 +88,11 @@ impl<'c> Rules<'c> {
         own.or_else(|| Some((kind(&self.all)?, None)))
     }
 
-    /// Returns the sessions over a limit at this time, least recently used first.
+    /// Returns the sessions over a limit, least recently used first.
     pub(crate) fn plan(&self, now: Time, mut sessions: Vec<Candidate>) -> Vec<Goes> {
         let inside = |session: &Candidate| workspaces_of(self.workspaces, &session.cwd);
         sessions.retain(|session| !inside(session).iter().any(|of| of.keep));
-        // Those in use have their room in any case. Of the others, those that were used last come first.
+        // Sessions in use come first, because they count in any case; then the most recently used.
         sessions.sort_by_key(|one| (!one.in_use, Reverse((one.updated, one.key))));
         let (mut counts, mut sizes) = (BTreeMap::new(), BTreeMap::new());
         let mut gone = Vec::new();
@@ -131,7 +124,7 @@ impl<'c> Rules<'c> {
             match over.filter(|_| !session.in_use) {
                 Some((limit, workspace)) => {
                     if limit == GcLimit::MaxSize {
-                        // Sessions used before this one do not stay longer.
+                        // Less recently used sessions do not stay longer than this one.
                         *taken = u64::MAX;
                     }
                     let (key, bytes) = (session.key, session.bytes);

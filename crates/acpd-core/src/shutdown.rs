@@ -1,4 +1,4 @@
-//! How far the daemon is from its end, and who waits for that. `hub/shutdown.rs` carries it out.
+//! Progress of the daemon's end, and clients that wait for it. `hub/shutdown.rs` performs it.
 //!
 //! ```text
 //!  Stays ── asked to stop ─▶ Ending ── its agents are gone, or it is asked again ─▶ Ended
@@ -9,7 +9,7 @@ use crate::ids::Requester;
 #[derive(Debug, Default)]
 pub(crate) struct Shutdown {
     stage: Stage,
-    /// The user stopped the daemon, so no client has to return.
+    /// The user stopped the daemon, so clients need not reconnect.
     for_good: bool,
     watchers: Vec<Requester>,
 }
@@ -22,33 +22,27 @@ enum Stage {
     Ended,
 }
 
-/// Clients that wait for the end.
 #[derive(Debug)]
 pub(crate) struct Farewell {
-    /// The clients that asked for it.
     pub(crate) watchers: Vec<Requester>,
-    /// Every client is told that it need not come back.
     pub(crate) for_good: bool,
 }
 
 impl Shutdown {
-    /// No process is started any more.
     pub(crate) fn is_begun(&self) -> bool {
         self.stage != Stage::Stays
     }
 
-    /// The daemon waits for its agents to end.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage == Stage::Ending
     }
 
-    /// A person wants the daemon to end for good, and waits for that.
     pub(crate) fn watch(&mut self, to: Requester) {
         self.watchers.push(to);
         self.for_good = true;
     }
 
-    /// Returns whether it had not begun before.
+    /// Returns `false` if the end had begun before.
     pub(crate) fn begin(&mut self) -> bool {
         let is_news = self.stage == Stage::Stays;
         if is_news {

@@ -1,5 +1,4 @@
-//! State of the journal: whether it can be written, since when not, and why. The hub asks before it
-//! begins anything that must be written.
+//! State of the journal. The hub asks before it begins anything that must be written.
 
 use acpd_api::{Reason, StoreState};
 
@@ -27,7 +26,7 @@ impl StoreHealth {
         self.failure = None;
     }
 
-    /// Records a failure; repeated ones count from the first.
+    /// Records a failure. Repeated failures keep the first time.
     pub(crate) fn fails(&mut self, now: Time, reason: String, hint: Option<String>) {
         let since = self.failure.as_ref().map_or(now, |before| before.since);
         self.failure = Some(Failure { reason, hint, since });
@@ -44,7 +43,6 @@ impl StoreHealth {
         }
     }
 
-    /// The error for what is not even begun.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let Failure { reason, hint, .. } = self.failure.as_ref()?;
         let mut fault =

@@ -9,11 +9,10 @@ use crate::timing::Timing;
 
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Turns that ended, by how: an agent may say any number of other words.
+    /// Ended turns by outcome. Unknown words of agents count as one.
     ended: BTreeMap<&'static str, u64>,
     /// Restarts after unexpected exits, by profile.
     restarts: BTreeMap<String, u32>,
-    /// Sessions that limits of the configuration have let go.
     expired: u64,
     turn: Timing,
     first_update: Timing,
@@ -23,7 +22,7 @@ pub(crate) struct Tally {
 
 impl Default for Tally {
     fn default() -> Tally {
-        // All of them from the start: a counter that appears later has no beginning.
+        // All counters exist from the start: one that appears later has no beginning.
         let ended = Outcome::WORDS.into_iter().chain([Outcome::OTHER]);
         let ended = ended.map(|word| (word, 0)).collect();
         let [turn, first_update, permission, agent_start] = [(); 4].map(|()| Timing::slow());
@@ -33,30 +32,25 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts an ended turn and its duration in milliseconds.
     pub(crate) fn turn_ended(&mut self, outcome: &Outcome, ms: u64) {
         *self.ended.entry(Outcome::known_word(outcome.word())).or_default() += 1;
         self.turn.took(Duration::from_millis(ms));
     }
 
-    /// Counts the time to the agent's first output in a turn, in milliseconds.
     pub(crate) fn first_update(&mut self, ms: Option<u64>) {
         if let Some(ms) = ms {
             self.first_update.took(Duration::from_millis(ms));
         }
     }
 
-    /// Counts the time in milliseconds for which a permission question was open.
     pub(crate) fn permission(&mut self, ms: u64) {
         self.permission.took(Duration::from_millis(ms));
     }
 
-    /// Counts the start of an agent and its duration in milliseconds.
     pub(crate) fn agent_start(&mut self, ms: u64) {
         self.agent_start.took(Duration::from_millis(ms));
     }
 
-    /// An agent of this profile has ended without being told to, and is started again.
     pub(crate) fn restarted(&mut self, profile: &str) {
         *self.restarts.entry(profile.to_owned()).or_default() += 1;
     }
@@ -65,12 +59,10 @@ impl Tally {
         self.restarts.get(profile).copied().unwrap_or_default()
     }
 
-    /// The profiles that were restarted.
     pub(crate) fn restarted_agents(&self) -> impl Iterator<Item = &String> {
         self.restarts.keys()
     }
 
-    /// A limit of the configuration has let a session go.
     pub(crate) fn session_expired(&mut self) {
         self.expired += 1;
     }
@@ -79,12 +71,10 @@ impl Tally {
         self.expired
     }
 
-    /// How many turns have ended in which way.
     pub(crate) fn ended(&self) -> BTreeMap<String, u64> {
         self.ended.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect()
     }
 
-    /// How long things took, but for what only others know.
     pub(crate) fn latencies(&self) -> Latencies {
         Latencies {
             turn: self.turn.histogram(),

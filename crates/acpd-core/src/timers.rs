@@ -1,4 +1,4 @@
-//! Deadlines: at most one per purpose, found in order of time.
+//! Deadlines: at most one per purpose, ordered by time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,27 @@ use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The next step of an agent: start timeout, stop ladder, end of a back-off.
+    /// Start timeout, stop ladder, end of a back-off.
     Slot(SlotId),
-    /// An agent that nothing uses.
+    /// An unused agent.
     Idle(SlotId),
-    /// The next step of a session's restore.
     Restore(SessionKey),
-    /// A turn that does not end after a cancel.
     Cancel(SessionKey),
-    /// A turn that has been silent.
     Stall(SessionKey),
-    /// An agent that does not answer, by the id of the request.
+    /// An agent that does not answer the request with this id.
     Asked(u64),
-    /// The next look at a command that runs.
+    /// The next step of a running command's output.
     Terminal(InteractionId),
-    /// A tool's call of an MCP server that a client lends.
+    /// A tool's call of an MCP server in a client.
     Lent(InteractionId),
     /// A prompt that waits for the end of a usage limit.
     Limit(SessionKey),
-    /// A live session that nothing uses.
     Sleep(SessionKey),
-    /// The next look for sessions that are gone by themselves.
+    /// The next check for sessions that end automatically.
     Lifecycle,
-    /// The next look for sessions that the limits of the configuration let go.
+    /// The next check of the configured limits.
     Retention,
-    /// Clients that were expected to come back.
     Resumable,
-    /// The next notification of a watcher.
     Watch,
 }
 
@@ -55,7 +49,6 @@ impl Timers {
         }
     }
 
-    /// Sets a timer, unless it is set to an earlier time.
     pub(crate) fn advance(&mut self, timer: Timer, at: Time) {
         if self.get(timer).is_none_or(|set| at < set) {
             self.set(timer, at);
@@ -70,7 +63,7 @@ impl Timers {
         self.by_timer.get(&timer).copied()
     }
 
-    /// Postpones all deadlines by a number of milliseconds, except those at a time of day.
+    /// Postpones all deadlines (ms) except those with a time of day.
     pub(crate) fn delay(&mut self, ms: u64) {
         for (timer, at) in std::mem::take(&mut self.by_timer) {
             let by = if matches!(timer, Timer::Limit(_)) { 0 } else { ms };

@@ -1,13 +1,11 @@
-//! How often something took how long, counted since the daemon started.
-
 use std::time::Duration;
 
 use acpd_api::{Bucket, Histogram};
 
-/// Upper limits for what people and models take part in, in milliseconds.
+/// Upper limits for people and models, in milliseconds.
 const SLOW: &[u64] =
     &[100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
-/// Upper limits for the work of this machine alone, in microseconds.
+/// Upper limits for this machine's own work, in microseconds.
 const QUICK: &[u64] = &[
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
     5_000_000,
@@ -15,24 +13,23 @@ const QUICK: &[u64] = &[
 const MICROS: f64 = 1e6;
 const MILLIS: f64 = 1e3;
 
-/// A histogram that is being counted. To count something is a search among a dozen numbers.
 #[derive(Debug)]
 pub struct Timing {
     limits: &'static [u64],
-    /// Units of a second.
+    /// Units per second.
     per_second: f64,
-    /// Each without those before it; the last is of what is over all limits.
+    /// Counts of each bucket alone; the last one is above all limits.
     counts: Vec<u64>,
     sum: u64,
 }
 
 impl Timing {
-    /// For what takes from a tenth of a second to an hour.
+    /// For durations from a tenth of a second to an hour.
     pub fn slow() -> Timing {
         Timing::new(SLOW, MILLIS)
     }
 
-    /// For what takes from a tenth of a millisecond to seconds.
+    /// For durations from a tenth of a millisecond to seconds.
     pub fn quick() -> Timing {
         Timing::new(QUICK, MICROS)
     }
@@ -41,7 +38,6 @@ impl Timing {
         Timing { limits, per_second, counts: vec![0; limits.len() + 1], sum: 0 }
     }
 
-    /// Counts a duration in its bucket.
     pub fn took(&mut self, time: Duration) {
         let time = (time.as_secs_f64() * self.per_second).round() as u64;
         let place = self.limits.partition_point(|limit| *limit < time);

@@ -1,15 +1,14 @@
-//! Watchers of all rows, with the version that each has.
+//! Watchers of all rows, and their versions.
 //!
 //! ```text
-//!  something changes ─▶ stale ── at most every 50 ms ─▶ row of now, with a version if it is another one
-//!                                                          │ rows newer than what the watcher has
-//!                                                          ▼
-//!                                    watcher: free ── told ─▶ busy ── line written ─▶ free
+//!  a change ─▶ stale ── at most every 50 ms ─▶ current row, with a new version if it differs
+//!                                                 │ rows newer than the watcher's version
+//!                                                 ▼
+//!                           watcher: free ── notified ─▶ busy ── line written ─▶ free
 //! ```
 //!
-//! Architecture invariant: nothing is kept while no client watches. A watcher that reads slowly costs a
-//! number and one line on its way, however much changes meanwhile: it gets the rows of the moment in which it
-//! can take them.
+//! Architecture invariant: nothing is kept while no client watches. A slow watcher costs a number
+//! and one unwritten line, however much changes: it gets the current rows when it can take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,7 +22,7 @@ use crate::ids::{ClientId, InteractionId, Requester, SessionKey, Time};
 /// Milliseconds between two lines to a watcher.
 const PAUSE: u64 = 50;
 
-/// Sessions come first: a change of one may change the row of its agent, and those of its questions.
+/// Sessions come first: a change of one may change its agent's row, and its questions'.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RowKey {
     Session(SessionKey),
@@ -38,22 +37,17 @@ pub(crate) enum WatchedRow {
     Question(Box<InteractionInfo>),
 }
 
-/// The watchers, and the rows as they were told last.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     watchers: BTreeMap<ClientId, Watcher>,
-    /// Requests to watch that are not answered.
     new: Vec<Requester>,
-    /// Grows with each look at the rows.
+    /// Grows with each check of the rows.
     version: u64,
-    /// The version of the newest row.
     newest: u64,
-    /// When watchers may be told again.
     next: Time,
     rows: BTreeMap<RowKey, Row>,
-    /// Rows that some watcher has and that are there no more.
+    /// Removed rows that some watcher still has.
     gone: Vec<GoneRow>,
-    /// Rows that may have changed.
     stale: BTreeSet<RowKey>,
 }
 
@@ -61,23 +55,20 @@ pub(crate) struct Watch {
 struct Watcher {
     /// The watcher has all rows up to this version.
     has: u64,
-    /// The last line to the watcher is not written yet.
     is_busy: bool,
 }
 
 #[derive(Debug)]
 struct Row {
     value: WatchedRow,
-    /// The version in which it was first there.
     since: u64,
-    /// The version in which it became what it is.
     version: u64,
 }
 
 #[derive(Debug)]
 struct GoneRow {
     value: WatchedRow,
-    /// The versions in which it was there: from the first on, and no more in the last.
+    /// Versions of the row, from the first to the removal.
     there: Range<u64>,
 }
 
@@ -94,7 +85,6 @@ impl Watch {
         self.watchers.contains_key(&client)
     }
 
-    /// The row of a session may be another one, or there no more.
     pub(crate) fn session_changed(&mut self, key: SessionKey) {
         self.changed(RowKey::Session(key));
     }
@@ -117,7 +107,6 @@ impl Watch {
         self.new.push(to);
     }
 
-    /// Returns the new watchers, which are to be sent all rows.
     pub(crate) fn take_new(&mut self) -> Vec<Requester> {
         for to in &self.new {
             self.watchers.insert(to.client, Watcher { has: self.version, is_busy: true });
@@ -125,7 +114,6 @@ impl Watch {
         std::mem::take(&mut self.new)
     }
 
-    /// All rows, which a client is told in one answer.
     pub(crate) fn tell_all(&mut self, client: ClientId) -> Watched {
         self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
         let Changed { mut sessions, agents, mut interactions, .. } = self.changed_since(0);
@@ -140,15 +128,13 @@ impl Watch {
         }
     }
 
-    /// A line to a watcher was written.
     pub(crate) fn written(&mut self, client: ClientId) {
         if let Some(watcher) = self.watchers.get_mut(&client) {
             watcher.is_busy = false;
         }
     }
 
-    /// Returns the time of the next notification; `None` without changes or watchers that can take
-    /// one.
+    /// Returns `None` without changes or free watchers.
     pub(crate) fn due(&self) -> Option<Time> {
         let mut free = self.watchers.values().filter(|watcher| !watcher.is_busy);
         let is_behind = |watcher: &Watcher| !self.stale.is_empty() || watcher.has < self.newest;
@@ -159,7 +145,7 @@ impl Watch {
         std::mem::take(&mut self.stale)
     }
 
-    /// The row of a session as it was told last.
+    /// Returns a session's row as last sent.
     pub(crate) fn session(&self, key: SessionKey) -> Option<&SessionInfo> {
         match &self.rows.get(&RowKey::Session(key))?.value {
             WatchedRow::Session(info) => Some(info),
@@ -167,7 +153,7 @@ impl Watch {
         }
     }
 
-    /// Takes a row as it is now, in the next version; `None` if it does not exist.
+    /// `now`: `None` = removed.
     pub(crate) fn put(&mut self, key: RowKey, now: Option<WatchedRow>) {
         let version = self.version + 1;
         match (self.rows.get_mut(&key), now) {
@@ -186,17 +172,14 @@ impl Watch {
         self.newest = version;
     }
 
-    /// All stale rows were looked at.
     pub(crate) fn seal(&mut self) {
         self.version += 1;
     }
 
-    /// A line for each watcher that can take one and has not got all rows.
     pub(crate) fn tell(&mut self, now: Time) -> Vec<(ClientId, Bytes)> {
         let behind = self.watchers.iter().filter(|(_, it)| !it.is_busy && it.has < self.newest);
         let behind: Vec<(ClientId, u64)> = behind.map(|(client, it)| (*client, it.has)).collect();
-        let mut told = Vec::new();
-        // Watchers that have the same are told the same.
+        let mut lines_by_client = Vec::new();
         let mut lines: BTreeMap<u64, Option<Bytes>> = BTreeMap::new();
         for (client, has) in behind {
             let line = lines.entry(has).or_insert_with(|| {
@@ -207,18 +190,17 @@ impl Watch {
             });
             let is_busy = line.is_some();
             self.watchers.insert(client, Watcher { has: self.version, is_busy });
-            told.extend(line.clone().map(|line| (client, line)));
+            lines_by_client.extend(line.clone().map(|line| (client, line)));
         }
-        if !told.is_empty() {
+        if !lines_by_client.is_empty() {
             self.next = now.after(PAUSE);
         }
-        // Changes are kept only as long as a watcher lacks them.
+        // Removed rows are kept only while a watcher has them.
         let has: BTreeSet<u64> = self.watchers.values().map(|watcher| watcher.has).collect();
         self.gone.retain(|gone| has.range(gone.there.clone()).next().is_some());
-        told
+        lines_by_client
     }
 
-    /// The rows that are other than they were in a version, and the keys of those that were there then.
     fn changed_since(&self, version: u64) -> Changed {
         let mut changed = Changed::default();
         for row in self.rows.values().filter(|row| row.version > version) {

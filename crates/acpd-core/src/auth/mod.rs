@@ -1,5 +1,5 @@
-//! Logins of agents. Only [`Logins`] changes them, and each change is a record; the hub notifies
-//! clients and starts or stops processes (`process/logins.rs` decides, `hub/process/logins.rs` has the reactions).
+//! Logins of agents. Only [`Logins`] changes them, and each change is a record. `process/logins.rs`
+//! decides what clients and processes do then.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,6 @@ impl Logins {
         self.get(profile).map_or(AuthState::Unknown, |row| row.state)
     }
 
-    /// Returns whether that is news.
     pub(crate) fn set(
         &mut self,
         cx: &mut Cx,
@@ -55,7 +54,6 @@ impl Logins {
         true
     }
 
-    /// Remembers the method of the last login, or that there is none to repeat.
     pub(crate) fn set_method(&mut self, cx: &mut Cx, profile: &str, method: Option<String>) {
         if let Some(row) = self.by_profile.get_mut(profile)
             && row.method != method
@@ -65,7 +63,7 @@ impl Logins {
         }
     }
 
-    /// The state after a login is wanted; nothing if that is known.
+    /// Returns the new state after a login error, if it differs.
     pub(crate) fn after_refusal(&self, profile: &str) -> Option<AuthState> {
         match self.state(profile) {
             AuthState::Authenticated => Some(AuthState::Expired),
@@ -74,8 +72,9 @@ impl Logins {
         }
     }
 
-    /// The state after a request worked; nothing if that proves no login. After a prompt was refused only
-    /// a prompt proves that there is one: many agents make and load sessions without it.
+    /// Returns the new state after a successful request, if the request proves a login. After a
+    /// refused prompt only a prompt proves one, because many agents make and load sessions without
+    /// a login.
     pub(crate) fn after_success(
         &self,
         profile: &str,
@@ -100,21 +99,18 @@ pub(crate) fn login_hint(agent: &str) -> String {
     format!("`acpctl auth login {agent}`, then try again")
 }
 
-/// The meaning of an agent's error for the login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Other,
     NeedsLogin,
-    /// The process is restarted with fresh credentials.
     Renewed,
 }
 
-/// Returns whether a method changes the login of a whole process.
 pub(crate) fn changes_login(method: &str) -> bool {
     matches!(method, "authenticate" | "logout")
 }
 
-/// The next process of an agent gets no value of a credential that was looked up for another login.
+/// Makes the next process look up fresh credentials, because the login has changed.
 pub(crate) fn forget_credentials(cx: &mut Cx, profile: &str) {
     cx.send(Effect::ForgetCredentials { agent: profile.to_owned() });
 }

@@ -1,24 +1,22 @@
-//! Places for connections: which may stay.
+//! Limits on connections.
 //!
-//! The daemon reports a connection when it has said its first line (`acpd/src/door.rs` bounds
-//! those that say nothing). From then on it is a manager until it says `initialize`, and a client after
-//! that:
+//! The daemon reports a connection with its first line (`acpd/src/door.rs` limits silent ones).
 //!
 //! ```text
 //!  first line `_acpd/…` ───▶ manager ── `initialize` ──▶ client, if there are fewer than `max_clients`;
-//!  another first line ─────▶    │                  ┌──▶   else told and closed
+//!  another first line ─────▶    │                  ┌──▶   else refused and closed
 //!  first line `initialize` ─────┼──────────────────┘
-//!                               └─ told and closed when another manager needs the place:
-//!                                  idle ones first, the one that was silent for the longest
+//!                               └─ closed with a reason if another manager needs the place:
+//!                                  idle ones first, the longest silent one
 //! ```
 //!
-//! Clients that run under an agent ([`rights`](super::rights)) have at most half of the places of clients, and
-//! give theirs to others when none is left, the idle ones first. So no tool of an agent locks the editors of
-//! a person out.
+//! Clients that run under an agent ([`rights`](super::rights)) have at most half of the places, and
+//! lose them to other clients when none is left, idle ones first. So an agent's tools cannot lock
+//! out the user's editors.
 //!
-//! Architecture invariant: clients leave [`MANAGERS`] places that they cannot have, and of those the
-//! newest manager always gets one. So no number of connections keeps a person from looking at the daemon
-//! and from stopping it.
+//! Architecture invariant: [`MANAGERS`] places are reserved for managers, and the newest manager
+//! always gets one. So no number of connections keeps the user from managing and stopping the
+//! daemon.
 
 use acp_wire::{Id, Message, build};
 use acpd_api::Reason;
@@ -29,10 +27,9 @@ use crate::fault::Fault;
 use crate::ids::ClientId;
 use crate::input::{Effect, ToClient};
 
-/// Connections over `max_clients` that are allowed, none of which has said `initialize`.
+/// Places for managers, in addition to `max_clients`.
 const MANAGERS: usize = 16;
 
-/// The kind of a connection's line, for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Client,
@@ -50,12 +47,10 @@ impl Wish {
     }
 }
 
-/// Facts about the places for connections.
 pub(crate) struct PlaceFacts<'a> {
     pub(crate) max_clients: usize,
-    /// The connection watches all rows.
     pub(crate) is_watching: &'a dyn Fn(ClientId) -> bool,
-    /// The journal cannot be written, so nothing gets through that waits for it.
+    /// The journal cannot be written, so only urgent effects are sent.
     pub(crate) is_store_failing: bool,
 }
 
@@ -64,15 +59,13 @@ impl Client {
         self.profile.is_none()
     }
 
-    /// A client of a process that runs under an agent.
     fn is_tool(&self) -> bool {
         !self.is_manager() && self.under_agent
     }
 }
 
 impl Clients {
-    /// A connection says a line, which may be no message. Returns whether it may stay; if not, it was
-    /// told why.
+    /// Returns `false` if the connection was refused and closed. The line may be no message.
     pub(crate) fn admit(
         &mut self,
         cx: &mut Cx,
@@ -106,10 +99,6 @@ impl Clients {
         false
     }
 
-    /// Finds a place for a connection that becomes a client.
-    ///
-    /// # Errors
-    /// When there is none that it may have.
     fn place_client(
         &mut self,
         cx: &mut Cx,
@@ -140,8 +129,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Of these connections the one that is missed least: an idle one if there is one, and the one that
-    /// was silent for the longest.
+    /// Returns the least needed connection: an idle one if possible, and the longest silent one.
     fn least_missed(
         &self,
         facts: &PlaceFacts<'_>,
@@ -155,7 +143,6 @@ impl Clients {
         least.map(|(id, _)| *id)
     }
 
-    /// Lets go of the manager that is missed least, so that another connection has its place.
     fn make_place(&mut self, cx: &mut Cx, newcomer: ClientId, facts: &PlaceFacts<'_>) {
         let is_other = |id, here: &Client| id != newcomer && here.is_manager();
         let Some(least) = self.least_missed(facts, is_other) else { return };
@@ -165,7 +152,7 @@ impl Clients {
         self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing);
     }
 
-    /// Tells a connection why it is closed, under the id of its request if it is about one.
+    /// Closes a connection with an error, under the id of its request if there is one.
     pub(super) fn let_go(
         &mut self,
         cx: &mut Cx,
@@ -176,15 +163,13 @@ impl Clients {
     ) {
         let line = build::error(id, &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
-        // While the journal cannot be written nothing else would get through.
         let effects = if is_store_failing { &mut cx.out.urgent } else { &mut cx.out.effects };
         effects.extend(last);
         self.on_closed(cx, client);
     }
 
-    /// A connection gives a token. Another one that has it is let go: its end may be unseen, or another client
-    /// uses the same token, and one of the two must learn that. Returns whether the token is new to the
-    /// connection: it is not if it tries again because the agent did not start.
+    /// Closes another connection with this token: its end may be unseen, or another client uses the
+    /// same token by mistake. Returns `false` if this connection has the token already.
     pub(crate) fn claim_token(
         &mut self,
         cx: &mut Cx,

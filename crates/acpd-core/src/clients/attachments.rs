@@ -1,4 +1,4 @@
-//! Clients at sessions, and how far each has been sent the journal.
+//! Clients attached to sessions, and their cursors in the journals.
 //!
 //! ```text
 //!  attach ─▶ Reading{upto} ── ReadDone, more to read ─▶ Reading
@@ -8,9 +8,9 @@
 //!             Live ─┴─ lagged ─▶ Paused{after} ◀─ attach, or ReadDone, of a client that lags
 //! ```
 //!
-//! Architecture invariant: a client's view of a session is gap-free. It is either `Live`, and then
-//! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
-//! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
+//! Architecture invariant: a client's view of a session has no gaps. It is `Live` and has every
+//! line up to the head, or it is behind and continues only by reading the journal from its cursor.
+//! Answers that belong after a line wait for that line.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -27,27 +27,24 @@ use crate::input::{Effect, Read, ReadStyle, ToClient, View};
 use crate::record::EventKind;
 use crate::views::{JournalHead, render};
 
-/// One client at one session.
 #[derive(Debug)]
 pub(super) struct Attachment {
     role: Role,
-    /// Number of the attachment: a later one has a larger number.
     pub(super) since: u64,
     view: View,
     cursor: Cursor,
-    /// The client was sent its position since it attached.
-    told: bool,
-    /// Lines that may be sent when the cursor has passed a position.
+    /// The client got its position since it attached.
+    has_position: bool,
     deferred: VecDeque<(Seq, Effect)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cursor {
-    /// Has everything up to the head.
+    /// Has all lines up to the head.
     Live,
-    /// A piece of journal is on its way: up to `history` as a newcomer, from there on complete.
+    /// Waits for a piece of journal: as a newcomer up to `history`, complete after it.
     Reading { history: Option<Seq> },
-    /// Does not read; has everything up to here.
+    /// Does not read. Has all lines up to here.
     Paused { after: Seq },
 }
 
@@ -67,7 +64,6 @@ impl Clients {
         self.attached.get_mut(&key)?.get_mut(&client)
     }
 
-    /// Removes an attachment and returns it.
     pub(super) fn take_attachment(
         &mut self,
         client: ClientId,
@@ -82,7 +78,6 @@ impl Clients {
         gone
     }
 
-    /// Returns the sessions at which an attachment may have changed since the last call.
     pub(crate) fn take_touched(&mut self) -> BTreeSet<SessionKey> {
         std::mem::take(&mut self.touched)
     }
@@ -91,24 +86,21 @@ impl Clients {
         self.attached.get(&key).into_iter().flatten().map(|(client, at)| (*client, at))
     }
 
-    /// The clients that are at a session.
     pub(crate) fn at(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
         self.attachments(key).map(|(client, _)| client)
     }
 
-    /// The clients that control a session.
     pub(crate) fn controllers(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
         let these = self.attachments(key).filter(|(_, at)| at.is_controller());
         these.map(|(client, _)| client)
     }
 
-    /// The controller that came first.
     pub(crate) fn owner(&self, key: SessionKey) -> Option<ClientId> {
         let these = self.attachments(key).filter(|(_, at)| at.is_controller());
         these.min_by_key(|(_, at)| at.since).map(|(client, _)| client)
     }
 
-    /// Number of other clients that use a session: they control it, or are away and wait for a prompt.
+    /// Number of other controllers, and of absent clients that wait for a prompt.
     pub(crate) fn other_users<'a>(
         &self,
         client: ClientId,
@@ -121,8 +113,7 @@ impl Clients {
         users.len()
     }
 
-    /// Number of clients at a session. Connections of the same program at the same place count once: a screen
-    /// has a connection of its own for each turn.
+    /// Connections of one program in one place count once: a screen opens one more for each turn.
     pub(crate) fn count_at(&self, key: SessionKey) -> u32 {
         let mut known = BTreeSet::new();
         let clients = self.at(key).filter(|id| match self.connected.get(id).map(|of| &of.name) {
@@ -156,13 +147,11 @@ impl Clients {
         }
     }
 
-    /// The sessions that a client is at.
     pub(crate) fn sessions_of(&self, client: ClientId) -> impl Iterator<Item = SessionKey> {
         let its = self.attached.iter().filter(move |(_, at)| at.contains_key(&client));
         its.map(|(key, _)| *key)
     }
 
-    /// Shows the last line of a journal to everyone attached but its origin.
     pub(crate) fn show(
         &self,
         cx: &mut Cx,
@@ -190,7 +179,6 @@ impl Clients {
         }
     }
 
-    /// Shows a live-only notice to everyone attached who wants notices.
     pub(crate) fn tell_attached(&self, cx: &mut Cx, key: SessionKey, line: &Bytes) {
         for (client, attachment) in self.attachments(key) {
             let lagged = self.connected.get(&client).is_some_and(|client| client.lagged);
@@ -200,7 +188,7 @@ impl Clients {
         }
     }
 
-    /// Sends something that must not overtake the lines of a session up to a position.
+    /// Sends an effect after the lines of a session up to a position.
     pub(crate) fn send_behind(
         &mut self,
         cx: &mut Cx,
@@ -218,7 +206,6 @@ impl Clients {
         }
     }
 
-    /// Takes back something that waits behind lines of a session for a client.
     pub(super) fn take_deferred(
         &mut self,
         client: ClientId,
@@ -233,8 +220,9 @@ impl Clients {
         None
     }
 
-    /// Attaches a client that has everything up to `after`; `None` = only what comes. A client that attaches
-    /// again starts over, because the old place says nothing about the new view. Returns whether it is connected.
+    /// `after`: the client has everything up to here; `None` = only new lines. A second attach
+    /// starts over, because the old cursor does not fit the new view. Returns whether the client is
+    /// connected.
     pub(crate) fn attach(
         &mut self,
         cx: &mut Cx,
@@ -254,12 +242,11 @@ impl Clients {
         let old = self.take_attachment(client, key);
         let since = old.as_ref().map(|old| old.since).or_else(|| self.take_since(client, key));
         let since = since.unwrap_or_else(|| cx.ids.issue());
-        // Answers that wait for lines continue to wait, if there are any to come.
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
             cx.send_all(deferred.drain(..).map(|(_, effect)| effect));
         }
-        let attachment = Attachment { role, since, view, cursor, told: false, deferred };
+        let attachment = Attachment { role, since, view, cursor, has_position: false, deferred };
         self.attached.entry(key).or_default().insert(client, attachment);
         match cursor {
             Cursor::Live => self.catch_up(cx, client, journal),
@@ -271,15 +258,15 @@ impl Clients {
         true
     }
 
-    /// Ends an attachment. Answers that waited for its lines wait no longer. Returns whether there was one.
+    /// Sends the deferred answers. Returns whether there was an attachment.
     pub(crate) fn detach(&mut self, cx: &mut Cx, client: ClientId, key: SessionKey) -> bool {
         let Some(gone) = self.take_attachment(client, key) else { return false };
         cx.send_all(gone.deferred.into_iter().map(|(_, effect)| effect));
         true
     }
 
-    /// Sends the available commands to a client that does not get the history: an agent says
-    /// them once. The line has no sequence number: it does not move the client forward.
+    /// Agents report their commands only once, so a client without the history gets them here. The
+    /// line has no sequence number, so the client's position stays.
     pub(crate) fn remind_of_commands(
         &mut self,
         cx: &mut Cx,
@@ -292,7 +279,7 @@ impl Clients {
         self.read(cx, client, journal, (head, head), (ReadStyle::Commands, view));
     }
 
-    /// The name of a client in the journal: its token, else a name that no other connection ever has.
+    /// Returns the client's token, else a unique name of its connection, for journals.
     pub(crate) fn origin_of(&self, cx: &Cx, client: ClientId) -> String {
         match self.token_of(client) {
             Some(token) => token.to_owned(),
@@ -308,7 +295,7 @@ impl Clients {
         (after, upto): (Seq, Seq),
         (style, view): (ReadStyle, View),
     ) {
-        // A client that continues from its cursor does not get its own lines, as when they were live.
+        // A client that continues from its cursor does not get its own lines.
         let origin = (style == ReadStyle::Resume).then(|| self.origin_of(cx, client));
         if let Some(client) = self.connected.get_mut(&client) {
             *client.reads.entry(journal.session).or_default() += 1;
@@ -318,7 +305,7 @@ impl Clients {
         cx.send(Effect::Client(client, ToClient::Read(read)));
     }
 
-    /// A piece of journal was sent: more of it, or live from here on. There is no journal if the session is gone.
+    /// Continues the reading, or goes live. There is no journal if the session is gone.
     pub(crate) fn on_read_done(
         &mut self,
         cx: &mut Cx,
@@ -331,7 +318,7 @@ impl Clients {
         if let Some(reads) = here.reads.get_mut(&key) {
             *reads -= 1;
             if *reads > 0 {
-                // Of an earlier attachment; the one that counts is still to come.
+                // This read belongs to an earlier attachment.
                 return;
             }
             here.reads.remove(&key);
@@ -371,10 +358,9 @@ impl Clients {
         self.read(cx, client, journal, (after, upto), (style, view));
     }
 
-    /// A client has everything up to the head, and learns that.
     fn catch_up(&mut self, cx: &mut Cx, client: ClientId, journal: JournalHead<'_>) {
         if let Some(attachment) = self.attachment_mut(client, journal.session) {
-            attachment.told = true;
+            attachment.has_position = true;
         }
         if !self.tell_cursor(cx, client, journal) {
             self.tell(cx, client, &caught_up_line(journal));
@@ -382,8 +368,8 @@ impl Clients {
         cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
     }
 
-    /// Sends a returning client the head of a session, from which it continues. Returns whether it
-    /// is one.
+    /// Sends the head to a client that can reconnect, which continues from there. Returns whether
+    /// the client is one.
     pub(crate) fn tell_cursor(
         &self,
         cx: &mut Cx,
@@ -398,7 +384,6 @@ impl Clients {
         comes_back
     }
 
-    /// The client does not keep up: from here on it has to read the journal.
     pub(crate) fn on_lagged(&mut self, client: ClientId, head: impl Fn(SessionKey) -> Seq) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.lagged = true;
@@ -411,7 +396,7 @@ impl Clients {
         }
     }
 
-    /// The client keeps up again. Returns the sessions to continue with.
+    /// Returns the sessions to continue.
     pub(crate) fn on_drained(&mut self, client: ClientId) -> Vec<SessionKey> {
         if let Some(here) = self.connected.get_mut(&client) {
             here.lagged = false;
@@ -419,7 +404,6 @@ impl Clients {
         self.sessions_of(client).collect()
     }
 
-    /// Continues with a session after a pause.
     pub(crate) fn continue_after_pause(
         &mut self,
         cx: &mut Cx,
@@ -431,11 +415,11 @@ impl Clients {
         if after < journal.head {
             return self.read_on(cx, client, journal, after, None);
         }
-        // Nothing to read and nothing to announce: another line could make the client lag again.
+        // Sends nothing: another line could make the client lag again.
         attachment.cursor = Cursor::Live;
         let waiting = std::mem::take(&mut attachment.deferred);
         cx.send_all(waiting.into_iter().map(|(_, effect)| effect));
-        if attachment.told {
+        if attachment.has_position {
             cx.report(EngineEvent::ClientCaughtUp { client, session: journal.session });
         } else {
             self.catch_up(cx, client, journal);

@@ -21,8 +21,8 @@
 //! | a piece of journal was sent; the client lags, keeps up | `on_read_done`, `on_lagged`, `on_drained` |
 //! | the end of a batch | `commit_received` |
 //!
-//! Of sessions it gets the heads of journals, of other machines single facts. It reports `ClientLeft` and
-//! `ClientCaughtUp`.
+//! Arguments from other machines are the heads of journals and single facts. Reports `ClientLeft`
+//! and `ClientCaughtUp`.
 
 mod admission;
 mod attachments;
@@ -56,18 +56,15 @@ pub(crate) use crate::clients::admission::PlaceFacts;
 pub(crate) use crate::clients::replies::UnwrittenAnswer;
 pub(crate) use crate::clients::rights::not_under_agent;
 
-/// All connections, and the clients with a token, whether they are connected or not.
 #[derive(Debug)]
 pub(crate) struct Clients {
     connected: BTreeMap<ClientId, Client>,
-    /// The clients at each session that has some.
     attached: BTreeMap<SessionKey, BTreeMap<ClientId, Attachment>>,
-    /// Sessions at which an attachment may have changed.
     touched: BTreeSet<SessionKey>,
     resumable: BTreeMap<String, Resumable>,
-    /// Those of them whose lines this batch commits.
+    /// Tokens of clients whose lines this batch commits.
     counted: BTreeSet<String>,
-    /// Identity of the journal: what a client has of another one does not count.
+    /// Identity of the journal. Positions in other journals do not count.
     generation: String,
     naming: Vec<Naming>,
 }
@@ -78,7 +75,6 @@ impl Clients {
         self.connected.insert(client, Client { under_agent, origin, ..Client::default() });
     }
 
-    /// A connection has ended. A client with a token is waited for.
     pub(crate) fn on_closed(&mut self, cx: &mut Cx, client: ClientId) {
         let Some(gone) = self.connected.remove(&client) else { return };
         self.naming.retain(|wait| wait.to.client != client);
@@ -95,7 +91,6 @@ impl Clients {
         cx.report(EngineEvent::ClientLeft { client, number, returns, sessions });
     }
 
-    /// A client has sent `initialize`, for an agent profile.
     pub(crate) fn introduce(
         &mut self,
         client: ClientId,
@@ -124,8 +119,8 @@ impl Clients {
         here.under_agent |= meta.tool;
     }
 
-    /// Numbers a client, so that its terminals and servers are told from others'. One that comes back
-    /// keeps its number.
+    /// Distinguishes the client's terminals and servers from others'. A client with a token keeps
+    /// its number.
     pub(crate) fn number(&mut self, cx: &mut Cx, client: ClientId) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.number = match &here.token {
@@ -135,33 +130,29 @@ impl Clients {
         here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
     }
 
-    /// The `initialize` of a client is answered, or its answer was taken back.
     pub(crate) fn set_initialized(&mut self, client: ClientId, is_initialized: bool) {
         if let Some(here) = self.connected.get_mut(&client) {
             here.initialized = is_initialized;
         }
     }
 
-    /// A client has made a session.
     pub(crate) fn note_made(&mut self, client: ClientId, key: SessionKey) {
         if let Some(here) = self.connected.get_mut(&client) {
             here.made.insert(key);
         }
     }
 
-    /// Returns the client if it is connected and may decide for a person.
+    /// Returns the client if it may decide for a person.
     pub(crate) fn responder(&self, client: ClientId) -> Option<Responder<'_>> {
         let here = self.get(&client).filter(|here| !here.under_agent)?;
         let Client { name, capabilities, view, .. } = here;
         Some(Responder { client, name, capabilities, view })
     }
 
-    /// Returns the controllers of a session that may be asked, in the order in which they came.
     pub(crate) fn responders(&self, key: SessionKey) -> impl Iterator<Item = Responder<'_>> {
         self.controllers(key).filter_map(|client| self.responder(client))
     }
 
-    /// Requests that wait for a name.
     pub(crate) fn naming(&self) -> &[Naming] {
         &self.naming
     }
@@ -174,13 +165,11 @@ impl Clients {
         self.naming.remove(at)
     }
 
-    /// A request does not wait for a name any more. Returns whether it did.
     pub(crate) fn forget_naming(&mut self, to: &Requester) -> bool {
         self.naming.extract_if(.., |wait| wait.to == *to).count() > 0
     }
 }
 
-/// The connections are read as a map, and change through methods alone.
 impl Deref for Clients {
     type Target = BTreeMap<ClientId, Client>;
 
@@ -191,67 +180,56 @@ impl Deref for Clients {
 
 #[derive(Debug, Default)]
 pub(crate) struct Client {
-    /// The agent profile it is bound to, once it has sent `initialize`.
     pub(crate) profile: Option<String>,
     pub(crate) initialized: bool,
     pub(crate) view: View,
-    /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
+    /// Identifies the client in lines to agents; 0 = no `initialize` yet.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) name: ClientName,
-    /// Extensions for agents, see [`crate::offer`].
     pub(crate) offer: Option<String>,
-    /// Sessions that it has made.
     pub(crate) made: BTreeSet<SessionKey>,
-    /// Pieces of journal that are on their way to it.
+    /// Pieces of journal that are being sent.
     reads: BTreeMap<SessionKey, u32>,
-    /// The client reads too slowly: it gets only answers.
     lagged: bool,
     open: BTreeMap<Id, Open>,
-    /// The name under which it comes back.
     pub(crate) token: Option<String>,
-    /// Role of the client in the sessions that it resumes.
+    /// Role in resumed sessions.
     pub(crate) role: Role,
-    /// State of its last connection, until it has the rest.
     resume: Option<Resume>,
-    /// The client runs under an agent, or says so ([`rights`]).
     pub(crate) under_agent: bool,
     pub(crate) origin: ClientOrigin,
-    /// Requests that it has to send again.
     again: Vec<Id>,
-    /// When it said something last; nothing before its first line ([`admission`]).
+    /// Time of the last line; `None` before the first one ([`admission`]).
     last_heard: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    /// The answer is kept until the client has it.
+    /// The answer is kept until the client confirms it.
     kept: bool,
     /// The request got an error already, because the journal could not be written.
     given_up: bool,
 }
 
 impl Client {
-    /// The client got the missed lines.
     pub(crate) fn is_back(&self) -> bool {
         self.resume.is_none()
     }
 }
 
-/// Decision about a request: it is served, or refused with a reason.
+/// A request is served, or refused with a reason.
 pub(crate) type Served = Result<(), Fault>;
 
-/// A request of a client that is being served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) to: &'a Requester,
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a RawValue>,
-    /// The complete line as it came.
     pub(crate) line: &'a Bytes,
 }
 
-/// A `session/new` with a name that another one, not answered yet, is about to take.
+/// A `session/new` with a name that an earlier, unanswered one may take.
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(crate) to: Requester,

@@ -1,5 +1,3 @@
-//! Names of clients for others.
-
 use acp_wire::acp::Implementation;
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
@@ -8,7 +6,6 @@ use acpd_api::{ClientName, Untrusted};
 use crate::clients::Clients;
 use crate::ids::ClientId;
 
-/// The name of a client by its `initialize`.
 pub(crate) fn name_in(info: Option<&Implementation>, place: Option<String>) -> ClientName {
     bounded(ClientName {
         name: info.map(|info| info.name.as_str()).unwrap_or_default().into(),
@@ -17,7 +14,7 @@ pub(crate) fn name_in(info: Option<&Implementation>, place: Option<String>) -> C
     })
 }
 
-/// Clips all parts of a name, which is repeated in journals.
+/// Clips all parts of a name, because journals repeat it.
 pub(crate) fn bounded(name: ClientName) -> ClientName {
     let short = |text: Untrusted| Untrusted::from(clipped(text.raw(), NAME));
     ClientName {
@@ -28,7 +25,7 @@ pub(crate) fn bounded(name: ClientName) -> ClientName {
 }
 
 impl Clients {
-    /// Returns the name of a client for people; `said`: its name in this request.
+    /// `said`: the name in this request.
     pub(crate) fn name_of(&self, client: ClientId, said: Option<ClientName>) -> Option<ClientName> {
         let known = || self.get(&client).map(|here| here.name.clone());
         let name = said.map(bounded).or_else(known)?;

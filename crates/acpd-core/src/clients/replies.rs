@@ -1,7 +1,7 @@
-//! Requests of clients, and answers and notices on their way to them.
+//! Requests of clients, and answers and notices to them.
 //!
-//! Architecture invariant: each request is answered once. An answer that a client can come back for
-//! is kept in the same transaction that makes it true.
+//! Architecture invariant: each request is answered once. An answer that a reconnected client can
+//! get is kept in the transaction that makes it true.
 
 use acp_wire::{Message, build, code, parse};
 use acpd_api::Reason;
@@ -14,23 +14,19 @@ use crate::fault::Fault;
 use crate::ids::{Requester, Seq, SessionKey};
 use crate::input::{Effect, LogPage, SessionValues, ToClient};
 
-/// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
 
-/// The place of the answer to a request.
 pub(crate) enum UnwrittenAnswer {
     Given,
-    /// The request was waiting, and was removed from the queue.
+    /// The answer was deferred, and was removed from the queue.
     Taken(Effect),
-    /// The answer is dropped when it arrives.
+    /// The answer will be dropped.
     ToCome,
 }
 
 impl Clients {
-    /// Opens a request of a client.
-    ///
     /// # Errors
-    /// When it is open already, or too many are.
+    /// When the id is open already, or too many requests are open.
     pub(crate) fn accept(
         &mut self,
         cx: &mut Cx,
@@ -54,15 +50,14 @@ impl Clients {
         Ok(())
     }
 
-    /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is
-    /// not if the request got an error while the journal could not be written.
+    /// Returns whether the answer is wanted: `false` if the request got an error while the journal
+    /// could not be written.
     pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
         let Some(client) = self.connected.get_mut(&to.client) else { return true };
         client.open.remove(&to.id).is_none_or(|open| !open.given_up)
     }
 
-    /// Takes back the answer to a request because the journal cannot be written, wherever it waits: `batches` have
-    /// those that are not committed.
+    /// Takes back an answer because the journal cannot be written. `batches`: uncommitted effects.
     pub(crate) fn take_answer(
         &mut self,
         to: &Requester,
@@ -84,7 +79,7 @@ impl Clients {
         deferred.map_or(UnwrittenAnswer::Given, UnwrittenAnswer::Taken)
     }
 
-    /// Answers a request, behind the lines of a session up to a position.
+    /// Answers after the lines of a session up to a position.
     pub(crate) fn respond(
         &mut self,
         cx: &mut Cx,
@@ -96,7 +91,7 @@ impl Clients {
         self.respond_with(cx, to, behind, ToClient::Line(line));
     }
 
-    /// Answers a request, as above, with what the relay completes.
+    /// Like [`Clients::respond`], with an answer that the relay completes.
     pub(crate) fn respond_with(
         &mut self,
         cx: &mut Cx,
@@ -109,7 +104,6 @@ impl Clients {
         }
     }
 
-    /// Refuses what is no request that could be open.
     pub(crate) fn send_error(&self, cx: &mut Cx, to: &Requester, fault: &Fault) {
         if self.connected.contains_key(&to.client) {
             let line = build::error(&to.id, &fault.object());
@@ -118,7 +112,6 @@ impl Clients {
     }
 }
 
-/// Returns whether this effect answers the request.
 fn answers(effect: &Effect, to: &Requester) -> bool {
     match effect {
         Effect::Client(client, what) if *client == to.client => match what {

@@ -1,5 +1,4 @@
-//! Clients that come back: who named itself with a token loses nothing with its connection, nor with
-//! the daemon.
+//! Clients with a token, which lose nothing when their connection or the daemon ends.
 //!
 //! ```text
 //!              initialize with a token
@@ -8,12 +7,12 @@
 //!                                         └── initialize with what it has ─────┘
 //! ```
 //!
-//! Upwards its lines are counted, and the count is part of the transaction that deals with them: it
-//! sends again what is not counted. Downwards it says what it has: of each session the last position,
-//! and which of its requests are open. The answers to requests that changed something are kept until
-//! it says that it has them; the others can be asked again.
+//! acpd counts the client's lines in the transaction that processes them, and the client repeats
+//! uncounted lines. After a reconnect the client reports its position in each session and its open
+//! requests. Answers to requests that changed something are kept until the client confirms them;
+//! other requests can be repeated.
 //!
-//! Architecture invariant: a request that is kept, open or answered is never carried out again.
+//! Architecture invariant: no request is carried out twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,34 +31,30 @@ use crate::record::{Record, ReplyRow, Sender};
 use crate::timers::{Timer, Timers};
 use crate::views::without_boolean_options;
 
-/// Time for a client that has lost its connection to come back (ms).
+/// Time for a client to reconnect (ms).
 const AWAY: u64 = 60 * 60_000;
 
-/// Number of clients with a token from which each new one displaces one that is away: first one
-/// that waits for nothing, then the one away longest. If none is away, there are more.
+/// Number of clients from which each new one displaces an absent one: first one without open work,
+/// then the longest absent. Connected clients stay.
 const KNOWN: usize = 1_024;
 
-/// Answers that one client may leave unconfirmed before it is refused more requests.
+/// Unconfirmed answers of a client before its requests are refused.
 const REPLIES: usize = 256;
 
-/// Bytes of answers that one client may leave unconfirmed, besides one answer of any length.
+/// Bytes of unconfirmed answers, in addition to one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Resumable {
     /// The connection, or a placeholder.
     client: ClientId,
-    /// Since when it has none.
     away: Option<Time>,
-    /// The sessions that its last connection was at, and since when.
+    /// Sessions of the last connection, with the order of their attachments.
     was_at: BTreeMap<SessionKey, u64>,
-    /// Lines of it that are dealt with.
     received: u64,
-    /// Answers that it may not have.
     replies: BTreeMap<Id, Reply>,
 }
 
-/// An answer that is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) line: Bytes,
@@ -67,7 +62,6 @@ pub(crate) struct Reply {
 }
 
 impl Clients {
-    /// Clients that the last daemon knew. None of them is connected.
     pub(crate) fn recovered(
         generation: String,
         known: BTreeMap<String, ClientState>,
@@ -77,7 +71,7 @@ impl Clients {
             (1..).zip(known).map(|(number, (token, ClientState { received, replies }))| {
                 let reply = |(id, ReplyRow { line, session, .. })| (id, Reply { line, session });
                 let replies = replies.into_iter().map(reply).collect();
-                // No connection ever has such a number.
+                // Numbers that no connection gets.
                 let client = ClientId(u64::MAX - number);
                 (token, Resumable { away: Some(now), received, replies, ..Resumable::new(client) })
             });
@@ -92,13 +86,11 @@ impl Clients {
         }
     }
 
-    /// The receiver of an answer as the disk names it; `None` for a client that does not come back.
     pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {
         let token = self.token_of(to.client)?;
         Some(Sender { token: token.to_owned(), id: to.id.clone() })
     }
 
-    /// Returns the client of a name on disk; `None` if it does not return.
     pub(crate) fn requester(&self, sender: Sender) -> Option<Requester> {
         Some(Requester { client: self.by_token(&sender.token)?, id: sender.id })
     }
@@ -111,7 +103,6 @@ impl Clients {
         away.map(|(token, _)| token.as_str())
     }
 
-    /// Returns whether a client is connected, or may come back.
     pub(crate) fn may_get_answers(&self, client: ClientId) -> bool {
         self.connected.contains_key(&client) || self.token_of(client).is_some()
     }
@@ -120,7 +111,6 @@ impl Clients {
         self.resumable.get(token).map(|known| known.client)
     }
 
-    /// The client with a token that is such, whether it is connected or not.
     pub(crate) fn with_token(&self, is_it: impl Fn(&str) -> bool) -> Option<ClientId> {
         let known = self.resumable.iter().find(|(token, _)| is_it(token));
         known.map(|(_, known)| known.client)
@@ -132,22 +122,19 @@ impl Clients {
         Some((token, known))
     }
 
-    /// Returns whether a client's state is of this journal.
     pub(crate) fn is_of_journal(&self, resume: &Resume) -> bool {
         resume.generation == self.generation
     }
 
-    /// Takes the state of a client's last connection, after which it has the rest.
+    /// Takes the state that the client came back with, once the missed lines are sent.
     pub(crate) fn take_resume(&mut self, client: ClientId) -> Option<Resume> {
         self.connected.get_mut(&client)?.resume.take()
     }
 
-    /// A client does not come back after this connection. Returns its token.
     pub(crate) fn take_token(&mut self, client: ClientId) -> Option<String> {
         self.connected.get_mut(&client)?.token.take()
     }
 
-    /// A connection of a client with a token has ended, which was at these sessions: it is waited for.
     pub(super) fn on_away(&mut self, cx: &mut Cx, token: &str, was_at: BTreeMap<SessionKey, u64>) {
         if let Some(known) = self.resumable.get_mut(token) {
             (known.away, known.was_at) = (Some(cx.now), was_at);
@@ -157,14 +144,12 @@ impl Clients {
         }
     }
 
-    /// Sets the time at which the first client that is away is forgotten.
     pub(crate) fn wait_for_late(&self, timers: &mut Timers) {
         if let Some(late) = self.next_late() {
             timers.set(Timer::Resumable, late);
         }
     }
 
-    /// A connection has a token from now on.
     pub(crate) fn name(&mut self, client: ClientId, token: &str) {
         let new = || Resumable::new(client);
         let known = self.resumable.entry(token.to_owned()).or_insert_with(new);
@@ -175,16 +160,14 @@ impl Clients {
         }
     }
 
-    /// A client is back on a new connection: `resume` says what it has, `waits_for` are its requests that are
-    /// still open here.
+    /// `resume`: the client's state; `waits_for`: its requests that are open here.
     pub(crate) fn come_back(&mut self, client: ClientId, resume: Resume, waits_for: Vec<Id>) {
         let Some((_, known)) = self.known_mut(client) else { return };
         let open = ids(&resume.open);
         let is_known = |id: &Id| waits_for.contains(id) || known.replies.contains_key(id);
         let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
         if let Some(client) = self.connected.get_mut(&client) {
-            // Requests that the client no longer has were answered while the journal could not be
-            // written.
+            // Other requests were answered while the journal could not be written.
             client.open.extend(waits_for.into_iter().map(|id| {
                 let given_up = !open.contains(&id);
                 (id, Open { kept: true, given_up })
@@ -194,13 +177,12 @@ impl Clients {
         }
     }
 
-    /// Names the journal: numbers of lines are of this one.
     pub(crate) fn generation(&self) -> &str {
         &self.generation
     }
 
-    /// Members of the answer to `initialize` for a client with a token: its number of safe lines,
-    /// and the requests to send again (see [`acpd_api::Resumed`]).
+    /// Returns the number of committed lines and the requests to send again
+    /// ([`acpd_api::Resumed`]).
     pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<RawId>)> {
         let client = self.connected.get(&client)?;
         let received = self.resumable.get(client.token.as_ref()?)?.received;
@@ -208,37 +190,33 @@ impl Clients {
         Some((received, client.again.iter().filter_map(raw).collect()))
     }
 
-    /// Time without connections (ms) does not count.
     pub(crate) fn wait_longer(&mut self, ms: u64) {
         for since in self.resumable.values_mut().filter_map(|known| known.away.as_mut()) {
             *since = since.after(ms);
         }
     }
 
-    /// Takes out since when a client that comes back has been at a session, if its last connection was.
     pub(super) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
         let token = self.connected.get(&client)?.token.as_ref()?;
         self.resumable.get_mut(token)?.was_at.remove(&key)
     }
 
-    /// Returns whether clients are away and may return.
     pub(crate) fn are_awaited(&self) -> bool {
         self.next_late().is_some()
     }
 
-    /// When the first client that is away has been waited for long enough.
     fn next_late(&self) -> Option<Time> {
         self.resumable.values().filter_map(|known| known.away).min().map(|since| since.after(AWAY))
     }
 
-    /// The tokens of clients that have been waited for long enough.
     pub(crate) fn late(&self, now: Time) -> Vec<String> {
         let is_late = |known: &Resumable| known.away.is_some_and(|since| now.since(since) >= AWAY);
         let late = self.resumable.iter().filter(|(_, known)| is_late(known));
         late.map(|(token, _)| token.clone()).collect()
     }
 
-    /// Of too many clients the one that is missed least; `waited` are those for which something goes on.
+    /// Returns the least needed absent client if there are too many. `waited`: clients with open
+    /// work.
     pub(crate) fn one_too_many(
         &self,
         waited: impl FnOnce() -> BTreeSet<ClientId>,
@@ -254,14 +232,12 @@ impl Clients {
         longest.map(|(token, _)| token.clone())
     }
 
-    /// A client does not come back. Returns what stands for it.
     pub(crate) fn forget(&mut self, token: &str) -> Option<ClientId> {
         self.counted.remove(token);
         self.resumable.remove(token).map(|gone| gone.client)
     }
 
-    /// Makes sure that the answer to a request can be kept. A client that uses the id of a kept answer again
-    /// has received that answer: it is dropped.
+    /// A client that uses the id of a kept answer again has received that answer, which is dropped.
     pub(super) fn room_for_reply(
         &mut self,
         cx: &mut Cx,
@@ -280,7 +256,6 @@ impl Clients {
         Ok(())
     }
 
-    /// Keeps the answer to a request until the client has it, if it can come back for it.
     pub(super) fn keep_reply(
         &mut self,
         cx: &mut Cx,
@@ -289,7 +264,7 @@ impl Clients {
         line: &Bytes,
     ) {
         let here = self.connected.get(&to.client);
-        // Also one of which the client was told that the outcome is unknown: it may be gone before it has read that.
+        // Includes requests with an unknown outcome: the client may not have read that error.
         let is_kept = |client: &Client| client.open.get(&to.id).is_some_and(|open| open.kept);
         if here.is_some_and(|client| !is_kept(client)) {
             return;
@@ -300,7 +275,6 @@ impl Clients {
         cx.record(Record::Reply(ReplyRow { token, id, line, session }));
     }
 
-    /// A client says which answers it has.
     pub(crate) fn on_replies_taken(
         &mut self,
         cx: &mut Cx,
@@ -322,7 +296,6 @@ impl Clients {
         }
     }
 
-    /// Returns whether one of these requests of a client has succeeded, with a kept answer.
     pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[RawId]) -> bool {
         let known = self.token_of(client).and_then(|token| self.resumable.get(token));
         known.is_some_and(|known| {
@@ -331,8 +304,7 @@ impl Clients {
         })
     }
 
-    /// Drops the kept answers to requests that are no longer open at the client, which has them. Returns the
-    /// others.
+    /// Drops answers to requests that the client no longer has open. Returns the others.
     pub(crate) fn replies_after_return(
         &mut self,
         cx: &mut Cx,
@@ -347,7 +319,7 @@ impl Clients {
         }
         let mut replies: Vec<Reply> = known.replies.values().cloned().collect();
         if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
-            // An answer may have come while the client's abilities were unknown.
+            // Options were not filtered while the client's abilities were unknown.
             for reply in &mut replies {
                 let options = ["result", "configOptions"];
                 reply.line = without_boolean_options(&reply.line, &options);
@@ -356,7 +328,6 @@ impl Clients {
         replies
     }
 
-    /// A line of a client is dealt with in this batch.
     pub(crate) fn count_line(&mut self, client: ClientId) {
         if let Some((token, known)) = self.known_mut(client) {
             known.received += 1;
@@ -364,7 +335,6 @@ impl Clients {
         }
     }
 
-    /// Completes a batch: how many lines of each client it deals with.
     pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
         for token in std::mem::take(&mut self.counted) {
             let Some(known) = self.resumable.get(&token) else { continue };
@@ -378,7 +348,6 @@ impl Clients {
         }
     }
 
-    /// The clients that would come back, and are here now.
     pub(crate) fn present(&self) -> impl Iterator<Item = ClientId> {
         self.resumable.values().filter(|known| known.away.is_none()).map(|known| known.client)
     }
@@ -390,7 +359,6 @@ impl Resumable {
         Resumable { client, away: None, was_at, received: 0, replies }
     }
 
-    /// The client has an answer.
     fn confirm(&mut self, cx: &mut Cx, token: &str, id: &Id) {
         if self.replies.remove(id).is_some() {
             cx.record(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
@@ -398,13 +366,11 @@ impl Resumable {
     }
 }
 
-/// Parses ids; skips what is no valid request id.
 pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
     raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }
 
-/// Returns whether the answer to a request is kept. Others change nothing, or can be repeated: a
-/// client without the answer asks again.
+/// Returns whether an answer is kept. Other requests change nothing or can be repeated.
 pub(crate) fn is_kept(name: &str) -> bool {
     let asks_again = [
         "initialize",

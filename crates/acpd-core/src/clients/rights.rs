@@ -1,10 +1,11 @@
-//! Clients that run under an agent: what they may not do is refused here, and nowhere else.
+//! Rights of clients that run under an agent. They are checked here only.
 //!
-//! What that is, [`acpd_api::under_agent`] lists. Who runs under an agent, the daemon sees in the processes
-//! between the two; it prevents accidents, and is no wall against what hides itself.
+//! [`acpd_api::under_agent`] lists the rights. The daemon looks at the processes between agent and
+//! client, which prevents accidents but is no security boundary.
 //!
-//! Architecture invariant: nothing that a client under an agent says decides for a person, or ends what a
-//! person has begun; but for questions of the agents that it works with, where the user has said so.
+//! Architecture invariant: a client under an agent decides nothing for a person and ends nothing
+//! that a person has begun, except, if the user allows it, for questions of the agents that it
+//! works with.
 
 use acp_wire::locate;
 use acpd_api::under_agent::FLAGS;
@@ -17,17 +18,12 @@ use crate::ids::{ClientId, HostId};
 use crate::input::ClientOrigin;
 
 impl Clients {
-    /// Returns whether a client is connected and may decide for a person: it may be asked, and
-    /// serve an agent.
     pub(crate) fn may_decide(&self, client: ClientId) -> bool {
         self.connected.get(&client).is_some_and(|here| !here.under_agent)
     }
 
-    /// Returns whether a client may send this. Facts: it may answer this question; it is about a session in which
-    /// turns of others run or wait.
-    ///
     /// # Errors
-    /// When it runs under an agent, and this is not for such a client.
+    /// When a client under an agent may not send this.
     pub(crate) fn may_send(
         &self,
         client: ClientId,
@@ -40,7 +36,7 @@ impl Clients {
             return Ok(());
         }
         let refused = match UnderAgent::of_method(method) {
-            // `may_act_for` is asked where the session is known.
+            // `may_act_for` checks these when the session is known.
             UnderAgent::Allowed | UnderAgent::OwnSessions(_) => None,
             UnderAgent::OwnQuestions(what) => (!answers_its_own()).then_some(what),
             UnderAgent::Refused(what) => Some(what),
@@ -52,7 +48,7 @@ impl Clients {
         }
     }
 
-    /// Returns whether a client may act for a session: below an agent, only for those of that very process.
+    /// A client under an agent may act only for sessions of that process.
     pub(crate) fn may_act_for(&self, client: ClientId, holds_it: impl Fn(HostId) -> bool) -> bool {
         match self.connected.get(&client).map(|here| here.origin) {
             None | Some(ClientOrigin::User) => true,
@@ -61,7 +57,7 @@ impl Clients {
     }
 }
 
-/// The refusal of what is not for a client under an agent, in words that follow "may not".
+/// `what` follows "may not".
 pub(crate) fn not_under_agent(what: &str) -> Fault {
     let text = format!("a process that runs under an agent may not {what}");
     let mut fault = Fault::invalid(text);
@@ -69,7 +65,6 @@ pub(crate) fn not_under_agent(what: &str) -> Fault {
     fault.hint("do it in a terminal or an editor of your own")
 }
 
-/// The action of a member of `_meta._acpd` in these params that such a client may not do.
 fn refused_flag(params: &RawValue) -> Option<&'static str> {
     let json = params.get().as_bytes();
     let is_set = |name: &str| {

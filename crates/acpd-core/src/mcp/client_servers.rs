@@ -1,4 +1,4 @@
-//! MCP servers that live in a client (`"type":"acp"`): the agent speaks with them through acpd.
+//! MCP servers in a client (`"type":"acp"`), which the agent reaches through acpd.
 //!
 //! ```text
 //!  session/new, load ─▶ declared: a number for the agent, and the client that has it ─▶ kept with the session
@@ -8,8 +8,8 @@
 //!     └── no client has the server ───────────────────────────────────┴────────────▶ refused
 //! ```
 //!
-//! A call names its client by the number in the session's list ([`server_list`]), which stays the same over
-//! all connections of the client: calls of a client that is away wait for its next connection.
+//! A call names its client by the number in the session's list ([`server_list`]). The number
+//! survives reconnects, so calls wait for an absent client.
 //!
 //! [`server_list`]: crate::mcp::server_list
 //!
@@ -21,8 +21,9 @@
 //! | a client is back | `on_client_back` |
 //! | a call is cancelled or late; its caller, client or session is gone | `on_call_end` |
 //!
-//! Architecture invariant: a call of an agent is on disk until it is answered, and is given to one client once:
-//! again only to one that came back without it. A call of a tool ends with the connection that made it.
+//! Architecture invariant: an agent's call is on disk until its answer, and goes to one client
+//! once; again only after a reconnect without it. A tool's call ends with the connection that made
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -45,20 +46,18 @@ use crate::params::read;
 use crate::record::{InteractionRow, Record};
 use crate::timers::Timer;
 
-/// The method by which agents and servers speak.
 pub(crate) const MESSAGE: &str = "mcp/message";
 
-/// Calls of one process to one client that may be open at once, and of all tools of acpd.
+/// Open calls of one process to one client, and of all tools of acpd.
 const OPEN: usize = 64;
 
-/// How long a client may take to answer a tool (ms).
+/// Time for a client to answer a tool (ms).
 const TOOL_TIMEOUT: u64 = 20_000;
 
 #[derive(Debug)]
 enum Caller {
     /// An agent, with its own id of the request.
     Agent(HostId, Id),
-    /// A tool of acpd, as a client.
     Tool(Requester),
 }
 
@@ -71,21 +70,15 @@ impl Caller {
     }
 }
 
-/// Reasons for calls to end without an answer of their client.
 #[derive(Debug)]
 pub(crate) enum CallEnd<'a> {
     AgentCancel(HostId, &'a Id),
     ToolCancel(&'a Requester),
-    /// The client has not answered a tool in time.
     Deadline(InteractionId),
-    /// The client with this number does not come back.
     ClientGone(u64),
-    /// A client with this number has the servers with these numbers from now on.
     TakenOver(u64, &'a [u64]),
-    /// A session with these servers is deleted.
     SessionDeleted(&'a [LentServer]),
     ProcessGone(HostId),
-    /// The connection of tools has ended.
     ToolGone(ClientId),
 }
 
@@ -110,7 +103,7 @@ impl CallEnd<'_> {
         }
     }
 
-    /// Returns the error for the caller, unless that is gone.
+    /// Returns the error for the caller, unless the caller is gone.
     fn error(&self, label: &str) -> Option<ErrorObject> {
         Some(match self {
             CallEnd::AgentCancel(..) => cancelled("cancelled by the agent"),
@@ -133,17 +126,14 @@ fn cancelled(text: &str) -> ErrorObject {
     ErrorObject::new(code::CANCELLED, text)
 }
 
-/// A call that a client has not answered.
 #[derive(Debug)]
 struct Call {
     caller: Caller,
-    /// As the agent sent it.
     line: Bytes,
     server: LentServer,
 }
 
 impl Call {
-    /// Finds the server that a line of an agent calls.
     fn of_agent(
         lenders: Lenders<'_>,
         lists: impl Iterator<Item = Bytes>,
@@ -169,7 +159,6 @@ impl Call {
         }
     }
 
-    /// Returns the answer for the caller, under the caller's id.
     fn answered(self, line: &Bytes) -> EngineEvent {
         match self.caller {
             Caller::Agent(host, id) => {
@@ -188,26 +177,21 @@ fn client_gone(label: &str) -> ErrorObject {
     ErrorObject::new(code::NOT_FOUND, text)
 }
 
-/// A session that a client opens, and what the client may do.
 #[derive(Debug)]
 pub(crate) struct OpenedSession<'a> {
     pub(crate) key: SessionKey,
     pub(crate) agent: McpAgent<'a>,
-    /// A process has the session, or gets it just now.
+    /// A process has the session, or is getting it.
     pub(crate) is_held: bool,
-    /// The servers that it has.
     pub(crate) servers: Bytes,
-    /// The number of the client.
     pub(crate) client: u64,
-    /// The client runs under no agent.
+    /// The client does not run under an agent.
     pub(crate) is_trusted: bool,
     pub(crate) may_control: bool,
 }
 
-/// Reads the params of `_acpd/mcp/call`.
-///
 /// # Errors
-/// When they are no params, or of another method than tools may call.
+/// When the params are invalid, or the method is not for tools.
 pub(crate) fn tool_call(params: Option<&RawValue>) -> Result<McpCallParams, Fault> {
     let params: McpCallParams = read(params)?;
     if ["tools/list", "tools/call"].contains(&params.method.as_str()) {
@@ -223,9 +207,8 @@ pub(crate) struct ClientServers {
 }
 
 impl ClientServers {
-    /// Takes the servers that a client brings when it opens a session. If no process holds the session,
-    /// each is added or replaces the one of the same name; a process gets no servers later than its session.
-    /// Returns the names of those that were ignored.
+    /// A server replaces its namesake. A process gets no servers after its session. Returns the
+    /// names of ignored servers.
     pub(crate) fn on_session_opened(
         &mut self,
         cx: &mut Cx,
@@ -246,7 +229,6 @@ impl ClientServers {
         let is_known = |item: &Bytes| {
             namesake(item).is_some_and(|at| match LentServer::of(&known[at]) {
                 _ if !is_in_client(item) => same_json(&known[at], item),
-                // The owner of each client's server is known here.
                 server => is_trusted || server.is_some_and(|server| server.client == client),
             })
         };
@@ -257,7 +239,7 @@ impl ClientServers {
             return names;
         }
         if is_held {
-            // The process does not get these servers; tools of acpd can ask them.
+            // The process does not get these servers, but acpd's tools can call them.
             brought.retain(|item| is_in_client(item) && namesake(item).is_none());
         }
         let (declared, left_out) = session.agent.declare(&mut cx.ids, client, &array(&brought));
@@ -276,8 +258,8 @@ impl ClientServers {
         if is_held { names } else { Vec::new() }
     }
 
-    /// Handles `mcp/message` of an agent, with a server of one of the lists; `is_new` is `false` for a call
-    /// of the last daemon.
+    /// Handles `mcp/message`, for a server in one of the lists. `is_new`: `false` for a call of the
+    /// last daemon.
     pub(crate) fn on_agent_call(
         &mut self,
         cx: &mut Cx,
@@ -307,7 +289,7 @@ impl ClientServers {
         }
     }
 
-    /// Handles `_acpd/mcp/call` of a tool, for a session with these servers.
+    /// Handles `_acpd/mcp/call`.
     pub(crate) fn on_tool_call(
         &mut self,
         cx: &mut Cx,
@@ -345,8 +327,6 @@ impl ClientServers {
         Ok(())
     }
 
-    /// # Errors
-    /// When the process has too many calls open at this client.
     fn check_room(&self, call: &Call) -> Result<(), ErrorObject> {
         let same = |open: &&Call| {
             open.server.client == call.server.client && open.caller.host() == call.caller.host()
@@ -358,7 +338,7 @@ impl ClientServers {
         Ok(())
     }
 
-    /// Gives a new call to its client if that is here, else when it comes back.
+    /// Sends a new call to its client now or after the reconnect.
     fn open(&mut self, cx: &mut Cx, id: InteractionId, call: Call) {
         cx.report(call.ask(id));
         self.open.insert(id, call);
@@ -368,7 +348,6 @@ impl ClientServers {
         self.open.contains_key(&id)
     }
 
-    /// Gives the client with this number, which has come back, the calls that it does not have.
     pub(crate) fn on_client_back(&self, cx: &mut Cx, client: u64, has: &[Id]) {
         let has: Vec<u64> = has.iter().filter_map(Id::as_issued).collect();
         let missing = self.open.iter().filter(|(id, _)| !has.contains(&id.0));
@@ -376,7 +355,7 @@ impl ClientServers {
         cx.report_all(its.map(|(id, call)| call.ask(*id)));
     }
 
-    /// Handles an answer of the client with this number. Returns whether it answers a call.
+    /// Returns whether the line answers a call.
     pub(crate) fn on_client_answer(
         &mut self,
         cx: &mut Cx,
@@ -391,8 +370,8 @@ impl ClientServers {
         is_its
     }
 
-    /// Handles `mcp/message` of a client about a call that it works on. Each process that has made such a call
-    /// gets it: two sessions may have the same server, and agents count as they like. Tools do not.
+    /// Handles `mcp/message` about an open call. Each process with such a call gets the line,
+    /// because two sessions may share a server and agents choose any ids.
     pub(crate) fn on_client_notification(&self, cx: &mut Cx, client: u64, line: &Bytes) {
         let (server, request) = (["params", "serverId"], ["params", "requestId"]);
         let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else {
@@ -408,15 +387,14 @@ impl ClientServers {
         cx.report_all(about.filter_map(news).map(EngineEvent::ProcessNotified));
     }
 
-    /// Ends calls, whether or not their clients work on them; their callers get an error. Returns whether
-    /// there are any.
+    /// Returns whether there were any calls to end.
     pub(crate) fn on_call_end(&mut self, cx: &mut Cx, why: &CallEnd<'_>) -> bool {
         let meant = self.open.iter().filter(|(id, call)| why.is_of(**id, call));
         let meant: Vec<InteractionId> = meant.map(|(id, _)| *id).collect();
         let has_any = !meant.is_empty();
         for id in meant {
             let Some(call) = self.end(cx, id) else { continue };
-            // A client that is away learns of it when it comes back with the call.
+            // An absent client learns of the end when it reconnects with the call.
             let line = build::cancel_request(&Id::issued(id.0));
             cx.report(EngineEvent::LenderAsked { client: call.server.client, line });
             let error = why.error(&call.server.label);

@@ -1,4 +1,4 @@
-//! MCP servers of the configuration: which of them a session gets, and how they get to the agent.
+//! MCP servers of the configuration: their selection for a session, and their way to the agent.
 //!
 //! ```text
 //!  session/new, fork, load, resume ─▶ chosen here ─▶ line with names ─▶ outbox row ─▶ commit
@@ -6,26 +6,25 @@
 //!  agent ◀── the same chunk, whole ◀── the daemon puts the servers in ◀── Write, Adopt
 //! ```
 //!
-//! The hub knows the name, the kind and the place of a server, and nothing else of it: commands,
-//! addresses and secrets stay with the daemon. A line that should bring servers has their names before its
-//! other members: `{"_acpd":{"mcp":["github"]},"jsonrpc":…}`. So it is committed, and so it waits in the
-//! outbox. When the line goes to its host, the daemon takes the names off ([`take_names`]), resolves the
-//! references of the servers, and adds them to `params.mcpServers`. Servers that it cannot resolve come
-//! back as [`crate::HostEvent::ServersLeftOut`]. A line never becomes two, and keeps its number: whether
-//! it was written is known as for every other line.
+//! The hub knows only the name, kind and workspace of a server; commands, addresses and secrets
+//! stay in the daemon. A line for a session's servers begins with their names:
+//! `{"_acpd":{"mcp":["github"]},"jsonrpc":…}`. The line is committed and waits in the outbox in
+//! this form. When the line goes to its process, the daemon removes the names ([`take_names`]),
+//! resolves the servers' references, and adds the servers to `params.mcpServers`. Servers that the
+//! daemon cannot resolve are reported with [`crate::HostEvent::ServersLeftOut`]. The line keeps its
+//! number, so its outbox works as for every other line.
 //!
-//! The next daemon does the same with lines that wait, and may come to other bytes (a secret was changed).
-//! That shows only if a host has a part of the line from the last daemon; such a host is given up, as if
-//! it had crashed, because no process can complete that line.
+//! The next daemon does the same with waiting lines, and may get other bytes (a secret was
+//! changed). If a process has received a part of the old line, it is given up as if it had crashed,
+//! because nothing can complete that line.
 //!
-//! The built-in server gets the session that it is lent to as a number (`session/kin.rs`), because at
-//! `session/new` there is no id yet: `{"_acpd":{"mcp":["acpd"],"session":4294967299},…`.
+//! At `session/new` the session has no id yet, so the built-in server gets a number for it
+//! (`session/kin.rs`): `{"_acpd":{"mcp":["acpd"],"session":4294967299},…`.
 //!
-//! A client's own servers stay as they are, and one of the same name wins over that of the
-//! configuration.
+//! A client's own servers stay, and win over configured servers of the same name.
 //!
-//! Architecture invariant: what a server of the configuration refers to never comes into the hub, so it
-//! can be in no record, no journal and no error.
+//! Architecture invariant: the values that configured servers refer to never enter the hub, so no
+//! record, journal or error holds them.
 
 pub(crate) mod client_servers;
 pub(crate) mod server_list;
@@ -43,20 +42,16 @@ use crate::mcp::server_list::{LentServer, each, label, server_id, with_id};
 use crate::own::without_own;
 use crate::profile::{McpServer, Workspaces};
 
-/// How a line with names begins. No client can have this written for it: the lines of the methods that
-/// bring servers are always made here.
+/// Beginning of a line with names. Clients cannot forge it, because acpd makes the lines of these
+/// methods.
 const MARK: &[u8] = b"{\"_acpd\":{\"mcp\":";
 
-/// The methods that bring servers to an agent.
 const METHODS: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
 
-/// The agent of a session with MCP servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct McpAgent<'a> {
-    /// Name of its profile.
     pub(crate) name: &'a str,
     pub(crate) capabilities: AgentCapabilities,
-    /// Servers of the configuration for it.
     pub(crate) configured: &'a [McpServer],
 }
 
@@ -69,12 +64,11 @@ impl McpAgent<'_> {
         }
     }
 
-    /// Why it does not get a server that it does not take.
     fn refusal(&self, server: &McpServer) -> String {
         format!("agent `{}` does not take servers of type `{}`", self.name, server.kind)
     }
 
-    /// Chooses servers of the configuration for a session in `cwd`, whose client gave `params`.
+    /// Chooses configured servers for a session in `cwd`. `params`: from the client.
     pub(crate) fn choose(&self, cwd: &str, params: &[u8]) -> Chosen {
         let own = own_names(params);
         let mut chosen = Chosen::default();
@@ -93,8 +87,8 @@ impl McpAgent<'_> {
         chosen
     }
 
-    /// Gives the servers in a list that live in the client with this number ids of acpd's. Returns sentences
-    /// about those that the agent does not get.
+    /// Replaces ids of servers with acpd's. Returns also sentences about servers that the agent
+    /// does not get.
     pub(crate) fn declare(
         &self,
         ids: &mut IdSource,
@@ -117,7 +111,7 @@ impl McpAgent<'_> {
         (declared, left_out)
     }
 
-    /// Facts about the servers of the configuration, for an agent whose capabilities may be unknown.
+    /// `is_known`: the agent's capabilities are known.
     pub(crate) fn infos(&self, is_known: bool) -> Vec<McpInfo> {
         let globs = |server: &McpServer| {
             let globs = server.workspace.iter().flat_map(Workspaces::texts);
@@ -133,7 +127,6 @@ impl McpAgent<'_> {
     }
 }
 
-/// Returns the names of the servers that a client gave.
 fn own_names(params: &[u8]) -> BTreeSet<String> {
     let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
     let servers: Vec<Value> =
@@ -141,7 +134,6 @@ fn own_names(params: &[u8]) -> BTreeSet<String> {
     servers.iter().filter_map(|server| server["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// A sentence about a server of the configuration that an agent does not get.
 pub(crate) fn left_out(server: &str, reason: &str) -> String {
     format!("the MCP server `{server}` of the configuration was left out: {reason}")
 }
@@ -149,21 +141,19 @@ pub(crate) fn left_out(server: &str, reason: &str) -> String {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) names: Vec<String>,
-    /// One of them is the built-in one.
     pub(crate) has_builtin: bool,
-    /// Servers that the agent cannot use, in sentences for people.
+    /// Sentences about servers that the agent cannot use.
     pub(crate) left_out: Vec<String>,
 }
 
-/// The servers that a line is to bring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Brought {
     pub(crate) names: Vec<String>,
-    /// The number by which the built-in server is to name its session.
+    /// Number of the session for the built-in server.
     pub(crate) session: Option<u64>,
 }
 
-/// Puts the names of servers before the other members of a line, which keeps none of a client's own.
+/// Puts the names before the other members, and removes the client's `_acpd`.
 pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
     let Brought { names, session } = brought;
     let line = without_own(line);
@@ -178,19 +168,15 @@ pub(crate) fn put_names(line: &Bytes, brought: &Brought) -> Bytes {
     splice(&line, &[(1..1, member.as_bytes())])
 }
 
-/// A line that is to bring servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub names: Vec<String>,
-    /// The number by which the built-in server is to name its session.
     pub session: Option<u64>,
-    /// The id of the request in the line.
     pub request: Id,
-    /// The line without the names.
     pub line: Bytes,
 }
 
-/// Takes the names of servers off a line that is to bring some; nothing for all other lines.
+/// Removes the names of servers from a line. Returns `None` for lines without them.
 pub fn take_names(line: &Bytes) -> Option<Named> {
     if !line.starts_with(MARK) {
         return None;

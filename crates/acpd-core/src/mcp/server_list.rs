@@ -1,10 +1,10 @@
-//! Lists of MCP servers: of the params of a session, and as a session keeps them.
+//! Lists of MCP servers in a session's params, and in a session.
 //!
-//! Servers of two clients with the same id must stay two servers for an agent, so it gets ids of acpd's
-//! (`acpd-1-7`). In the session's list of servers that number, the number of the client and the client's id
-//! ([`LentServer`]) replace the client's `serverId`. So the owner of a server is on disk without a table
-//! of its own, and another client can take over from one that is gone. Servers that the agent does not take
-//! are kept as well: tools of acpd ask them (`_acpd/mcp/call`).
+//! Two clients may have servers with the same id, so the agent gets acpd's ids (`acpd-1-7`). In a
+//! session's list, `serverId` holds acpd's number, the client's number and the client's id
+//! ([`LentServer`]). So the owner is on disk, and another client can replace an absent one. The
+//! list also keeps servers that the agent does not take, because acpd's tools call them
+//! (`_acpd/mcp/call`).
 
 use acp_wire::{locate, set_member, splice, str_at};
 use bytes::Bytes;
@@ -13,34 +13,30 @@ use serde_json::value::RawValue;
 
 use crate::ids::{ClientId, InteractionId};
 
-/// A client that has servers, as its connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lender {
-    /// Without a connection; it may come back.
+    /// Without a connection; may reconnect.
     Away,
-    /// Connected, without the lines that it missed.
+    /// Connected, but the missed lines are not sent yet.
     Returning,
     Here(ClientId),
 }
 
-/// Finds the client with a number, if it is connected or may come back.
+/// Finds the client with a number, if it is connected or may reconnect.
 pub(crate) type Lenders<'a> = &'a dyn Fn(u64) -> Option<Lender>;
 
-/// A server in a client, as it is declared to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LentServer {
-    /// Id of the server for the agent; never reused.
+    /// Id for the agent; never reused.
     pub(crate) number: u64,
-    /// The client that has it.
     pub(crate) client: u64,
-    /// As that client calls it.
     pub(crate) id: String,
-    /// As people call it.
+    /// The client's name for people.
     pub(crate) label: String,
 }
 
 impl LentServer {
-    /// Reads a member of a session's list; `None` for a server that is in no client.
+    /// Returns `None` if no client has the server.
     pub(crate) fn of(item: &Bytes) -> Option<LentServer> {
         let kept = server_id(item).filter(|_| is_in_client(item))?;
         let mut parts = kept.splitn(3, ':');
@@ -56,7 +52,7 @@ impl LentServer {
         format!("acpd-{}", InteractionId(self.number).text())
     }
 
-    /// Replacement for the client's id in a session's list.
+    /// Returns the `serverId` in a session's list.
     pub(crate) fn kept(&self) -> String {
         format!("{}:{}:{}", InteractionId(self.number).text(), self.client, self.id)
     }
@@ -98,13 +94,11 @@ pub(crate) fn items(list: &Bytes) -> Vec<Bytes> {
     items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
 }
 
-/// Joins servers to a list.
 pub(crate) fn array(items: &[Bytes]) -> Bytes {
     [b"[", &items.join(&b","[..])[..], b"]"].concat().into()
 }
 
-/// Returns a list of servers in which each that lives in a client is replaced by what `with` returns, or
-/// left out.
+/// Replaces or removes the servers that clients have.
 pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
     let items = items(list);
     if !items.iter().any(is_in_client) {
@@ -112,7 +106,7 @@ pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) 
     }
     let start = |item: &Bytes| item.as_ptr() as usize - list.as_ptr() as usize;
     let mut out = list[..start(&items[0])].to_vec();
-    // The end of the item before, if one stays: the text between two items stays as well.
+    // The end of the previous item, and whether that item stays: then the text between them stays.
     let (mut before, mut stays) = (start(&items[0]), false);
     for item in &items {
         let new = if is_in_client(item) { with(item) } else { Some(item.clone()) };
@@ -127,42 +121,39 @@ pub(crate) fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) 
     out.into()
 }
 
-/// Returns the servers in a session's list that live in clients.
 pub(crate) fn lent(list: &Bytes) -> Vec<LentServer> {
     items(list).iter().filter_map(LentServer::of).collect()
 }
 
-/// Finds the server that an agent knows by this name.
 pub(crate) fn find(lists: impl Iterator<Item = Bytes>, name: &str) -> Option<LentServer> {
     let mark = format!("\"{}:", name.strip_prefix("acpd-")?);
-    // Most sessions have no such list, and it may be long.
+    // Most sessions have no such list, and a list may be long.
     let mut lists = lists.filter(|list| String::from_utf8_lossy(list).contains(&mark));
     lists.find_map(|list| lent(&list).into_iter().find(|server| server.name() == name))
 }
 
-/// The params of a session as the agent gets them, with those servers that `has` has.
-pub(crate) fn told(params: &Bytes, mut has: impl FnMut(&LentServer) -> bool) -> Bytes {
+/// Returns the params for the agent, with the clients' servers that `has` accepts.
+pub(crate) fn params_for_agent(params: &Bytes, mut has: impl FnMut(&LentServer) -> bool) -> Bytes {
     let Some(kept) = list(params) else { return params.clone() };
-    let told = each(&kept, |item| match server_id(item) {
-        // No server, so not our business.
+    let given = each(&kept, |item| match server_id(item) {
         None => Some(item.clone()),
         Some(_) => {
             let server = LentServer::of(item).filter(&mut has)?;
             Some(with_id(item, &["serverId"], &server.name()))
         }
     });
-    with_list(params, &told)
+    with_list(params, &given)
 }
 
-/// Returns the params to restore a session with, without servers whose client is not connected, and sentences
-/// about these. No server is in them if the agent takes none.
-pub(crate) fn told_again(
+/// Removes servers of absent clients, or of all clients if the agent takes none. Returns also
+/// sentences about the removed ones.
+pub(crate) fn params_for_restore(
     params: &Bytes,
     takes: bool,
     lenders: Lenders<'_>,
 ) -> (Bytes, Vec<String>) {
     let mut left_out = Vec::new();
-    let params = told(params, |server| {
+    let params = params_for_agent(params, |server| {
         let is_connected = server.is_connected(lenders);
         if takes && !is_connected {
             left_out.push(format!(
@@ -175,7 +166,6 @@ pub(crate) fn told_again(
     (params, left_out)
 }
 
-/// The params of a session as its client had sent them.
 pub(crate) fn undeclared(params: &Bytes) -> Bytes {
     let Some(kept) = list(params) else { return params.clone() };
     let own = each(&kept, |item| match LentServer::of(item) {
@@ -185,8 +175,7 @@ pub(crate) fn undeclared(params: &Bytes) -> Bytes {
     with_list(params, &own)
 }
 
-/// A session's servers as the client with this number would declare them for another session: without those
-/// that live in other clients.
+/// Returns servers as this client would declare them, without servers of other clients.
 pub(crate) fn as_declared(kept: &Bytes, client: u64) -> Bytes {
     each(kept, |item| {
         let own = LentServer::of(item).filter(|server| server.client == client)?;
@@ -194,8 +183,8 @@ pub(crate) fn as_declared(kept: &Bytes, client: u64) -> Bytes {
     })
 }
 
-/// Gives the client with this number the servers of a session that it knows by names of its own, if the client
-/// that had them is not connected. Returns the new list and the numbers of those servers, unless there are none.
+/// Moves the servers of an absent client to a client with servers of the same names. Returns the
+/// new list and the numbers of the moved servers.
 pub(crate) fn taken_over(
     kept: &Bytes,
     given: &Bytes,

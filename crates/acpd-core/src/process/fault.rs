@@ -1,4 +1,4 @@
-//! Why an agent has no process, in words, and the way out.
+//! Reasons why an agent has no process, and advice for the user.
 
 use acp_wire::code;
 use acpd_api::Reason;
@@ -12,7 +12,6 @@ use crate::profile::Config;
 use crate::record::Desired;
 
 impl Processes {
-    /// Returns the error for what needed an agent that failed.
     pub(crate) fn fault(&self, id: SlotId, reason: Reason, config: &Config) -> Fault {
         if let Err(fault) = self.may_start(id) {
             return fault;
@@ -32,7 +31,6 @@ impl Processes {
             .hint(self.login_hint(id))
     }
 
-    /// Returns advice for the user about an agent, if it waits for the user.
     pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<String> {
         let slot = &self[&id];
         let name = &slot.profile;
@@ -52,7 +50,6 @@ impl Processes {
         }
     }
 
-    /// Advice about a failed agent.
     pub(crate) fn hint(&self, id: SlotId, config: &Config) -> String {
         let Slot { profile: name, state, start_hint, .. } = &self[&id];
         let hint = start_hint
@@ -66,8 +63,8 @@ impl Processes {
         }
     }
 
-    /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
-    /// run, or for one of the last daemon that does not answer.
+    /// Refuses requests that only the user can unblock: leftovers of the last run, or an
+    /// unresponsive process of the last daemon.
     pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
         let slot = &self[&id];
         let reason = match slot.host() {
@@ -80,7 +77,6 @@ impl Processes {
         Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
     }
 
-    /// Advice for the user about such a process.
     pub(super) fn held_back_hint(&self, id: SlotId) -> Option<String> {
         let Slot { profile, .. } = &self[&id];
         match self[&id].host()? {

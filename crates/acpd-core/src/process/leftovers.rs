@@ -1,16 +1,16 @@
 //! Processes of the last run that survive SIGKILL block the next start until they exit or the user
-//! forces it; so does a process of the last daemon that does not answer.
+//! forces it. An unresponsive process of the last daemon does the same.
 //!
 //! ```text
-//!  SIGKILL ── again and again ─▶ looked at ── processes remain ─▶ told: a waiting client is refused
-//!     │                                                            │ `agent restart` with `force`
-//!     └──────── tree gone ─▶ start, as ever                        └─▶ left behind ─▶ start
+//!  SIGKILL ── repeated ─▶ acpd looks ── processes remain ─▶ waiting clients are refused
+//!     │                                                        │ `agent restart` with `force`
+//!     └──────── tree gone ─▶ normal start                      └─▶ left behind ─▶ start
 //! ```
 //!
-//! Such a process hangs in the kernel, mostly on a disk or a network that does not answer. It has got its
-//! SIGKILL, so it never runs again (one whose shim cannot be reached gets it then, also when it was left behind); but
-//! it may hold locks and ports. So the next process of this agent
-//! waits for it, as long as no person says otherwise. Other agents do not.
+//! Such a process hangs in the kernel, mostly on a disk or a network that does not answer. It never
+//! runs again, because SIGKILL is pending (a process whose shim was unreachable gets it later, even
+//! after it was left behind). But it may hold locks and ports, so the agent's next process waits
+//! unless the user decides otherwise. Other agents do not wait.
 
 use acpd_api::Reason;
 
@@ -24,11 +24,9 @@ use crate::process::table::Processes;
 
 pub(crate) const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
                      waited for";
-/// Processes that are named.
 const NAMED: usize = 3;
 
 impl Processes {
-    /// Processes remain of a run that got SIGKILL again and again.
     pub(crate) fn on_leftovers(&mut self, cx: &mut Cx, host: HostId, left: &[LeftProcess]) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = &self[&id];
@@ -38,7 +36,7 @@ impl Processes {
             return;
         }
         if slot.host().is_some_and(|host| host.exited.is_none()) {
-            // The process got SIGKILL and sends nothing any longer, so no request waits for it.
+            // A killed process sends nothing, so no request waits for it.
             self.on_exited(cx, host, "was killed (SIGKILL)", "");
         }
         if let Some(host) = self.slot_mut(id).host_mut() {
@@ -57,8 +55,7 @@ impl Processes {
         cx.report(EngineEvent::LeftoversFound);
     }
 
-    /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
-    /// gone. Returns whether there was something.
+    /// The user does not want to wait. Returns whether there were leftovers.
     pub(crate) fn leave_behind(&mut self, cx: &mut Cx, id: SlotId) -> bool {
         let host = self[&id].host().filter(|host| host.leftovers.is_some()).map(|host| host.id);
         let Some(host) = host else { return false };
@@ -66,7 +63,7 @@ impl Processes {
         true
     }
 
-    /// The error for clients that wait for the end of the daemon, if nothing is left but what does not end.
+    /// Returns an error for clients that wait for the daemon's end, if only leftovers remain.
     pub(crate) fn only_leftovers(&self) -> Option<Fault> {
         let mut slots = self.with_process();
         let slot = slots.next()?;
@@ -80,7 +77,7 @@ impl Processes {
     }
 }
 
-/// Returns the remaining processes in words. Their names are their own.
+/// The names of processes come from outside.
 fn described(left: &[LeftProcess]) -> String {
     let named = left.iter().take(NAMED).map(|process| {
         let name: String = process.name.chars().filter(|c| !c.is_control()).collect();

@@ -12,12 +12,13 @@
 //!                   └───┴─ a login, or a request that proves one ─▶ authenticated
 //! ```
 //!
-//! The state is one per profile, and on disk. That a login is wanted is said by -32000, by `auth_errors` of the
-//! profile, or by `auth/status`. The session that was refused waits with the prompts that were never dispatched; a
-//! login, or a person's next prompt, continues it. None of this is a failure of the process: it costs no restart.
+//! Each profile has one state, on disk. A login is missing if a request fails with -32000 or one of
+//! the profile's `auth_errors`, or if `auth/status` says so. The refused session waits with its
+//! undispatched prompts for a login or the user's next prompt. A missing login is no failure of the
+//! process and costs no restart.
 //!
-//! Before a person is asked, a process with expired credentials is restarted with fresh ones, and the last login of
-//! the agent is repeated where each process wants one.
+//! Before it asks the user, acpd restarts a process with expired credentials, and repeats the
+//! agent's last login where each process needs one.
 
 use acp_wire::acp::AuthMethod;
 use acp_wire::{ErrorObject, build, code, str_at};
@@ -35,12 +36,10 @@ use crate::process::table::{Processes, mark};
 use crate::profile::Config;
 use crate::record::Desired;
 
-/// The work of a process that a login must not disturb.
+/// Work of a process that a login must not disturb.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Activity {
-    /// A turn or a subagent works.
     pub(crate) is_at_work: bool,
-    /// A client logs in or out.
     pub(crate) is_logging_in: bool,
 }
 
@@ -55,7 +54,6 @@ impl Processes {
         self.logins.state(profile)
     }
 
-    /// Changes the login of an agent, and notifies its clients if that is news.
     fn set_auth(&mut self, cx: &mut Cx, profile: &str, state: AuthState, source: AuthSource) {
         if !self.logins.set(cx, profile, state, source, cx.now) {
             return;
@@ -68,12 +66,11 @@ impl Processes {
         cx.report(EngineEvent::AgentNotified { agent: profile.to_owned(), line });
     }
 
-    /// Watches the files in which agents keep their logins.
     pub(crate) fn watch_logins(&self, cx: &mut Cx) {
         self.logins.profiles().for_each(|profile| self.watch_login(cx, profile));
     }
 
-    /// Watches such a file for as long as the agent wants a login.
+    /// Watches the file with an agent's login while a login is missing.
     fn watch_login(&self, cx: &mut Cx, profile: &str) {
         if cx.config.profile(profile).has_login_file {
             let wanted = self.logins.state(profile).wants_login();
@@ -81,7 +78,6 @@ impl Processes {
         }
     }
 
-    /// Returns the state of an agent's login for clients.
     pub(crate) fn auth_info(&self, profile: &str, config: &Config) -> AuthInfo {
         let row = self.logins.get(profile);
         let state = self.logins.state(profile);
@@ -100,7 +96,7 @@ impl Processes {
         }
     }
 
-    /// Login methods of an agent for all clients.
+    /// Returns the login methods that every client can use.
     fn logins_of(&self, profile: &str, config: &Config) -> Vec<&AuthMethod> {
         let others = logins_of_others(profile, None, config);
         let is_for_all =
@@ -108,7 +104,6 @@ impl Processes {
         self.known(profile).methods.iter().filter(is_for_all).collect()
     }
 
-    /// Returns the meaning of an error for the login, if it wants one.
     pub(crate) fn login_source(
         &self,
         id: SlotId,
@@ -124,7 +119,6 @@ impl Processes {
         is_known.then_some(AuthSource::Pattern { method })
     }
 
-    /// Notes that a request failed. Returns what the error says about the login.
     pub(crate) fn on_refusal(
         &mut self,
         cx: &mut Cx,
@@ -135,7 +129,7 @@ impl Processes {
     ) -> Refusal {
         match self.login_source(id, method, error, &cx.config) {
             None => Refusal::Other,
-            // A login that fails says only that this login failed.
+            // A failed login says nothing about other logins.
             Some(_) if method == "authenticate" => Refusal::NeedsLogin,
             Some(source) => self.want_login(cx, id, source, &error.message, activity),
         }
@@ -173,8 +167,7 @@ impl Processes {
         }
     }
 
-    /// A process does not even answer `initialize` without a login. The next one comes with a login or the user's
-    /// next prompt.
+    /// The next process starts with a login or the user's next prompt.
     pub(super) fn on_start_refused(
         &mut self,
         cx: &mut Cx,
@@ -193,7 +186,6 @@ impl Processes {
         cx.report(EngineEvent::StartWantsLogin { slot: id, error });
     }
 
-    /// A request worked, which may prove a login.
     pub(crate) fn on_success(&mut self, cx: &mut Cx, id: SlotId, method: &str) {
         let profile = self[&id].profile.clone();
         let offers_login = !self.logins_of(&profile, &cx.config).is_empty();
@@ -202,13 +194,11 @@ impl Processes {
         }
     }
 
-    /// An agent has a login, or needs none: what waited for one continues.
     fn log_in(&mut self, cx: &mut Cx, profile: &str, state: AuthState, source: AuthSource) {
         self.set_auth(cx, profile, state, source);
         cx.report(EngineEvent::LoginWorked(profile.to_owned()));
     }
 
-    /// A client's login worked, by this method.
     pub(crate) fn on_login(&mut self, cx: &mut Cx, id: SlotId, method: Option<String>) {
         let profile = self[&id].profile.clone();
         forget_credentials(cx, &profile);
@@ -217,7 +207,6 @@ impl Processes {
         self.end_login_repeat(id);
     }
 
-    /// A client's logout worked, for all who use the agent.
     pub(crate) fn on_logout(&mut self, cx: &mut Cx, id: SlotId) {
         let profile = self[&id].profile.clone();
         self.set_auth(cx, &profile, AuthState::NeedsLogin, AuthSource::Logout);
@@ -227,7 +216,6 @@ impl Processes {
         }
     }
 
-    /// A login of the agent works, so its slot needs no other.
     pub(crate) fn on_login_worked(&mut self, cx: &mut Cx, id: SlotId) {
         match self[&id].state {
             State::NeedsAuth => self.set_state(cx, id, State::Ready, None),
@@ -236,8 +224,8 @@ impl Processes {
         }
     }
 
-    /// A login was made that the processes do not know: those that do not work are restarted. A failed
-    /// agent is started, as by the user.
+    /// Handles a login outside of the processes. Idle ones are restarted, and a failed agent is
+    /// started.
     pub(crate) fn on_login_found(
         &mut self,
         cx: &mut Cx,
@@ -257,13 +245,12 @@ impl Processes {
         cx.report(EngineEvent::LoginWorked(profile.to_owned()));
     }
 
-    /// The sessions of a slot come back with its next process; what waits is not given to the old one.
+    /// Sessions and waiting requests move to the next process.
     fn renew(&mut self, cx: &mut Cx, id: SlotId, reason: Option<String>) {
         cx.report(EngineEvent::CredentialsRenewed(id));
         self.stop(cx, id, StopWhy::Restart, reason, false);
     }
 
-    /// An agent reports its login.
     pub(crate) fn on_report(
         &mut self,
         cx: &mut Cx,
@@ -282,7 +269,6 @@ impl Processes {
         }
     }
 
-    /// Sets the lifetime of a process's credentials.
     pub(crate) fn on_credentials_good(&mut self, host: HostId, until: Time) {
         let slot = self.slot_of(host).and_then(|id| self.get_mut(id));
         if let Some(host) = slot.and_then(Slot::host_mut) {
@@ -290,15 +276,14 @@ impl Processes {
         }
     }
 
-    /// Credentials aged while the machine was asleep.
     pub(crate) fn on_slept(&mut self, time: u64) {
         for host in self.iter_mut().filter_map(|(_, slot)| slot.host_mut()) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
     }
 
-    /// Restarts a process with expired credentials, once until a prompt succeeds, unless it works. Returns whether it
-    /// is restarted; then no login is missing.
+    /// Restarts an idle process with expired credentials, once until a prompt succeeds. Returns
+    /// whether it is being restarted.
     fn renew_credentials(&mut self, cx: &mut Cx, id: SlotId, is_at_work: bool) -> bool {
         let slot = &self[&id];
         if slot.renewed {
@@ -314,13 +299,11 @@ impl Processes {
         true
     }
 
-    /// A prompt has succeeded with the credentials of the process.
     pub(crate) fn on_prompt_succeeded(&mut self, id: SlotId) {
         self.slot_mut(id).renewed = false;
     }
 
-    /// Returns the method of the last login, if acpd may repeat it for this process: once, and only without a
-    /// program that a person runs.
+    /// Returns the last method: once per process, and only without a program that the user runs.
     pub(crate) fn login_to_repeat(
         &self,
         id: SlotId,
@@ -337,8 +320,8 @@ impl Processes {
         known.iter().any(|one| one.id == method && one.terminal.is_none()).then_some(method)
     }
 
-    /// Some agents want a login in each process, although they keep it: the last one is repeated. Returns whether
-    /// what was refused is to be asked again.
+    /// Some agents need a login in each process. Returns whether the refused request can be sent
+    /// again.
     fn repeat_login(&mut self, cx: &mut Cx, id: SlotId, is_logging_in: bool) -> bool {
         if self[&id].is_logged_in_again() {
             return true;
@@ -351,7 +334,7 @@ impl Processes {
         true
     }
 
-    /// A repeated login has ended. One that fails is not repeated, because it may open a window each time.
+    /// A failed login is not repeated, because it may open a window each time.
     pub(crate) fn on_login_repeated(&mut self, cx: &mut Cx, id: SlotId, worked: bool) {
         self.end_login_repeat(id);
         let profile = self[&id].profile.clone();
@@ -368,7 +351,6 @@ impl Processes {
         }
     }
 
-    /// Returns the slots in which logins wait for another one.
     pub(crate) fn with_waiting_login(&self) -> Vec<SlotId> {
         let waits = |slot: &Slot| slot.is_up() && slot.waiting.iter().any(Waiting::is_login);
         self.iter().filter(|(_, slot)| waits(slot)).map(|(id, _)| *id).collect()
@@ -381,7 +363,6 @@ impl Processes {
     }
 }
 
-/// Returns the login that the result of `auth/status`, or the params of its notification, reports.
 pub(crate) fn reported_login(status: &RawValue) -> Option<AuthState> {
     match str_at(status.get().as_bytes(), &["state"])?.as_ref() {
         "authenticated" => Some(AuthState::Authenticated),
@@ -391,8 +372,8 @@ pub(crate) fn reported_login(status: &RawValue) -> Option<AuthState> {
     }
 }
 
-/// Returns the login that the params of `_auth/status_update` report. It is older than the protocol's own
-/// notification: the adapters of Claude and Codex name the account in it.
+/// Reads `_auth/status_update`, which is older than ACP's notification. The adapters of Claude and
+/// Codex name the account in it.
 pub(crate) fn reported_account(status: &RawValue) -> Option<AuthState> {
     match str_at(status.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
         Some("none") => Some(AuthState::NeedsLogin),
@@ -401,7 +382,7 @@ pub(crate) fn reported_account(status: &RawValue) -> Option<AuthState> {
     }
 }
 
-/// Marks in `_meta` of login methods that exist because of other clients' offers for `auth`.
+/// Returns marks of login methods that exist because of other clients' offers for `auth`.
 pub(crate) fn logins_of_others<'c>(
     profile: &str,
     offer: Option<&str>,

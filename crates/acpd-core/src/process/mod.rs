@@ -1,5 +1,5 @@
-//! The processes of agents: slots, what runs in them, what waits for them, the order in which they start, and how
-//! they end. [`table::Processes`] is the machine.
+//! Processes of agents: slots, waiting requests, the order of starts, the stop ladder.
+//! [`table::Processes`] is the machine.
 //!
 //! ```text
 //!            needed                 pid known              initialize answered
@@ -24,12 +24,13 @@
 //! | a request was refused or worked, a login or logout worked, one was found | `on_refusal`, `on_success`, `on_login`, `on_logout`, `on_login_found` |
 //! | the agent reports its login | `on_report` |
 //!
-//! Of the rest of the daemon it needs to know what wants a process ([`Demand`]), whether turns run in one, and what a
-//! login must not disturb ([`logins::Activity`]). Requests and lines of sessions are not read here.
+//! Facts from other machines are the demand for a process ([`Demand`]), whether turns run in it,
+//! and the work that a login must not disturb ([`logins::Activity`]). Requests and lines of
+//! sessions are not read here.
 //!
 //! Architecture invariant: a slot has at most one process, and the old tree is gone (`HostGone`)
-//! before the next process starts. Several agents lock their sessions while any leftover lives; the
-//! others silently fork the history.
+//! before the next process starts. While leftovers live, several agents keep their sessions locked,
+//! and the others silently fork the history.
 
 mod fault;
 mod leftovers;
@@ -46,10 +47,9 @@ mod writing;
 
 use crate::ids::Urgency;
 
-/// The demand of the daemon, and of the sessions of a slot, for its process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
-    /// The most urgent session that wants the process.
+    /// The most urgent session that needs the process.
     pub(crate) urgency: Option<Urgency>,
     /// The daemon ends, so nothing starts.
     pub(crate) ending: bool,

@@ -1,11 +1,11 @@
-//! The next process after one that has ended, or none.
+//! Decision about the next process after the end of one.
 //!
 //! ```text
 //!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed
 //! ```
 //!
-//! Architecture invariant: each client that waited for the process is answered when it is clear
-//! that it will not come, and prompts are only kept for a process that does.
+//! Architecture invariant: each waiting client is answered as soon as it is clear that no process
+//! will come, and prompts are kept only if one will.
 
 use acpd_api::Reason;
 
@@ -19,7 +19,6 @@ use crate::profile::Config;
 use crate::timers::Timer;
 
 impl Processes {
-    /// Decides what comes after a process that is gone.
     pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         let why = self.bury(cx, id);
         let profile = self[&id].profile.clone();
@@ -74,7 +73,7 @@ impl Processes {
         }
     }
 
-    /// Takes the process that is gone out of its slot. Returns the purpose of its end, if that counts.
+    /// Returns the reason of the stop; `None` for a crash after a good run.
     fn bury(&mut self, cx: &mut Cx, id: SlotId) -> Option<StopWhy> {
         let Some(host) = self[&id].host().map(|host| host.id) else {
             return self.slot_mut(id).ended.take();
@@ -93,13 +92,11 @@ impl Processes {
         Some(why)
     }
 
-    /// Returns whether a stopped process is started again.
     fn comes_back(&self, id: SlotId, unexpected: bool, demand: Demand, config: &Config) -> bool {
         let by_itself = self.profile(id, config).restart.on_failure || !unexpected;
         if by_itself { self.is_needed(id, demand) } else { self.is_wanted(id, demand) }
     }
 
-    /// A crash or a failed start: how long to wait, or to give up.
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
         let rules = self.profile(id, &cx.config).restart;
         let Failed { in_a_row, of_late } = self.slot_mut(id).failed(cx.now, rules.window);

@@ -1,11 +1,11 @@
-//! Lines on their way to an agent.
+//! Lines to an agent.
 //!
 //! ```text
-//!  line ─▶ row on disk ── commit ─▶ written to the process ─▶ row gone
-//!            └── while too much waits here, the agent is clogged: nothing is added
+//!  line ─▶ row on disk ── commit ─▶ written to the process ─▶ row removed
+//!            └── too many unwritten bytes: the agent is clogged, and gets no new lines
 //! ```
 //!
-//! Architecture invariant: nothing is written to an agent that was not on disk before, and all of it is written here.
+//! Architecture invariant: all lines to agents are written here, and are on disk before.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,6 @@ use bytes::Bytes;
 
 use crate::record::snapshot::HostState;
 
-/// Lines to a process that it may not have got.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     next: u64,
@@ -27,7 +26,6 @@ impl Outbox {
         Outbox { next: 1, unwritten: VecDeque::new(), bytes: 0 }
     }
 
-    /// Lines of the last daemon.
     pub(crate) fn recovered(state: &HostState) -> Outbox {
         let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
         Outbox {
@@ -37,17 +35,14 @@ impl Outbox {
         }
     }
 
-    /// Returns whether this line may not have been written.
     pub(crate) fn has(&self, chunk: u64) -> bool {
         self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
     }
 
-    /// How many lines are not known to be written.
     pub(crate) fn len(&self) -> usize {
         self.unwritten.len()
     }
 
-    /// Takes a line of this length and returns its number.
     pub(crate) fn push(&mut self, len: usize) -> u64 {
         let chunk = self.next;
         self.next += 1;
@@ -56,7 +51,6 @@ impl Outbox {
         chunk
     }
 
-    /// All lines up to this one are written.
     pub(crate) fn written(&mut self, chunk: u64) {
         while self.unwritten.front().is_some_and(|(written, _)| *written <= chunk) {
             self.bytes -= self.unwritten.pop_front().map_or(0, |(_, len)| len);

@@ -1,5 +1,5 @@
-//! Lines about sessions that acpd cannot name yet: a `session/new`, an adoption or a restore by `session/new` is
-//! open.
+//! Lines about sessions that the agent has not named yet, while a `session/new`, an adoption or a
+//! restore by `session/new` is open.
 
 use bytes::Bytes;
 
@@ -9,11 +9,10 @@ use crate::process::slot::Parked;
 use crate::process::table::Processes;
 use crate::record::Record;
 
-/// Most bytes parked for new sessions of one process; an adoption has a limit of its own.
+/// Bytes for new sessions of one process. An adoption has its own limit.
 const PARKED_BYTES: usize = 4 << 20;
 
 impl Processes {
-    /// Keeps a line about an unknown session.
     pub(crate) fn park(&mut self, cx: &mut Cx, process: Process, session: &str, line: &Bytes) {
         let parked = &mut self.slot_mut(process.slot).parked;
         parked.entry(session.to_owned()).or_default().push(line.clone());
@@ -21,7 +20,7 @@ impl Processes {
         cx.record(Record::Parked { host, session, line });
     }
 
-    /// Skips a line about an unknown session.
+    /// Skips a line about an unknown session, for lack of room.
     pub(crate) fn skip(&mut self, cx: &mut Cx, process: Process, session: &str) {
         if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(session) {
             parked.cut();
@@ -29,7 +28,6 @@ impl Processes {
         cx.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
     }
 
-    /// Returns whether a line of this length about a new session can be kept.
     pub(crate) fn has_room_for(
         &self,
         id: SlotId,
@@ -48,7 +46,6 @@ impl Processes {
         self.slot_mut(id).parked.get_mut(session)
     }
 
-    /// Takes the lines about a session.
     pub(crate) fn take_parked(
         &mut self,
         cx: &mut Cx,

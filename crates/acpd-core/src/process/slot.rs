@@ -1,5 +1,4 @@
-//! A process slot and what runs in it: states, why and how far it is being stopped, who waits for it. The
-//! diagram is in [`crate::process`].
+//! A process slot. The diagram of its states is in [`crate::process`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,36 +21,31 @@ pub(crate) struct Slot {
     pub(super) state: State,
     pub(super) since: Time,
     pub(super) reason: Option<String>,
-    /// Last lines of stderr of the last run that failed.
+    /// Last lines of the last failed run.
     pub(super) stderr: String,
     /// First output of a starting process that was no message.
     pub(super) printed: Option<String>,
-    /// Only [`crate::process::table::Processes`] sets it, which has an index of it.
+    /// Only [`crate::process::table::Processes`] sets this, because it has an index.
     host: Option<Host>,
-    /// The way out of its last refused start.
     pub(super) start_hint: Option<String>,
     failures: Failures,
-    /// Client extensions in the process's `initialize`, see [`crate::offer`].
+    /// Client extensions that the process got, see [`crate::offer`].
     pub(super) client_meta: Option<String>,
     /// The process was restarted for fresh credentials, and no prompt has succeeded since.
     pub(super) renewed: bool,
-    /// The purpose of the end of a process that could not be made, until that is judged.
+    /// Reason of the end of a process that could not be started.
     pub(super) ended: Option<StopWhy>,
-    /// Requests that wait until the process is usable.
     pub(super) waiting: Vec<Waiting>,
-    /// Persons who wait for a start or stop to finish.
     pub(super) watchers: Vec<Requester>,
-    /// Lines about sessions that acpd cannot name yet: a `session/new`, an adoption or a restore by
-    /// `session/new` is open.
+    /// See [`crate::process::parked`].
     pub(super) parked: BTreeMap<String, Parked>,
 }
 
-/// How often it has failed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// Since the last run that was ready for long enough.
+    /// Failures since the last run that was ready for long enough.
     pub(crate) in_a_row: u32,
-    /// Within the window of the restart rules.
+    /// Failures within the window of the restart rules.
     pub(crate) of_late: u32,
 }
 
@@ -61,7 +55,6 @@ struct Failures {
     in_a_row: u32,
 }
 
-/// Lines for a session that is not there yet.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
     lines: Vec<Bytes>,
@@ -75,12 +68,11 @@ impl Parked {
         self.lines.push(line);
     }
 
-    /// There is one more, and no room for it.
     pub(crate) fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Takes the lines out. Returns also whether there were more.
+    /// Removes the lines. Returns also whether some were skipped.
     pub(crate) fn take(&mut self) -> (Vec<Bytes>, bool) {
         self.bytes = 0;
         (std::mem::take(&mut self.lines), self.is_cut)
@@ -99,7 +91,7 @@ impl Parked {
 pub(crate) enum State {
     #[default]
     Stopped,
-    /// To be started when there is a place; see [`crate::process::start`].
+    /// Waits for a place to start; see [`crate::process::start`].
     Queued,
     Starting,
     Initializing,
@@ -122,23 +114,19 @@ pub(crate) enum StopWhy {
         reason: Reason,
         permanent: bool,
     },
-    /// A person stopped it.
     ByPerson,
-    /// A person restarts it.
     Restart,
     Idle,
     /// The process ignored a cancel.
     Wedged,
     /// The process does not start without a login.
     NoLogin,
-    /// An earlier daemon started it, and acpd can no longer speak with it.
+    /// acpd can no longer reach a process of an earlier daemon.
     Lost,
 }
 
-/// How far the stop ladder has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// Running turns were cancelled; they may end in peace.
     Cancelling,
     Eof,
     Term,
@@ -150,30 +138,24 @@ pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) pid: Option<u32>,
     pub(super) start: u64,
-    /// acpd can talk to it; false for a process of the last daemon until acpd has taken it over.
+    /// acpd can talk to the process; `false` before the takeover from an earlier daemon.
     pub(super) reachable: bool,
-    /// Taking it over takes longer than a start may.
+    /// Taking over has taken longer than a start may.
     pub(super) overdue: bool,
-    /// Committed output when it was taken over.
     pub(super) offset: u64,
-    /// End of what it wrote while no daemon was there; `None` once acpd has read up to there.
+    /// End of the output from the time without a daemon; `None` once acpd has read it.
     pub(super) catch_up: Option<u64>,
-    /// [`crate::input::HostEvent::Lost`] came: acpd could not take it over.
+    /// acpd could not take over the process: [`crate::input::HostEvent::Lost`].
     pub(super) lost: bool,
-    /// The last [`crate::input::ToHost::Lease`] that was sent: whether it is busy.
+    /// Busy state in the last [`crate::input::ToHost::Lease`].
     pub(super) leased: Option<bool>,
-    /// When this daemon began to make it.
     pub(super) made: Option<Time>,
     pub(super) ready_since: Option<Time>,
-    /// From when on its credentials are too old.
     pub(crate) stale_from: Option<Time>,
-    /// When the leader ended, or was given up. What lingers of its tree is no part of its run.
+    /// End of the leader, which ends the run even if descendants remain.
     pub(super) exited: Option<Time>,
-    /// Repetition of the last login for this process.
     pub(super) login: LoginRepeat,
-    /// How often it was sent SIGKILL.
     pub(super) kills: u32,
-    /// Remaining processes, as clients were told.
     pub(super) leftovers: Option<String>,
     pub(crate) outbox: Outbox,
 }
@@ -201,7 +183,6 @@ impl Host {
         }
     }
 
-    /// A process of the last daemon, not spoken with yet.
     pub(super) fn recovered(state: &HostState) -> Host {
         let row = &state.row;
         Host {
@@ -216,7 +197,6 @@ impl Host {
     }
 }
 
-/// How far acpd is with repeating the last login of a profile for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginRepeat {
     Untried,
@@ -224,7 +204,6 @@ pub(crate) enum LoginRepeat {
     Over,
 }
 
-/// A client's request that waits for the process.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) to: Requester,
@@ -236,23 +215,23 @@ pub(crate) enum WaitFor {
     Initialize,
     New(crate::requests::purpose::NewSession),
     Adopt(crate::requests::purpose::Adoption),
-    /// A connection-scoped request to relay: method and the complete line.
+    /// A request that is about no session: method and the complete line.
     Relay {
         method: String,
         line: Bytes,
     },
 }
 
-/// A profile's agent: its row on disk, and the `initialize` result parsed from it.
+/// An agent's row, and its parsed `initialize` result.
 #[derive(Debug)]
 pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
     pub(crate) capabilities: AgentCapabilities,
     pub(crate) info: Option<Implementation>,
     pub(crate) methods: Vec<AuthMethod>,
-    /// `session/list` was advertised but answered with "method not found".
+    /// The agent advertised `session/list`, but answered "method not found".
     pub(crate) list_lies: bool,
-    /// Mode of the last session that it made, where the configuration sets none.
+    /// Mode of the agent's last new session, if the configuration sets none.
     pub(crate) begins_in: Option<String>,
 }
 
@@ -268,7 +247,7 @@ impl AgentInfo {
         AgentInfo { row, capabilities, info, methods, list_lies: false, begins_in: None }
     }
 
-    /// Methods that it announced and then answered with "method not found": acpd no longer uses them.
+    /// Returns methods that the agent advertised but answered with "method not found".
     pub(crate) fn lies(&self) -> Vec<&'static str> {
         let lies = [
             (self.row.resume_lies, "session/resume"),
@@ -290,7 +269,6 @@ impl AgentInfo {
         profile.use_load && self.capabilities.load_session && !self.row.load_lies
     }
 
-    /// Returns whether the agent lists its sessions.
     pub(crate) fn lists(&self) -> bool {
         self.capabilities.list && !self.list_lies
     }
@@ -305,7 +283,6 @@ impl Slot {
         &self.profile
     }
 
-    /// The only session of this slot, for profiles that do not share a process.
     pub(crate) fn dedicated(&self) -> Option<SessionKey> {
         self.dedicated
     }
@@ -318,7 +295,6 @@ impl Slot {
         self.reason.as_deref()
     }
 
-    /// Client extensions that the process has heard of.
     pub(crate) fn offer(&self) -> Option<&str> {
         self.client_meta.as_deref()
     }
@@ -331,17 +307,14 @@ impl Slot {
         matches!(self.state, State::Stopping { .. })
     }
 
-    /// Returns whether it stops because it ignored a cancel.
     pub(crate) fn is_wedged(&self) -> bool {
         matches!(self.state, State::Stopping { why: StopWhy::Wedged, .. })
     }
 
-    /// Returns whether it was given up because it failed again and again.
     pub(crate) fn is_crash_loop(&self) -> bool {
         self.state == State::Failed(Reason::AgentCrashLoop)
     }
 
-    /// Returns the end of a sentence about the failure of the last start.
     pub(super) fn what_it_printed(&self) -> String {
         let printed = self.printed.as_ref();
         printed.map(|line| format!("; it printed `{line}`")).unwrap_or_default()
@@ -363,17 +336,16 @@ impl Slot {
         self.host.take()
     }
 
-    /// Returns whether it stops to be restarted with fresh credentials.
     pub(crate) fn is_renewed(&self) -> bool {
         self.renewed && matches!(self.state, State::Stopping { why: StopWhy::Restart, .. })
     }
 
-    /// Returns whether acpd logs this process in again, so that what needs that has to wait.
+    /// Returns whether acpd is repeating the login, so requests that need it wait.
     pub(crate) fn is_logged_in_again(&self) -> bool {
         self.host.as_ref().is_some_and(|host| host.login == LoginRepeat::Asked)
     }
 
-    /// Returns how long the start of the process has taken (ms).
+    /// Returns the duration of the start in milliseconds.
     pub(crate) fn start_took(&self) -> u64 {
         let times = self.host.as_ref().and_then(|host| host.ready_since.zip(host.made));
         times.map_or(0, |(ready, made)| ready.since(made))
@@ -383,18 +355,16 @@ impl Slot {
         matches!(self.state, State::Initializing)
     }
 
-    /// `initialize` is answered, and the process runs and is spoken with.
+    /// Returns whether the process has answered `initialize` and can be reached.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::NeedsAuth)
             && self.host.as_ref().is_some_and(|host| host.reachable)
     }
 
-    /// The running process, if it can be talked to.
     pub(crate) fn usable_host(&self) -> Option<HostId> {
         self.is_up().then_some(self.host.as_ref()?.id)
     }
 
-    /// Remaining processes of the last run, if known.
     pub(crate) fn leftovers(&self) -> Option<&str> {
         self.host.as_ref()?.leftovers.as_deref()
     }
@@ -403,12 +373,11 @@ impl Slot {
         self.failures = Failures::default();
     }
 
-    /// A run that was good for long enough has crashed: that is all that counts.
+    /// Restarts the count of failures with this crash after a good run.
     pub(super) fn crashed_after_a_good_run(&mut self, now: Time) {
         self.failures = Failures { at: VecDeque::from([now]), in_a_row: 0 };
     }
 
-    /// Counts a crash or a failed start.
     pub(super) fn failed(&mut self, now: Time, window: u64) -> Failed {
         let Failures { at, in_a_row } = &mut self.failures;
         at.push_back(now);
@@ -419,12 +388,10 @@ impl Slot {
         Failed { in_a_row: *in_a_row, of_late: at.len() as u32 }
     }
 
-    /// How often it has failed since the last run that was good for long enough.
     pub(super) fn failures(&self) -> u32 {
         self.failures.in_a_row
     }
 
-    /// Why it is in its state, for people.
     pub(crate) fn api_reason(&self) -> Option<String> {
         self.leftovers().map(str::to_owned).or_else(|| self.reason.clone())
     }
@@ -443,20 +410,18 @@ impl Slot {
     }
 }
 
-/// From one SIGKILL to the next (ms).
+/// Time between two SIGKILLs (ms).
 pub(crate) const KILL_AGAIN: u64 = 1_000;
 
-/// The party that needs a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// A person's start or prompt: clears a crash loop and a back-off.
+    /// The user's start or prompt: clears a crash loop and a back-off.
     Person,
-    /// acpd itself: obeys back-off and budget.
+    /// acpd itself: obeys back-off and restart limits.
     Policy,
 }
 
 impl WaitFor {
-    /// Returns the directory of its session, and what is known of that.
     pub(crate) fn directory(&mut self) -> Option<(&str, &mut Directory)> {
         match self {
             WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),

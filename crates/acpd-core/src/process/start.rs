@@ -1,16 +1,15 @@
-//! The way of a process up: the slot for a session, the queue of starts, `initialize`.
+//! Starts of processes: slots for sessions, the queue of starts, `initialize`.
 //!
-//! An agent costs most while it starts. If all of them die at once, or a daemon finds many sessions
-//! to bring back, starting everything together would make every client wait longest. So a slot that
-//! must start and finds no free place is [`State::Queued`], and gets one when another start is
-//! over, well or not.
+//! Starts are expensive. If all agents die at once, or a daemon restores many sessions,
+//! simultaneous starts would delay every client. So a slot without a free place is
+//! [`State::Queued`] until another start ends or fails.
 //!
-//! Places are given out after each input, when it is known who waits: first to processes that a
-//! client waits for, then to those with a session that a client has open, then to the rest; within
-//! each of these to the one that came first.
+//! Places are assigned after each input, when the demand is known: first to processes that a client
+//! waits for, then to those with a session that a client has open, then to the rest. Within each
+//! group the longest waiting slot comes first.
 //!
-//! Architecture invariant: each slot that waits for a place gets one. Each start ends, if only by
-//! its timeout, and every fourth place goes to the slot that has waited longest, for any reason.
+//! Architecture invariant: each waiting slot gets a place. Each start ends, at the latest by its
+//! timeout, and every fourth place goes to the longest waiting slot.
 
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult};
 use acp_wire::{ErrorObject, Id, Outcome, build};
@@ -31,12 +30,11 @@ use crate::record::snapshot::HostState;
 use crate::record::{AgentRow, Desired, Record};
 use crate::timers::Timer;
 
-/// Characters that are shown of a line of a program that is no agent.
+/// Maximum length of a quoted line from a program that is no agent, in characters.
 const PRINTED: usize = 200;
 
 impl Processes {
-    /// Returns the slot of a session that is to be made or taken over, for a client with this offer. A process is
-    /// free if no session and no request uses it.
+    /// `is_free`: no session and no request uses the process.
     pub(crate) fn slot_for_new(
         &mut self,
         cx: &mut Cx,
@@ -64,8 +62,8 @@ impl Processes {
         }
     }
 
-    /// Returns the slot that is asked for a client's `initialize`. Where each session has its own process, so
-    /// has a client whose offer the shared one has not heard: it ends when it has answered.
+    /// A client with a new offer gets its own process if sessions do; that process ends after the
+    /// answer.
     pub(crate) fn slot_for_offer(
         &mut self,
         cx: &mut Cx,
@@ -83,7 +81,6 @@ impl Processes {
         }
     }
 
-    /// Returns the slot of a session that no process holds.
     pub(crate) fn slot_for(
         &mut self,
         key: SessionKey,
@@ -102,13 +99,12 @@ impl Processes {
         }
     }
 
-    /// The process of a slot is for this session. The next daemon must not take it for the one without a session.
+    /// Saves the session of a process, so that the next daemon does not use it for others.
     pub(crate) fn dedicate(&mut self, cx: &mut Cx, id: SlotId, key: SessionKey) {
         self.slot_mut(id).dedicated = Some(key);
         self.save(cx, id);
     }
 
-    /// Makes the slot of a process of the last daemon, which is to be taken over.
     pub(crate) fn recover(&mut self, cx: &mut Cx, state: &HostState) -> SlotId {
         let row = &state.row;
         let id = match row.session {
@@ -116,7 +112,7 @@ impl Processes {
             None => self.shared(&row.agent, cx.now),
         };
         let Profile { start_timeout, credentials_ttl: ttl, .. } = *self.profile(id, &cx.config);
-        // Processes with an unknown answer to `initialize` count as having heard the same.
+        // Processes with an unknown offer count as having got the last stored one.
         let client_meta = self.known(&row.agent).row.client_meta.clone();
         let slot = self.slot_mut(id);
         slot.client_meta = client_meta;
@@ -147,10 +143,8 @@ impl Processes {
         id
     }
 
-    /// Makes sure that a process is running or on its way, as far as the asker may.
-    ///
     /// # Errors
-    /// When there will be no process: stopped by a person, crash loop.
+    /// When no process will come: stopped by the user, crash loop.
     pub(crate) fn need(&mut self, cx: &mut Cx, id: SlotId, asker: Asker) -> Result<(), Fault> {
         let profile = &self[&id].profile;
         if self.known(profile).row.desired == Desired::Down {
@@ -172,7 +166,6 @@ impl Processes {
         Ok(())
     }
 
-    /// Starts a process, or lets it wait for a place.
     pub(super) fn start(&mut self, cx: &mut Cx, id: SlotId) {
         if self.queue_is_empty() && self.has_place(cx) {
             return self.launch(cx, id);
@@ -185,14 +178,13 @@ impl Processes {
         self.set_state(cx, id, State::Queued, Some(reason));
     }
 
-    /// Starts a stopped process that must run.
     pub(crate) fn start_needed(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         if self[&id].state == State::Stopped && self.is_needed(id, demand) {
             self.start(cx, id);
         }
     }
 
-    /// Gives the next free place to a slot. Returns the slot, whose process starts if it is still needed.
+    /// Returns the slot that got a place. Its process starts if it is still needed.
     pub(crate) fn start_queued(
         &mut self,
         cx: &mut Cx,
@@ -221,7 +213,6 @@ impl Processes {
         demand.urgency.unwrap_or(Urgency::Unattended)
     }
 
-    /// Makes a process, now.
     fn launch(&mut self, cx: &mut Cx, id: SlotId) {
         let host = HostId(cx.ids.issue());
         let slot = self.slot_mut(id);
@@ -231,7 +222,7 @@ impl Processes {
         self.set_state(cx, id, State::Starting, None);
         cx.timers.clear(Timer::Idle(id));
         cx.timers.set(Timer::Slot(id), cx.now.after(cx.config.profile(&agent).start_timeout));
-        // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
+        // On disk before the process exists, so the next daemon can find it.
         self.save(cx, id);
         cx.send_behind(Effect::Spawn { host, agent });
     }
@@ -243,14 +234,13 @@ impl Processes {
         }
         self.save(cx, id);
         if self[&id].state != State::Starting {
-            // Stopped while it was being made: the ladder begins now that there is a process.
+            // Stopped during its start: the ladder begins now.
             return cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         }
         self.set_state(cx, id, State::Initializing, None);
         cx.report(EngineEvent::ProcessStarted(id));
     }
 
-    /// Asks a process for its capabilities. It hears this offer of a client.
     pub(crate) fn initialize(&mut self, cx: &mut Cx, id: SlotId, ask: u64, offer: Option<String>) {
         let Profile { services, subagents, client_meta: names, .. } = self.profile(id, &cx.config);
         let implementation = Implementation {
@@ -272,7 +262,6 @@ impl Processes {
         self.write(cx, id, line);
     }
 
-    /// A process could not be made.
     pub(crate) fn on_refused(&mut self, cx: &mut Cx, host: HostId, error: SpawnError) {
         let Some((id, _)) = self.take(host) else { return };
         cx.record(Record::HostGone { host });
@@ -341,7 +330,7 @@ impl Processes {
         cx.report(EngineEvent::ProcessReady(id));
     }
 
-    /// The program sends back its input, as `cat` does.
+    /// Handles a program that sends back its input, like `cat`.
     pub(crate) fn on_echo(&mut self, cx: &mut Cx, id: SlotId) {
         let reason = "it is no ACP agent: it sends back what acpd sends to it";
         let hint = format!(
@@ -352,7 +341,7 @@ impl Processes {
         self.bad_start(cx, id, Reason::AgentProtocol, reason.to_owned(), true);
     }
 
-    /// A line of a process is no message. What begins like that may be no agent, and the line shows what it is.
+    /// The first line that is no message shows the kind of program.
     pub(crate) fn on_no_message(&mut self, id: SlotId, line: &[u8]) {
         let slot = self.slot_mut(id);
         if slot.printed.is_some() || slot.is_up() {
@@ -363,7 +352,7 @@ impl Processes {
         slot.printed = Some(shown.collect()).filter(|shown: &String| !shown.trim().is_empty());
     }
 
-    /// Returns whether that is news.
+    /// Returns whether anything has changed.
     fn remember_initialize(&mut self, cx: &mut Cx, id: SlotId, raw: Bytes) -> bool {
         let fingerprint = self.profile(id, &cx.config).fingerprint.clone();
         let Slot { profile, client_meta, .. } = &self[&id];
@@ -384,14 +373,13 @@ impl Processes {
         if is_same && row.fingerprint == before.fingerprint {
             (known.list_lies, known.begins_in) = (list_lies, begins_in);
         } else {
-            // Another version of the agent may keep what the last one only promised.
+            // Another version of the agent may support its advertised methods.
             known.forget_lies();
         }
         cx.record(Record::Agent(known.row.clone()));
         true
     }
 
-    /// The process did not become usable: it goes down, and clients that waited for it get the reason.
     fn bad_start(
         &mut self,
         cx: &mut Cx,
@@ -407,7 +395,6 @@ impl Processes {
         self.stop(cx, id, why, Some(text), false);
     }
 
-    /// A process of the last daemon is there.
     pub(crate) fn on_adopted(
         &mut self,
         cx: &mut Cx,
@@ -431,7 +418,6 @@ impl Processes {
         cx.report(EngineEvent::ProcessAdopted(id));
     }
 
-    /// A line of a process is dealt with in this batch.
     pub(crate) fn on_read(&mut self, cx: &mut Cx, host: HostId, end: OutputEnd) {
         self.note_read(host, end);
         let Some(id) = self.slot_of(host) else { return };
@@ -441,7 +427,6 @@ impl Processes {
         }
     }
 
-    /// Output of a process from the time without a daemon: shown until all of it is read.
     fn show_catching_up(&mut self, cx: &mut Cx, id: SlotId) {
         let state = self[&id].state.clone();
         if !matches!(state, State::Ready | State::NeedsAuth | State::Initializing) {
@@ -452,15 +437,14 @@ impl Processes {
         self.set_state(cx, id, state, reason);
     }
 
-    /// The deadline for the next step of a slot.
     pub(crate) fn on_timer(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
         match self[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile(id, &cx.config).start_timeout);
                 let printed = self[&id].what_it_printed();
                 let reason = format!("no answer to `initialize` within {time}{printed}");
-                // Waiting clients get the error when the process has ended: its last words say
-                // more.
+                // Waiting clients get the error after the end of the process, because its last
+                // output says more.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.stop(cx, id, why, Some(reason), false);
             }
@@ -475,8 +459,8 @@ impl Processes {
         }
     }
 
-    /// A process of the last daemon has not been found for as long as a start may take: clients that wait for it
-    /// get an error, and can have it ended. It may be found yet.
+    /// The process was not found within the time of a start. Waiting clients get an error and can
+    /// end it. It may still be found.
     fn on_adoption_overdue(&mut self, cx: &mut Cx, id: SlotId) {
         let host = self.slot_mut(id).host_mut().filter(|host| !host.reachable);
         let Some(host) = host else { return };

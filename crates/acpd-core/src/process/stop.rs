@@ -1,4 +1,4 @@
-//! The way of a process down: the stop ladder, and the end of a process.
+//! The stop ladder and the end of a process.
 //!
 //! ```text
 //!  Cancelling ── turns ended, time ─▶ Eof ── time ─▶ Term ── time ─▶ Kill ─┐
@@ -19,7 +19,7 @@ use crate::process::table::Processes;
 use crate::record::Record;
 use crate::timers::Timer;
 
-/// Number of SIGKILLs after which acpd looks for the remaining processes.
+/// Number of SIGKILLs before acpd looks for remaining processes.
 const LOOK_EVERY: u32 = 5;
 
 impl Processes {
@@ -35,21 +35,21 @@ impl Processes {
         let state = self[&id].state.clone();
         let Some((host, pid)) = self[&id].host().map(|host| (host.id, host.pid)) else {
             cx.timers.clear(Timer::Slot(id));
-            // One that is queued is about to start.
+            // A queued slot is about to start.
             let is_down = match state {
                 State::Queued => why != StopWhy::Restart,
                 state => matches!(state, State::Backoff | State::Failed(_)),
             };
             if is_down {
-                // A person has looked at it.
+                // The user has seen the failures.
                 self.slot_mut(id).forgive();
                 self.set_state(cx, id, State::Stopped, reason);
             }
             return;
         };
         if let State::Stopping { stage, why: old } = state {
-            // A person's wish is what counts after the tree is gone; the ladder itself continues. And
-            // the want of a login says more than that nothing was heard.
+            // The user's wish decides about the next process; the ladder itself continues. A
+            // missing login is a better reason than silence.
             let wish =
                 matches!(why, StopWhy::ByPerson | StopWhy::Restart) && old != StopWhy::ByPerson;
             let late = why == StopWhy::NoLogin && matches!(old, StopWhy::BadStart { .. });
@@ -80,7 +80,6 @@ impl Processes {
         cx.timers.set(Timer::Slot(id), cx.now.after(self.profile(id, &cx.config).stop.eof));
     }
 
-    /// The turns of a process that is being stopped have ended.
     pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx, id: SlotId) {
         if let State::Stopping { stage: Stage::Cancelling, .. } = self[&id].state {
             self.next_stage(cx, id);
@@ -97,7 +96,7 @@ impl Processes {
         let (stage, step, time) = match stage {
             Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
             Stage::Eof => (Stage::Term, StopStep::Term, times.term),
-            // SIGKILL is sent again until the tree is gone: new children may have been made.
+            // SIGKILL is repeated until the tree is gone, because new children may appear.
             Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, KILL_AGAIN),
         };
         self.set_state(cx, id, State::Stopping { why, stage }, reason);
@@ -111,7 +110,6 @@ impl Processes {
         cx.timers.set(Timer::Slot(id), cx.now.after(time));
     }
 
-    /// The leader of a process has ended.
     pub(crate) fn on_exited(&mut self, cx: &mut Cx, host: HostId, ending: &str, stderr: &str) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
@@ -141,7 +139,6 @@ impl Processes {
         }
         let state = State::Stopping { why, stage: Stage::Term };
         self.set_state(cx, id, state, Some(reason));
-        // The leader is gone: remaining processes get a second.
         cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         cx.order(host, ToHost::Stop(StopStep::Term));
         let leftovers = self.profile(id, &cx.config).stop.leftovers;
@@ -154,7 +151,6 @@ impl Processes {
         }
     }
 
-    /// Everything that is open at a process gets no answer.
     fn lose(&mut self, cx: &mut Cx, id: SlotId, host: HostId) {
         self.slot_mut(id).parked.clear();
         let slot = &self[&id];
@@ -171,8 +167,7 @@ impl Processes {
         cx.report(EngineEvent::ProcessLost { slot: id, host, fault, ended_late });
     }
 
-    /// acpd can no longer speak with a process of the last daemon: for its sessions that is a crash,
-    /// but not one that counts against the agent.
+    /// A lost process is a crash for its sessions, but does not count as one for the agent.
     pub(crate) fn on_lost(&mut self, cx: &mut Cx, host: HostId, reason: &str) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = self.slot_mut(id);
@@ -186,7 +181,7 @@ impl Processes {
             State::Stopping { why, .. } => why.clone(),
             _ => StopWhy::Lost,
         };
-        // The process is being stopped already; acpd checks regularly for remaining processes.
+        // The process is being stopped already; acpd only checks for remaining processes.
         cx.timers.set(Timer::Slot(id), cx.now.after(KILL_AGAIN));
         let state = State::Stopping { why, stage: Stage::Kill };
         self.set_state(cx, id, state, Some(reason.to_owned()));
@@ -194,7 +189,6 @@ impl Processes {
         self.lose(cx, id, host);
     }
 
-    /// A process and its tree are gone.
     pub(crate) fn on_gone(&mut self, cx: &mut Cx, host: HostId) {
         cx.record(Record::HostGone { host });
         cx.order(host, ToHost::Forget);
@@ -205,14 +199,12 @@ impl Processes {
         cx.report(EngineEvent::ProcessGone(id));
     }
 
-    /// There will be no process.
     pub(crate) fn give_up(&mut self, cx: &mut Cx, id: SlotId, reason: Reason) {
         let fault = self.fault(id, reason, &cx.config);
         cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
     }
 
-    /// Arms the idle timer of a process that nothing uses, disarms it otherwise. An orphan ends at once: its
-    /// session was never made or is deleted.
+    /// An orphan, whose session was never made or is deleted, ends at once.
     pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_orphan: bool) {
         let timeout = self.profile(id, &cx.config).idle_timeout;
         if !self[&id].is_up() || is_used {
@@ -224,7 +216,6 @@ impl Processes {
         }
     }
 
-    /// Nothing uses a process.
     pub(crate) fn on_unused(&mut self, cx: &mut Cx, id: SlotId) {
         self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
     }

@@ -1,6 +1,6 @@
-//! All process slots, and what is known of their profiles. Only this table puts processes into slots and
-//! takes them out, so its index of processes is exact. The start queue may hold ids of slots that no longer
-//! wait: [`Processes::queued`] removes them.
+//! All process slots, and facts about their profiles. Only this table sets and removes the
+//! processes of slots, so its index is exact. The start queue may hold slots that no longer wait;
+//! [`Processes::queued`] removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{discriminant, take};
@@ -22,13 +22,12 @@ use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
 use crate::timers::{Timer, Timers};
 
-/// Every `BY_AGE`-th place goes to the longest waiter.
+/// Every `BY_AGE`-th place goes to the longest waiting slot.
 const BY_AGE: u32 = 4;
 
-/// Facts about a profile whose agent never ran.
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
 
-/// Up to where the output of a process is read, and whether that is inside of a line.
+/// End of the output that was read, possibly inside a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputEnd {
     pub(crate) offset: u64,
@@ -39,18 +38,14 @@ pub(crate) struct OutputEnd {
 pub(crate) struct Processes {
     slots: BTreeMap<SlotId, Slot>,
     next_slot: u32,
-    /// The slot of each process that a slot has.
     by_host: BTreeMap<HostId, SlotId>,
     known: BTreeMap<String, AgentInfo>,
     queue: Vec<SlotId>,
-    /// Places that were given to them.
     given: u32,
-    /// Output that will be committed with this batch.
+    /// Output that is committed with this batch.
     read: BTreeMap<HostId, OutputEnd>,
-    /// State of the random numbers that spread restarts.
     random: u64,
     pub(super) logins: Logins,
-    /// The profiles of which something may have changed.
     pub(super) changed: BTreeSet<String>,
 }
 
@@ -90,7 +85,7 @@ impl Processes {
         slots.map(|(id, _)| *id).collect()
     }
 
-    /// The slot that all sessions of a profile share, made on first use.
+    /// Returns the slot that all sessions of a profile share, made on first use.
     pub(crate) fn shared(&mut self, profile: &str, now: Time) -> SlotId {
         let is_it = |slot: &Slot| slot.profile == profile && slot.dedicated.is_none();
         let shared = self.iter().find(|(_, slot)| is_it(slot)).map(|(id, _)| *id);
@@ -110,14 +105,12 @@ impl Processes {
         id
     }
 
-    /// Removes a slot without a process.
     fn remove(&mut self, id: SlotId) {
         if let Some(slot) = self.slots.remove(&id) {
             mark(&mut self.changed, &slot.profile);
         }
     }
 
-    /// The slot of a process that is not gone yet.
     pub(crate) fn slot_of(&self, host: HostId) -> Option<SlotId> {
         self.by_host.get(&host).copied()
     }
@@ -133,7 +126,6 @@ impl Processes {
         }
     }
 
-    /// A process is gone; what was known of it, and of which slot it was.
     pub(super) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
         let id = self.by_host.remove(&host)?;
         self.get_mut(id)?.take().map(|host| (id, host))
@@ -143,7 +135,6 @@ impl Processes {
         self.known.get(profile).unwrap_or(&NEVER_RAN)
     }
 
-    /// Returns the facts about a slot's profile.
     pub(crate) fn known_of(&self, id: SlotId) -> &AgentInfo {
         self.known(&self[&id].profile)
     }
@@ -155,7 +146,6 @@ impl Processes {
         })
     }
 
-    /// Changes what the disk knows of a profile.
     pub(crate) fn edit_known(
         &mut self,
         cx: &mut Cx,
@@ -167,14 +157,13 @@ impl Processes {
         cx.record(Record::Agent(row.clone()));
     }
 
-    /// Remembers whether a person wants an agent to run.
     pub(crate) fn set_desired(&mut self, cx: &mut Cx, profile: &str, desired: Desired) {
         if self.known(profile).row.desired != desired {
             self.edit_known(cx, profile, |row| row.desired = desired);
         }
     }
 
-    /// An agent gets another chance to do what it promised.
+    /// Lets acpd try again the methods that the agent did not support.
     pub(crate) fn forget_lies(&mut self, cx: &mut Cx, profile: &str) {
         if !self.known(profile).lies().is_empty() {
             self.known_mut(profile).forget_lies();
@@ -182,12 +171,10 @@ impl Processes {
         }
     }
 
-    /// The profiles of which something may have changed since this was asked last.
     pub(crate) fn take_changed(&mut self) -> BTreeSet<String> {
         take(&mut self.changed)
     }
 
-    /// The profiles of which something is known.
     pub(crate) fn all_known(&self) -> impl Iterator<Item = (&String, &AgentInfo)> {
         self.known.iter()
     }
@@ -198,7 +185,6 @@ impl Processes {
         self.values().filter(starts).count()
     }
 
-    /// Number of slots that wait for a place to start.
     pub(crate) fn waiting_to_start(&self) -> usize {
         self.values().filter(|slot| slot.state == State::Queued).count()
     }
@@ -207,21 +193,20 @@ impl Processes {
         self.queue.is_empty()
     }
 
-    /// A slot waits for a place to start.
     pub(super) fn enqueue(&mut self, id: SlotId) {
         if !self.queue.contains(&id) {
             self.queue.push(id);
         }
     }
 
-    /// The slots that wait for a place to start, in the order in which they came.
+    /// Returns the queued slots, oldest first.
     pub(super) fn queued(&mut self) -> Vec<SlotId> {
         let slots = &self.slots;
         self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
         self.queue.clone()
     }
 
-    /// Takes out whose turn it is, given the most urgent of [`Processes::queued`].
+    /// Returns the next slot. `most_urgent`: among [`Processes::queued`].
     pub(super) fn take_queued(&mut self, most_urgent: SlotId) -> SlotId {
         let by_age = self.given % BY_AGE == BY_AGE - 1;
         self.given = self.given.wrapping_add(1);
@@ -230,12 +215,10 @@ impl Processes {
         id
     }
 
-    /// All output up to here is dealt with in this batch.
     pub(super) fn note_read(&mut self, host: HostId, end: OutputEnd) {
         self.read.insert(host, end);
     }
 
-    /// Completes a batch: the output that it commits.
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
         for (host, OutputEnd { offset, inside }) in take(&mut self.read) {
             if self.by_host.contains_key(&host) {
@@ -245,7 +228,7 @@ impl Processes {
         }
     }
 
-    /// A delay ± 20 %, so that agents that fell together do not start together.
+    /// Returns a delay ± 20 %, so that agents that died together do not restart together.
     pub(super) fn jitter(&mut self, ms: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -253,7 +236,7 @@ impl Processes {
         ms * (80 + self.random % 41) / 100
     }
 
-    /// Returns whether an ended process was ready for long enough that its end is no failure.
+    /// Returns whether the end of a run is no failure.
     pub(crate) fn has_run_long_enough(&self, host: &Host, id: SlotId, config: &Config) -> bool {
         let ready_after = self.profile(id, config).restart.ready_after;
         let run = host.ready_since.zip(host.exited);
@@ -270,7 +253,6 @@ impl Processes {
         config.profile(&self[&id].profile)
     }
 
-    /// Changes the state of a slot, and notifies its clients if that is news.
     pub(super) fn set_state(
         &mut self,
         cx: &mut Cx,
@@ -283,7 +265,7 @@ impl Processes {
         if slot.state == state && slot.reason == reason {
             return;
         }
-        // With another reason, or at a later stage, the state began before.
+        // The state itself is not new if only its reason or stage changed.
         if discriminant(&slot.state) != discriminant(&state) {
             slot.since = cx.now;
         }
@@ -303,7 +285,6 @@ impl Processes {
         cx.report(EngineEvent::AgentNotified { agent: slot.profile.clone(), line });
     }
 
-    /// Writes the row of a slot's process.
     pub(super) fn save(&self, cx: &mut Cx, id: SlotId) {
         let slot = &self[&id];
         let Some(host) = slot.host() else { return };
@@ -322,29 +303,24 @@ impl Processes {
         login_hint(&self[&id].profile)
     }
 
-    /// Returns whether this process must run: it is needed, or the user keeps it up.
     pub(crate) fn is_needed(&self, id: SlotId, demand: Demand) -> bool {
         self.is_wanted(id, demand) || (self.stays_up(id) && !demand.ending)
     }
 
-    /// Returns whether a person has said that this process stays up.
     pub(crate) fn stays_up(&self, id: SlotId) -> bool {
         let is_shared = self[&id].dedicated.is_none();
         is_shared && self.known_of(id).row.desired == Desired::Up
     }
 
-    /// Returns whether clients, prompts or interrupted sessions wait for this process.
     pub(crate) fn is_wanted(&self, id: SlotId, demand: Demand) -> bool {
         let wanted = self[&id].is_awaited() || demand.urgency.is_some();
         wanted && !self.stays_down(id, demand.ending)
     }
 
-    /// Returns whether there will be no process, because the user stopped it or the daemon ends.
     pub(crate) fn stays_down(&self, id: SlotId, ending: bool) -> bool {
         ending || self.known_of(id).row.desired == Desired::Down
     }
 
-    /// Returns whether a process stops because of a failure.
     pub(crate) fn has_failed(&self, id: SlotId) -> bool {
         use StopWhy::{BadStart, Crashed, Lost};
         let state = &self[&id].state;
@@ -364,7 +340,6 @@ impl Processes {
         }
     }
 
-    /// Sends how long a process may outlive the daemon, which depends on whether it is busy.
     pub(crate) fn lease(&mut self, cx: &mut Cx, id: SlotId, busy: bool) {
         let Some(host) = self.get_mut(id).and_then(Slot::host_mut) else { return };
         if host.reachable && host.leased != Some(busy) {
@@ -373,7 +348,7 @@ impl Processes {
         }
     }
 
-    /// A dedicated slot goes with its session and its process. Returns whether it is gone.
+    /// Returns whether the slot was removed.
     pub(crate) fn remove_orphan(&mut self, timers: &mut Timers, id: SlotId) -> bool {
         let is_empty = |slot: &Slot| slot.host().is_none() && slot.waiting.is_empty();
         if !self.get(&id).is_some_and(is_empty) {
@@ -392,7 +367,6 @@ pub(super) fn mark(changed: &mut BTreeSet<String>, profile: &str) {
     }
 }
 
-/// The slots are read as a map, and come and go through methods alone.
 impl Deref for Processes {
     type Target = BTreeMap<SlotId, Slot>;
 

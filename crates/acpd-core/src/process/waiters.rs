@@ -8,24 +8,20 @@ use crate::process::table::Processes;
 use crate::requests::purpose::Directory;
 
 impl Slot {
-    /// Requests that wait until the process is usable.
     pub(crate) fn waiting(&self) -> &[Waiting] {
         &self.waiting
     }
 
-    /// Returns whether a client waits for the process.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty() || !self.watchers.is_empty()
     }
 }
 
 impl Processes {
-    /// A request waits until the process is usable.
     pub(crate) fn wait(&mut self, id: SlotId, waiting: Waiting) {
         self.slot_mut(id).waiting.push(waiting);
     }
 
-    /// A client waits for a start or a stop.
     pub(crate) fn watch(&mut self, id: SlotId, to: Requester) {
         self.slot_mut(id).watchers.push(to);
     }
@@ -38,7 +34,6 @@ impl Processes {
         take(&mut self.slot_mut(id).watchers)
     }
 
-    /// Takes the request that waits for this question about a directory.
     pub(crate) fn take_waiting_for(&mut self, question: u64) -> Option<(SlotId, Waiting)> {
         let asked = |waiting: &mut Waiting| {
             let directory = waiting.what.directory();
@@ -48,21 +43,18 @@ impl Processes {
         slots.find_map(|(id, slot)| Some((id, slot.waiting.extract_if(.., asked).next()?)))
     }
 
-    /// Removes a request of a client that waits. Returns whether there was one.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
         let slots = self.iter_mut();
         let gone = slots.flat_map(|(_, slot)| slot.waiting.extract_if(.., |wait| wait.to == *to));
         gone.count() > 0
     }
 
-    /// Removes all requests of a client.
     pub(crate) fn forget_client(&mut self, client: ClientId) {
         for (_, slot) in self.iter_mut() {
             slot.waiting.retain(|waiting| waiting.to.client != client);
         }
     }
 
-    /// Returns whether `initialize` of a client waits for an agent.
     pub(crate) fn is_initializing(&self, client: ClientId) -> bool {
         let waits = |waiting: &Waiting| {
             waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)

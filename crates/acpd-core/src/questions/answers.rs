@@ -1,5 +1,3 @@
-//! Answers of people, from clients and from terminals.
-
 use acp_wire::bound::NAME;
 use acp_wire::{ErrorObject, Id, Outcome, build, clipped, code, locate, set_id};
 use acpd_api::{AnswerResult, ClientName, GivenAnswer, method};
@@ -13,11 +11,10 @@ use crate::input::{Effect, ToClient};
 use crate::questions::question::{QuestionAnswer, QuestionKind, QuestionPlace};
 use crate::questions::{Questions, choice, notice};
 
-/// Invalid answers of one client to one question before that client is not asked again.
+/// Invalid answers of a client to a question before the client is no longer asked.
 const INVALID: u32 = 3;
 
 impl Questions {
-    /// Handles a client's response to an offer.
     pub(crate) fn on_client_answer(
         &mut self,
         cx: &mut Cx,
@@ -30,7 +27,7 @@ impl Questions {
         let Some(open) = self.open.get_mut(&id) else { return };
         let offer = open.offers.entry(client).or_default();
         let number = offer.number.take().map_or_else(Id::null, Id::issued);
-        // An error: this client cannot show it. The question waits for another one.
+        // An error: this client cannot show the question, which waits for another one.
         let (Some(by), Outcome::Result(result)) = (place.responder(client), *outcome) else {
             return;
         };
@@ -38,11 +35,12 @@ impl Questions {
             if let Some(verdict) = open.chosen(&answer).and_then(choice::lasting) {
                 self.decisions.remember(cx, place, open, verdict);
             }
-            // A choice was read so strictly that it goes on as it is, with what else is in it.
+            // The client's line is forwarded with its other members, because its option was checked
+            // exactly.
             let own = matches!(answer, QuestionAnswer::Permission(_)).then_some(line);
             return self.answer(cx, place, id, &answer, by.name.clone(), own);
         }
-        // A line that is no message at all has its own error.
+        // A line that is no message has its own error.
         if locate(line, &["result"]).is_some() {
             let form = open.kind.form_of_answers();
             let text =
@@ -67,7 +65,7 @@ impl Questions {
         cx.report(EngineEvent::SessionNoticed { session, severity: "warning", text });
     }
 
-    /// Handles the answer of a person who does not look at the conversation.
+    /// Handles an answer from outside of the conversation.
     ///
     /// # Errors
     /// When it does not fit the question, or cannot be remembered.
@@ -83,7 +81,7 @@ impl Questions {
         if matches!(&open.kind, QuestionKind::Permission(options) if options.is_empty()) {
             let fault = Fault::invalid("the agent offers no answers to this question");
             let Some(row) = place.row else { return Err(fault) };
-            // A cancel ends what a turn asks, and a subagent may ask without one.
+            // A subagent may ask without a turn, which a cancel could end.
             let hint = if place.is_running {
                 format!("`acpctl cancel {}` ends the turn that asks", row.word())
             } else {
@@ -101,7 +99,7 @@ impl Questions {
         let lasting = always.or(own.as_ref().map(|(verdict, _)| *verdict));
         let remembered =
             lasting.and_then(|verdict| self.decisions.remember(cx, place, open, verdict));
-        // An option of the agent that was named is sent, even if acpd cannot remember the call.
+        // The agent's option is sent if the user named it, even if acpd cannot remember the call.
         let is_enough = remembered.is_some() || is_named && own.is_some();
         if let Some(verdict) = always.filter(|_| !is_enough) {
             return Err(open.not_remembered(id, verdict));
@@ -111,8 +109,7 @@ impl Questions {
         Ok(AnswerResult { own_option, remembered })
     }
 
-    /// Answers with what a person has said, which is in the journal then; with the client's own line, if there
-    /// is one.
+    /// `own`: the client's line.
     fn answer(
         &mut self,
         cx: &mut Cx,

@@ -1,4 +1,4 @@
-//! Answers of people who do not look at the conversation: the option that they mean.
+//! Meaning of answers that are given outside of the conversation.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::ids::InteractionId;
 use crate::questions::question::{OpenQuestion, QuestionAnswer, QuestionKind};
 
-/// The verb of a verdict for people, and the kinds of options that mean it: once, and from now on.
+/// Returns the verb of a verdict, and its option kinds: once and always.
 fn words(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
     match verdict {
         Verdict::Allow => ("allow", "allow_once", "allow_always"),
@@ -19,13 +19,12 @@ fn words(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Returns the verdict of an option that the agent means to hold from now on.
+/// Returns the verdict of an option for always.
 pub(super) fn lasting(option: &PermissionOption) -> Option<Verdict> {
     let verdicts = [Verdict::Allow, Verdict::Reject];
     verdicts.into_iter().find(|verdict| words(*verdict).2 == option.kind)
 }
 
-/// Returns the answer that a person means, and the verdict to remember.
 pub(super) fn meant(
     id: InteractionId,
     kind: &QuestionKind,
@@ -65,8 +64,7 @@ pub(super) fn meant(
 }
 
 impl OpenQuestion {
-    /// Returns whether this answer holds once. A yes is only for a call that is shown completely;
-    /// no page is opened.
+    /// Allowing for once needs a call that is shown completely, and a question without a page.
     pub(crate) fn is_for_once(&self, given: &GivenAnswer) -> bool {
         let offers = |verdict| self.options().iter().any(|option| option.kind == words(verdict).1);
         let is_whole = || self.frozen.as_ref().is_some_and(|frozen| frozen.shown.is_whole());
@@ -83,7 +81,6 @@ impl OpenQuestion {
         }
     }
 
-    /// Returns the refusal to remember a call that cannot be known again.
     pub(super) fn not_remembered(&self, id: InteractionId, verdict: Verdict) -> Fault {
         let (word, _, forever) = words(verdict);
         let own: Vec<_> = self.options().iter().filter(|option| option.kind == forever).collect();
@@ -99,10 +96,9 @@ impl OpenQuestion {
     }
 }
 
-/// Returns the one option that means a verdict. Of several a person has to choose.
-///
-/// A lasting answer chooses the option for once where there is one: acpd remembers it for exactly what was
-/// asked, while an agent's own option may cover more, and the agent asks acpd no more.
+/// Of several options the user must choose. A lasting answer takes the option for once if there is
+/// one: acpd remembers exactly this call, but the agent's option for always may cover more, and the
+/// agent would no longer ask.
 fn option_for(
     verdict: Verdict,
     id: InteractionId,
@@ -143,7 +139,6 @@ fn option_for(
     }
 }
 
-/// Returns the command lines that choose one of these, to be copied.
 fn choosing<'a>(command: &str, options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
     let lines = distinct(options)
         .into_iter()
@@ -151,7 +146,7 @@ fn choosing<'a>(command: &str, options: impl IntoIterator<Item = &'a PermissionO
     lines.collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the first option of each id: the agent gets nothing but the id, so all of one id are one answer.
+/// The agent gets only the id, so options with one id are the same answer.
 fn distinct<'a>(
     options: impl IntoIterator<Item = &'a PermissionOption>,
 ) -> Vec<&'a PermissionOption> {

@@ -1,5 +1,4 @@
-//! Decisions of people that hold until they are taken back, and what they and the rules decide. Each change is
-//! a record.
+//! Remembered decisions, and the answers by them and by rules. Each change is a record.
 
 use acp_wire::acp::{PermissionAnswer, PermissionRequest};
 use acpd_api::{PermissionDecided, PolicyList, RememberedInfo};
@@ -21,7 +20,6 @@ impl Decisions {
         Decisions { known }
     }
 
-    /// Returns the answer to a permission question if a remembered decision has it.
     pub(super) fn decide(
         &self,
         policy: &Policy,
@@ -43,8 +41,6 @@ impl Decisions {
         Some((PermissionAnswer::Selected(option_id), decided))
     }
 
-    /// Explains who would answer a question about a tool call.
-    ///
     /// # Errors
     /// When it is no tool call.
     pub(crate) fn explain(
@@ -63,8 +59,7 @@ impl Decisions {
         Ok(explain(policy, &self.known, &Situation { agent, cwd, once: None }, &request))
     }
 
-    /// Remembers a decision about the subject of a question if the subject can be recognised later. It
-    /// replaces an earlier decision about the same subject. Returns its number.
+    /// Replaces an earlier decision. Returns `None` if the subject cannot be recognised later.
     pub(super) fn remember(
         &mut self,
         cx: &mut Cx,
@@ -93,10 +88,6 @@ impl Decisions {
         Some(id)
     }
 
-    /// Removes a decision.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(crate) fn forget(&mut self, cx: &mut Cx, id: i64) -> Result<(), Fault> {
         if self.known.extract_if(.., |known| known.id == id).count() == 0 {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))

@@ -1,10 +1,11 @@
-//! Questions of agents to people: permission requests, forms and pages, and acpd's own about the budget.
+//! Questions to people: permission requests, forms and pages of agents, and acpd's question about
+//! the budget.
 //!
 //! ```text
 //!  request ─▶ policy decides? ─▶ answered at once, and in the journal
 //!     │
 //!     ▼
-//!  looks at files that the call writes without saying what is in them
+//!  reads files that the call overwrites without their old content
 //!     │
 //!     ▼
 //!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
@@ -22,13 +23,13 @@
 //! | a turn or request ends; a process, session is gone | `cancel`, `close` |
 //! | a page is done | `on_page_done` |
 //!
-//! A question is offered to a client as a request: the first time under the question's own number, which the
-//! next daemon knows, too; later under a new one. [`QuestionPlace`] has the facts of others, [`decisions`] what
-//! people decided for good, [`choice`] the answers from terminals.
+//! An offer is a request to a client, with the question's own number the first time, which the next
+//! daemon knows too, and later with a new one. [`QuestionPlace`] has the facts from other machines,
+//! [`decisions`] the remembered decisions, [`choice`] the answers from terminals.
 //!
-//! Architecture invariants: nothing answers a question because no client is there, and a malformed answer is
-//! never consent. Every answer that no person gave is in the journal, with what decided. The row of a question
-//! goes with its answer, in one transaction and behind it.
+//! Architecture invariants: absence answers no question, and a malformed answer is no consent. Each
+//! automatic answer is in the journal with its reason. The answer and the removal of the question's
+//! row are one transaction, in this order.
 
 mod answers;
 mod choice;
@@ -60,23 +61,23 @@ use crate::views::sentence;
 
 pub(crate) use crate::questions::question::{QuestionPlace, QuestionSubject};
 
-/// Questions of one session, or of one process about requests, that may be open at once.
+/// Open questions of one session, or of one process about requests.
 const OPEN: usize = 64;
 
-/// Pages that were shown and are not done yet.
+/// Pages that were shown and are not done.
 const PAGES: usize = 256;
 
-/// Changes of a call while a person is asked about it.
+/// Changes of a call during its question.
 const CHANGES: u32 = 16;
 
-/// For clients that are not shown it in the question itself.
+/// For clients that do not see the change in the question itself.
 const CHANGED: &str = "The agent changed a tool call while you were asked about it. The question was \
                        withdrawn; look at the new one before you answer it.";
 
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: BTreeMap<InteractionId, OpenQuestion>,
-    /// Clients that were shown a page, by its process and id.
+    /// Clients that got a page, by the process and id of the page.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     decisions: Decisions,
 }
@@ -99,10 +100,6 @@ impl Questions {
         self.open.get(&id)
     }
 
-    /// Returns a question that people are asked, by its name.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(crate) fn named(&self, name: &str) -> Result<(InteractionId, &OpenQuestion), Fault> {
         let named = InteractionId::parse(name).and_then(|id| Some((id, self.get(id)?)));
         named.filter(|(_, open)| open.is_asked()).ok_or_else(|| {
@@ -123,7 +120,7 @@ impl Questions {
         self.which(|open| open.session() == Some(key))
     }
 
-    /// Returns the questions of a session, or of a child of it, by the public id of the one that asks.
+    /// `public_id`: of the asking session or child.
     pub(crate) fn of_asker(&self, key: SessionKey, public_id: &str) -> Vec<InteractionId> {
         self.which(|open| {
             let asker = || str_at(&open.line, &["params", "sessionId"]);
@@ -135,7 +132,6 @@ impl Questions {
         self.waiting(key).is_some()
     }
 
-    /// Returns the tool calls of a session that people are asked about, and its subagents that ask.
     pub(crate) fn asked_about(&self, key: SessionKey, session: &Untrusted) -> Vec<Untrusted> {
         let open = self.open.values();
         let open = open.filter(|open| open.session() == Some(key) && open.is_asked());
@@ -160,16 +156,13 @@ impl Questions {
         self.which(|open| Some(open.subject) == subject)
     }
 
-    /// Returns the state of a session that waits for the answer to its oldest question.
     pub(crate) fn waiting(&self, key: SessionKey) -> Option<Doing> {
         let is_asked = |open: &&OpenQuestion| open.session() == Some(key) && open.is_asked();
         self.open.values().find(is_asked).map(OpenQuestion::doing)
     }
 
-    /// Reads a request of an agent, whose sessions `route` finds.
-    ///
     /// # Errors
-    /// When it cannot be read, its id is open, or too many questions are open.
+    /// When the request cannot be read, its id is open, or too many questions are open.
     pub(crate) fn read(
         &self,
         now: Time,
@@ -192,8 +185,8 @@ impl Questions {
         Ok(new)
     }
 
-    /// Handles a request of an agent, whose line has the session's public id. `known` is the call as the agent
-    /// has announced it; `is_intact`: the line is as the agent wrote it.
+    /// The line has the session's public id. `known`: the announced call; `is_intact`: acpd removed
+    /// nothing.
     pub(crate) fn on_request(
         &mut self,
         cx: &mut Cx,
@@ -203,11 +196,11 @@ impl Questions {
         is_intact: bool,
     ) {
         if place.is_cancelling {
-            // The turn is to end; asking a person now would only hold it up.
+            // The turn is going to end, and a question would delay that.
             return new.cancel(cx);
         }
         if let (QuestionKind::Permission(_), Some(session)) = (&new.kind, new.session()) {
-            // A call that readers may understand differently is for a person.
+            // Readers may understand such a call differently, so a person must decide.
             let is_intact = is_intact && std::str::from_utf8(&new.line).is_ok_and(is_legible);
             if !is_intact {
                 known.doubt();
@@ -218,12 +211,12 @@ impl Questions {
         self.decide_or_ask(cx, place, new);
     }
 
-    /// Continues a question of the last daemon; `is_held`: the process still has its session.
+    /// Continues a question of the last daemon. `is_held`: the process still has its session.
     pub(crate) fn recover(&mut self, cx: &mut Cx, row: InteractionRow, is_held: bool) {
         let read = OpenQuestion::read(Some(row.host), &row.line, row.at, |_| row.session);
         let Ok(mut question) = read else { return };
         if !is_held {
-            // Asked during a restore, which starts over.
+            // The question came during a restore, which starts over.
             cx.record(Record::InteractionGone { id: row.id });
             return question.cancel(cx);
         }
@@ -234,7 +227,6 @@ impl Questions {
         self.open.insert(row.id, question);
     }
 
-    /// Asks a question of acpd's own in a session.
     pub(crate) fn ask_own(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, line: &Bytes) {
         let key = place.row.map(|row| row.key);
         let Ok(mut question) = OpenQuestion::read(None, line, cx.now, |_| key) else { return };
@@ -257,7 +249,6 @@ impl Questions {
         self.look_or_ask(cx, place, id, 0);
     }
 
-    /// Looks at the next file that the call of a question writes without saying what is in it, or asks people.
     fn look_or_ask(
         &mut self,
         cx: &mut Cx,
@@ -279,7 +270,7 @@ impl Questions {
         cx.send_behind(Effect::Serve { host, request: id, roots, service });
     }
 
-    /// Takes the content of a file. Returns whether a question waits for it.
+    /// Returns whether a question waits for the file.
     pub(crate) fn on_file_seen(
         &mut self,
         cx: &mut Cx,
@@ -309,7 +300,6 @@ impl Questions {
         true
     }
 
-    /// Asks every client that may answer.
     fn ask_people(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, id: InteractionId) {
         if place.is_lost() {
             return self.cancel(cx, id);
@@ -320,7 +310,6 @@ impl Questions {
         cx.report(EngineEvent::QuestionAsked { question: id, session, offers });
     }
 
-    /// Offers a question to a client that can show it and does not have it.
     fn offer(
         &mut self,
         cx: &mut Cx,
@@ -349,7 +338,6 @@ impl Questions {
         Some((to.client, set_id(&line, &Id::issued(number))))
     }
 
-    /// Offers a question to a client that came back or gave no valid answer.
     pub(crate) fn offer_again(
         &mut self,
         cx: &mut Cx,
@@ -367,21 +355,19 @@ impl Questions {
         }
     }
 
-    /// Offers the questions of a session to a client that has come.
     pub(crate) fn offer_all(&mut self, cx: &mut Cx, place: &QuestionPlace<'_>, client: ClientId) {
         for id in place.row.map(|row| self.of_session(row.key)).unwrap_or_default() {
             self.offer_again(cx, place, client, id);
         }
     }
 
-    /// Notes that a client that came back has a question. Returns whether it is open.
+    /// Returns whether the question is open.
     pub(crate) fn was_offered(&mut self, client: ClientId, id: InteractionId) -> bool {
         let Some(open) = self.open.get_mut(&id) else { return false };
         open.offers.entry(client).or_default().number = Some(id.0);
         true
     }
 
-    /// Withdraws the questions of sessions from a client that continues without them, or only watches.
     pub(crate) fn take_back(
         &mut self,
         cx: &mut Cx,
@@ -408,7 +394,6 @@ impl Questions {
         }
     }
 
-    /// Returns the question that a client's response belongs to.
     pub(crate) fn offered(
         &self,
         client: ClientId,
@@ -418,7 +403,7 @@ impl Questions {
         self.iter().find(|(_, open)| open.request_to(client) == Some(number))
     }
 
-    /// Answers a question as a client that cancels must; acpd's own is closed.
+    /// Answers a question with the protocol's cancel, and closes it.
     pub(crate) fn cancel(&mut self, cx: &mut Cx, id: InteractionId) {
         if let Some(question) = self.open.remove(&id) {
             cx.out.durable |= !question.is_own();
@@ -427,14 +412,12 @@ impl Questions {
         }
     }
 
-    /// Closes a question of which nothing waits for an answer.
     pub(crate) fn close(&mut self, cx: &mut Cx, id: InteractionId) {
         if let Some(question) = self.open.remove(&id) {
             question.close(cx, id);
         }
     }
 
-    /// Handles `$/cancel_request` of an agent, if it is about a question.
     pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx, host: HostId, request: &Id) {
         let request = Some((host, request.clone()));
         let is_it = |_: &InteractionId, open: &mut OpenQuestion| open.request == request;
@@ -445,7 +428,7 @@ impl Questions {
         }
     }
 
-    /// Withdraws a question if the change of its call makes it another question. Returns it, and the call.
+    /// Returns the question and the new call, if the change makes it another question.
     pub(crate) fn withdraw_changed(
         &mut self,
         cx: &mut Cx,
@@ -465,7 +448,6 @@ impl Questions {
         Some((question, call))
     }
 
-    /// Asks again about a call that has changed, but not for ever.
     pub(crate) fn ask_changed(
         &mut self,
         cx: &mut Cx,
@@ -492,7 +474,7 @@ impl Questions {
         self.decide_or_ask(cx, place, question);
     }
 
-    /// Handles `elicitation/complete` of an agent: clients that were shown the page get it, too.
+    /// Handles `elicitation/complete`.
     pub(crate) fn on_page_done(&mut self, cx: &mut Cx, host: HostId, line: &Bytes) {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
         let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();

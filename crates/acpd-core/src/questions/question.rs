@@ -1,5 +1,3 @@
-//! A question, and its valid answers.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -28,10 +26,9 @@ use crate::tool_calls::frozen::Frozen;
 use crate::views::responder::Responder;
 use crate::views::{with_known_session, with_own_content};
 
-/// The longest address of a page that a person is to open, in bytes.
+/// Maximum length of a page's address in bytes.
 const LONGEST_URL: usize = 8 << 10;
 
-/// The session or the request that a question is about. It decides who may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuestionSubject {
     /// Every controller of the session may answer.
@@ -40,16 +37,13 @@ pub(crate) enum QuestionSubject {
     Request(u64),
 }
 
-/// The session or the request that a question is about, and the clients that may answer.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionPlace<'a> {
-    /// The session; none if the question is about a request.
+    /// The session; none for a question about a request.
     pub(crate) row: Option<&'a SessionRow>,
-    /// A turn of the session runs.
     pub(crate) is_running: bool,
-    /// The turn was cancelled.
     pub(crate) is_cancelling: bool,
-    /// The answer that the sender of the turn gave beforehand.
+    /// The sender's answer to all permission questions of the turn.
     pub(crate) once: Option<Verdict>,
     /// The request, unless its sender is gone for good.
     pub(crate) requester: Option<&'a Requester>,
@@ -70,12 +64,12 @@ impl QuestionPlace<'_> {
 
 #[derive(Debug, Clone)]
 pub(crate) enum QuestionKind {
-    /// `session/request_permission`, with the options that may be chosen.
+    /// `session/request_permission`, with its options.
     Permission(Vec<PermissionOption>),
     Elicitation(ElicitationMode),
 }
 
-/// A valid answer. It serializes to the whole result.
+/// A valid answer. Serializes to the whole result.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum QuestionAnswer {
@@ -86,30 +80,26 @@ pub(crate) enum QuestionAnswer {
 #[derive(Debug)]
 pub(crate) struct OpenQuestion {
     pub(crate) subject: QuestionSubject,
-    /// The process and the id of the agent's request; none of acpd's own question, whether turns may begin.
+    /// Process and id of the agent's request; none for acpd's own question about the budget.
     pub(super) request: Option<(HostId, Id)>,
     /// The request with the session's public id.
     pub(crate) line: Bytes,
     pub(super) kind: QuestionKind,
     pub(super) at: Time,
-    /// The call of a permission question.
     pub(super) frozen: Option<Box<Frozen>>,
-    /// The diff whose file is being read: the question waits for it.
+    /// The diff whose file is being read. The question waits for it.
     pub(super) looks_at: Option<usize>,
-    /// Clients that were asked.
     pub(super) offers: BTreeMap<ClientId, Offer>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Offer {
-    /// Number of the request to the client, while that is open.
+    /// Number of the request to the client, while it is open.
     pub(super) number: Option<u64>,
-    /// Invalid answers of the client.
     pub(super) invalid: u32,
 }
 
 impl Offer {
-    /// Returns the line that takes back the request.
     pub(super) fn withdrawal(&self) -> Option<Bytes> {
         Some(build::cancel_request(&Id::issued(self.number?)))
     }
@@ -128,10 +118,10 @@ fn option_info(option: &PermissionOption) -> OptionInfo {
 }
 
 impl OpenQuestion {
-    /// Reads a request of an agent, whose sessions `route` finds; without a process it is acpd's own.
+    /// `host`: `None` for acpd's own question.
     ///
     /// # Errors
-    /// When it cannot be read, or is about no session.
+    /// When the request cannot be read, or is about no session.
     pub(crate) fn read(
         host: Option<HostId>,
         line: &Bytes,
@@ -192,12 +182,11 @@ impl OpenQuestion {
         self.request.as_ref().map(|(host, _)| *host)
     }
 
-    /// Returns whether acpd asks, not an agent.
     pub(crate) fn is_own(&self) -> bool {
         self.request.is_none()
     }
 
-    /// Returns whether people are asked: no file is being read for the question.
+    /// Returns whether people are asked: no file is being read.
     pub(super) fn is_asked(&self) -> bool {
         self.looks_at.is_none()
     }
@@ -217,7 +206,7 @@ impl OpenQuestion {
         self.offers.get(&client)?.number
     }
 
-    /// Returns the question as it is on disk, unless it is acpd's own.
+    /// acpd's own question has no row.
     pub(super) fn row(&self, id: InteractionId) -> Option<InteractionRow> {
         let (session, host, line) = (self.session(), self.host()?, self.line.clone());
         Some(InteractionRow { id, session, host, line, at: self.at, frozen: self.frozen.clone() })
@@ -227,20 +216,17 @@ impl OpenQuestion {
         lossy_at(&self.line, &["params", "message"]).unwrap_or_default()
     }
 
-    /// Returns the state of a session that waits for the answer.
     pub(super) fn doing(&self) -> Doing {
         let text = self.frozen.as_ref().map_or_else(|| self.message(), |frozen| frozen.gist());
         Doing { kind: DoingKind::Waiting, text: Gist::of(&text).text().into(), since: self.at.0 }
     }
 
-    /// Sends a line to the agent; there is none for acpd's own question.
     pub(super) fn reply(&self, cx: &mut Cx, line: impl FnOnce(&Id) -> Bytes) {
         if let Some((host, id)) = &self.request {
             cx.report(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }));
         }
     }
 
-    /// Answers as a client that cancels must.
     pub(super) fn cancel(&self, cx: &mut Cx) {
         self.reply(cx, |id| match &self.kind {
             QuestionKind::Permission(_) => build::response(id, &PermissionAnswer::Cancelled),
@@ -248,7 +234,6 @@ impl OpenQuestion {
         });
     }
 
-    /// Reports the end, and withdraws the requests to clients.
     pub(super) fn close(&self, cx: &mut Cx, id: InteractionId) {
         let offers = self.offers.iter();
         let withdrawals = offers.filter_map(|(client, offer)| Some((*client, offer.withdrawal()?)));
@@ -262,7 +247,7 @@ impl OpenQuestion {
         cx.report(EngineEvent::QuestionClosed(closed));
     }
 
-    /// Returns the request as a client knows its session.
+    /// Returns the request with the ids that the client knows.
     pub(super) fn line_for(
         &self,
         id: InteractionId,
@@ -285,7 +270,6 @@ impl OpenQuestion {
         set_member(&line, &["params", "_meta", NAMESPACE], meta.to_string().as_bytes())
     }
 
-    /// Describes an answer for the journal.
     pub(super) fn answered_info(
         &self,
         id: InteractionId,
@@ -318,7 +302,7 @@ impl OpenQuestion {
         })
     }
 
-    /// Returns the question for a list of open ones, once people are asked.
+    /// Returns `None` if people are not asked yet.
     pub(crate) fn info(
         &self,
         id: InteractionId,
@@ -380,7 +364,7 @@ impl QuestionAnswer {
 }
 
 impl QuestionKind {
-    /// Reads a client's result; nothing if it is no valid answer.
+    /// Returns `None` for an invalid answer.
     pub(super) fn answer(&self, result: &RawValue) -> Option<QuestionAnswer> {
         match self {
             QuestionKind::Permission(options) => {
@@ -399,7 +383,6 @@ impl QuestionKind {
         }
     }
 
-    /// Returns the form of a valid result, for the authors of clients.
     pub(super) fn form_of_answers(&self) -> &'static str {
         match self {
             QuestionKind::Permission(_) => {
@@ -409,7 +392,6 @@ impl QuestionKind {
         }
     }
 
-    /// Returns whether a client with these capabilities can show it.
     pub(super) fn is_for(&self, client: &ClientCapabilities) -> bool {
         match self {
             QuestionKind::Permission(_) => true,

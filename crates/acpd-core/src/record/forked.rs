@@ -1,5 +1,3 @@
-//! The origin of a fork: its position in the other session, and the copied lines.
-
 use std::collections::BTreeSet;
 
 use acp_wire::set_member;
@@ -10,49 +8,43 @@ use serde_json::json;
 use crate::ids::{Seq, SessionKey, Time};
 use crate::record::{Child, EventKind, EventRow};
 
-/// A session at the moment in which its agent was asked for a fork of it.
+/// A session at the moment when acpd asked its agent for a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
     pub session: SessionKey,
     pub head: Seq,
-    /// Prompts that were dispatched in it.
     pub prompts: u64,
-    /// Hash of the text of the last of them.
+    /// Hash of the last prompt's text.
     pub last_prompt: u64,
-    /// The session had a conversation to lose.
+    /// There was a conversation to lose.
     pub heard: bool,
-    /// When the turn began that ran in it, if one did …
+    /// Start of the running turn.
     pub turn: Option<Time>,
-    /// … and the tool calls that it had open.
+    /// Open tool calls of the running turn.
     pub open_tools: BTreeSet<String>,
     /// Subagents that worked or could be cancelled.
     #[serde(default)]
     pub children: Vec<Child>,
 }
 
-/// The journal of a fork begins with that of another session.
-///
-/// Positions stay the same. Of a journal that is longer than a fork may take over, the last lines
-/// are taken, and a line that says so comes before them.
+/// A fork's journal begins with a copy of the other journal, with the same positions. If that
+/// journal is too long, only its end is copied, after a line that says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forked {
-    /// The fork. It has no journal yet.
+    /// The fork, which has no journal yet.
     pub session: SessionKey,
-    /// The id that clients know it by.
     pub public_id: String,
-    /// The session that it was made of.
     pub from: SessionKey,
-    /// Last position that is taken over.
+    /// Last position that is copied.
     pub upto: Seq,
     /// Maximum number of copied bytes.
     pub most: u64,
-    /// The line that stands for those that are left out.
+    /// Replaces the lines that are left out.
     pub left_out: Bytes,
 }
 
 impl Forked {
-    /// A line of the other journal, as the fork has it: without a sender. A subagent's line keeps
-    /// its id.
+    /// Returns a line for the fork: without its sender; a subagent's line keeps its id.
     pub fn line(&self, row: EventRow) -> EventRow {
         let line = if row.kind == EventKind::Child {
             row.line
@@ -63,7 +55,6 @@ impl Forked {
         EventRow { session: self.session, line, origin: None, ..row }
     }
 
-    /// Replacement for the last line that is left out.
     pub fn instead(&self, seq: Seq, at: Time) -> EventRow {
         EventRow {
             session: self.session,
@@ -76,7 +67,7 @@ impl Forked {
         }
     }
 
-    /// Returns the beginning of the fork's journal from the other journal; the store does the same.
+    /// Returns the beginning of the fork's journal. The store does the same in SQL.
     pub fn lines(&self, journal: &[EventRow]) -> Vec<EventRow> {
         let journal = &journal[..journal.partition_point(|row| row.seq <= self.upto)];
         let mut bytes = 0;

@@ -12,34 +12,28 @@ use crate::record::{
     SessionRow, TurnRow, TurnStage, UsageRow,
 };
 
-/// Everything a daemon needs to go on: what the records so far add up to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Identity of this journal; changes when it is replaced by a backup.
+    /// Identity of the journal, which changes when a backup replaces it.
     pub generation: String,
     pub boot: u64,
     pub agents: BTreeMap<String, AgentRow>,
     pub auth: BTreeMap<String, AuthRow>,
-    /// Processes that were not seen to be gone.
     pub hosts: BTreeMap<HostId, HostState>,
     pub sessions: BTreeMap<SessionKey, SessionState>,
     /// Turns that have not ended, by session and ticket.
     pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
-    /// Outcomes of prompts with an idempotency key.
     pub prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
     pub asked: BTreeMap<u64, AskedRow>,
-    /// Clients that may come back, by token.
     pub clients: BTreeMap<String, ClientState>,
-    /// Decisions that hold until they are taken back, by id.
     pub remembered: BTreeMap<i64, Remembered>,
     /// Spending of the last day with usage.
     pub spent: Spent,
-    /// Highest session row number ever used.
+    /// Highest session number that was ever used.
     pub last_session: u32,
 }
 
-/// Spending of a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     pub day: Time,
@@ -48,7 +42,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Adds what was used; a later day begins with nothing.
+    /// Adds usage. A later day begins with nothing.
     pub fn add(&mut self, row: &UsageRow) {
         if row.day > self.day {
             *self = Spent { day: row.day, parts: BTreeMap::new() };
@@ -63,20 +57,16 @@ impl Spent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
     pub row: HostRow,
-    /// Output committed up to here.
+    /// Committed output in bytes.
     pub offset: u64,
-    /// `offset` lies inside a line that is being dropped.
     pub inside: bool,
-    /// Lines for sessions that are not known yet, with the agent's ids, in their order.
+    /// Lines with the agent's ids of their sessions, in order.
     pub parked: Vec<(String, Bytes)>,
-    /// Lines not known to be written, by chunk.
     pub outbox: BTreeMap<u64, Bytes>,
-    /// Last chunk known to be written.
     pub written: u64,
 }
 
 impl HostState {
-    /// A process that has said nothing yet.
     pub fn new(row: HostRow) -> HostState {
         HostState {
             row,
@@ -91,9 +81,7 @@ impl HostState {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientState {
-    /// Lines of it that were dealt with.
     pub received: u64,
-    /// Answers that it may not have, by its id.
     pub replies: BTreeMap<Id, ReplyRow>,
 }
 
@@ -101,16 +89,13 @@ pub struct ClientState {
 pub struct SessionState {
     pub row: SessionRow,
     pub head: Seq,
-    /// Highest ticket ever given to a turn.
     pub last_ticket: u64,
-    /// `mcpServers` (JSON array), if the client gave any.
+    /// The client's `mcpServers` (JSON array).
     pub mcp_servers: Option<Bytes>,
 }
 
 impl Snapshot {
-    /// Applies one record. Events move only the session's head: their lines live in the journal.
-    ///
-    /// Records about a session, host or interaction that does not exist are ignored.
+    /// An event only moves its session's head. Records about missing things are ignored.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Boot { boot } => self.boot = *boot,

@@ -6,27 +6,22 @@ use serde::{Deserialize, Serialize};
 /// Tokens and cost of a session. Stored as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
-    /// The agent's last report.
     pub told: Usage,
-    /// The agent's counter of the cost.
     pub counter: Counter,
-    /// Cost of the running turn so far.
     pub turn: Option<Cost>,
 }
 
-/// When an agent tells what a session has used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// While it tells again what was told before.
+    /// During a replay, which repeats earlier reports.
     Again,
-    /// While a turn runs.
     InTurn,
-    /// While none runs. Some agents tell it behind the end of the turn.
+    /// Some agents report usage after the end of the turn.
     BetweenTurns,
 }
 
 impl Used {
-    /// The agent tells this. Returns the costs that are of no running turn, to be booked at once.
+    /// Takes a report. Returns costs outside of the running turn, to be booked at once.
     pub fn told(&mut self, told: Usage, when: When) -> Vec<Cost> {
         self.told.used = told.used.or(self.told.used);
         self.told.size = told.size.or(self.told.size);
@@ -49,22 +44,22 @@ impl Used {
     }
 }
 
-/// An agent's counter of a session's cost. It only grows while a process runs; the next process may
-/// continue it or restart at zero.
+/// An agent's counter of a session's cost. It only grows while a process runs. The next process
+/// continues it or restarts at zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
-    /// The counter is unknown: the session was used outside of acpd before.
+    /// The session was used outside of acpd before.
     #[default]
     Unknown,
-    /// Where it stood when the agent told it last.
+    /// Value of the last report.
     At(Cost),
-    /// Where it stood in an earlier process; nowhere in a session that begins.
+    /// Last value of an earlier process; none for a new session.
     NewProcess(Option<Cost>),
 }
 
 impl Counter {
-    /// The agent tells the cost; returns by how much it has grown, if that is known.
+    /// Takes a report. Returns the growth, if it is known.
     pub fn told(&mut self, now: &Cost) -> Option<Amount> {
         let same = |before: &Cost| before.currency == now.currency;
         let grown = |before: &Cost| {
@@ -80,14 +75,13 @@ impl Counter {
             }
             Counter::At(_) | Counter::NewProcess(_) => (false, Some(now.amount)),
         };
-        // A lower figure of the same process is an old one.
+        // A lower figure from the same process is outdated.
         if !stays {
             *self = Counter::At(now.clone());
         }
         grown
     }
 
-    /// Another process has the session from now on.
     pub fn moved(&mut self) {
         if let Counter::At(cost) = self {
             *self = Counter::NewProcess(Some(cost.clone()));

@@ -9,17 +9,14 @@ use crate::input::ReadStyle;
 use crate::prompt::blocks_text;
 use crate::record::{Asked, ForkPoint, Preset, Sender, SteerForm};
 
-/// The method that gives an agent a title.
 pub(crate) const SET_TITLE: &str = "session/set_title";
 
-/// A session that is being taken over.
 #[derive(Debug, Clone)]
 pub(crate) struct Adoption {
     pub(crate) id: String,
     pub(crate) cwd: String,
-    /// Params for the agent, with its first opener's members for acpd (JSON object).
+    /// Params for the agent (JSON object), with the first opener's `_acpd` members.
     pub(crate) params: Bytes,
-    /// The clients that open it then.
     pub(crate) openers: Vec<Opener>,
     /// Notices for the conversation once it is acpd's.
     pub(crate) notices: Vec<String>,
@@ -34,7 +31,6 @@ pub(crate) struct Opener {
     pub(crate) after: u64,
 }
 
-/// Filters of a client's list.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) cwd: Option<String>,
@@ -43,7 +39,6 @@ pub(crate) struct Wanted {
     pub(crate) first: bool,
 }
 
-/// Check of the directory of a session that is to be made or adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Directory {
     Unknown,
@@ -51,26 +46,23 @@ pub(crate) enum Directory {
     There,
 }
 
-/// A message on its way into a turn.
 #[derive(Debug, Clone)]
 pub(crate) struct Steer {
     pub(crate) to: Requester,
     pub(crate) session: SessionKey,
-    /// The message: a list of content blocks.
+    /// A list of content blocks.
     pub(crate) blocks: Bytes,
-    /// Id of the message in the conversation.
     pub(crate) message: String,
     pub(crate) form: SteerForm,
 }
 
 impl Steer {
-    /// The text of what is said.
     pub(crate) fn text(&self) -> String {
         blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
     }
 
-    /// Marks the message as no longer wanted: if it comes too late, it is no prompt. Returns
-    /// whether it would have been one.
+    /// Prevents the message from becoming a prompt if it comes too late. Returns whether it would
+    /// have.
     pub(crate) fn take_back(&mut self) -> bool {
         let would_be_one = self.form == SteerForm::Extension;
         if would_be_one {
@@ -80,28 +72,24 @@ impl Steer {
     }
 }
 
-/// Why something was asked of an agent. [`Asked`] is what of it the next daemon can use: it names clients by
-/// their tokens, not by connections, and has nothing of what a restore or a list had come to.
+/// Purpose of a request to an agent. [`Asked`] is its form on disk, which has tokens of clients
+/// instead of connections, and no progress of restores and lists.
 #[derive(Debug, Clone)]
 pub(crate) enum Purpose {
     Initialize,
-    /// A client's `session/new` or `session/fork`.
     NewSession(NewSession),
-    /// The prompt of the session's running turn.
     Prompt {
         session: SessionKey,
     },
-    /// A prompt whose turn was given up, with the agent's id for its session.
+    /// A prompt whose turn acpd has given up, with the agent's id of the session.
     Abandoned {
         session: String,
     },
-    /// A step of the session's restore.
     Restore {
         session: SessionKey,
-        /// Requested with `session/new`, so the agent's id is not known yet.
+        /// The step is `session/new`, so the agent's id is not known yet.
         renews: bool,
     },
-    /// A message of a client into the running turn of a session.
     Steer(Box<Steer>),
     Relay {
         to: Requester,
@@ -114,22 +102,20 @@ pub(crate) enum Purpose {
         to: Requester,
         wanted: Wanted,
     },
-    /// A session that only the agent knows, for clients that open it.
     Adopt(Box<Adoption>),
-    /// A step of a restore that was given up; its answer does not matter.
+    /// A step of a restore that acpd has given up. The answer does not matter.
     GivenUp {
-        /// The agent's id of the session that it may still replay.
+        /// The session that the agent may still replay, by its own id.
         session: Option<String>,
     },
     AuthStatus,
-    /// acpd's own `authenticate`, which repeats the last one for another process.
+    /// acpd's own `authenticate`, which repeats the last login for another process.
     LoginAgain,
-    /// A setting that the configuration wants for a session that begins.
     Preset {
         session: SessionKey,
         preset: Preset,
     },
-    /// A person's title for a session, whose answer does not matter.
+    /// The user's title for a session. The answer does not matter.
     Title {
         session: SessionKey,
     },
@@ -138,7 +124,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Returns whether lines of a session that acpd could not name may be parked because of it.
+    /// Returns whether lines of sessions without a known name are parked because of this request.
     pub(crate) fn parks_lines(&self) -> bool {
         matches!(
             self,
@@ -149,7 +135,6 @@ impl Purpose {
         )
     }
 
-    /// The session that it is about, if it is one of ours.
     pub(crate) fn session(&self) -> Option<SessionKey> {
         match self {
             Purpose::Prompt { session }
@@ -162,7 +147,7 @@ impl Purpose {
         }
     }
 
-    /// Returns the name of the request for the log: its method, if that is fixed.
+    /// Returns the method, or a description, for the log.
     pub(crate) fn what(&self) -> &str {
         match self {
             Purpose::Initialize => "initialize",
@@ -184,7 +169,6 @@ impl Purpose {
         }
     }
 
-    /// The client's request that it is for.
     pub(crate) fn requester(&self) -> Option<&Requester> {
         match self {
             Purpose::Relay { to, .. } | Purpose::List { to, .. } => Some(to),
@@ -203,7 +187,7 @@ impl Purpose {
         }
     }
 
-    /// As it is on disk; `sender` is who it is for, as far as that client comes back.
+    /// `sender`: the receiver, if that client can reconnect.
     pub(crate) fn as_record(&self, sender: Option<Sender>) -> Asked {
         match self {
             Purpose::Initialize => Asked::Initialize,
@@ -237,7 +221,7 @@ impl Purpose {
                 message: steer.message.clone(),
                 form: steer.form,
             },
-            // A client that still wants it asks again.
+            // A client without the answer asks again.
             Purpose::List { .. } => Asked::Nothing,
             Purpose::Adopt(adoption) => Asked::Adopt {
                 session: adoption.id.clone(),
@@ -257,18 +241,17 @@ impl Purpose {
     }
 }
 
-/// A client's `session/new` or `session/fork` until it is answered.
 #[derive(Debug, Clone)]
 pub(crate) struct NewSession {
     pub(crate) to: Requester,
     pub(crate) name: Option<String>,
     pub(crate) cwd: String,
-    /// Params as the client gave them, what it says to acpd included.
+    /// Params from the client, with its `_acpd` members.
     pub(crate) params: Bytes,
     /// Notices for the conversation once it exists.
     pub(crate) notices: Vec<String>,
     pub(crate) directory: Directory,
-    /// Requested with `session/fork`, which continues from here.
+    /// Origin of a fork; `None` for `session/new`.
     pub(crate) fork: Option<ForkPoint>,
 }
 

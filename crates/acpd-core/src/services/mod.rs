@@ -1,5 +1,5 @@
-//! Requests of agents that a program carries out, the editor of the session or acpd itself: files, terminals,
-//! and methods of the agent's own.
+//! Agents' requests that an editor or acpd carries out: files, terminals, and methods of the
+//! agent's own.
 //!
 //! ```text
 //!  request ─▶ the owner can do it ─▶ with the owner ── answered ────────────▶ answered
@@ -7,8 +7,8 @@
 //!     └────── acpd offers it ─▶ with acpd ─┴── served ──────────────────────▶ answered
 //! ```
 //!
-//! The owner is the sender of the running prompt, else the last controller that came. An agent is offered the
-//! same with or without attached clients, because acpd serves it without them. Calls about a terminal go to
+//! The owner is the sender of the running prompt, else the last attached controller. An agent is
+//! always offered the same, because acpd serves it without clients. Calls about a terminal go to
 //! the program that runs it, even if the session has another owner by then.
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //!                       └─────────┴─▶ released; its output stays known as long as there is room
 //! ```
 //!
-//! The id that an agent gets names the owner ([`TerminalName`]), so two editors may give the same id.
-//! [`terminal_mirror`] shows the output of acpd's terminals in tool calls.
+//! An agent's id of a terminal names the owner ([`TerminalName`]), so two editors may use the same
+//! id. [`terminal_mirror`] shows the output of acpd's terminals in tool calls.
 //!
 //! | Input | Handler |
 //! | --- | --- |
@@ -27,8 +27,9 @@
 //! | acpd served, ended or read a terminal | `on_served`, `on_terminal_end`, `on_terminal_output` |
 //! | a turn is cancelled, a session is deleted or leaves its process, a process is gone | `end_waits`, `on_session_deleted`, `on_process_left`, `on_process_gone` |
 //!
-//! Architecture invariants: a request is on disk until it is answered. The next daemon repeats only a read or
-//! a write; a command would run twice. A terminal ends when its session leaves the process.
+//! Architecture invariants: a request is on disk until it is answered. The next daemon repeats only
+//! reads and writes, because a command would run twice. A terminal ends when its session leaves the
+//! process.
 
 mod requests;
 mod terminal_mirror;
@@ -57,16 +58,15 @@ pub(crate) use crate::services::requests::RequestKind;
 #[derive(Debug)]
 pub(crate) struct Workplace<'a> {
     pub(crate) row: &'a SessionRow,
-    /// Services of acpd that the profile offers.
+    /// acpd's services that the profile offers.
     pub(crate) offers: Services,
-    /// The sender of the running prompt, if it is connected.
     pub(crate) sender: Option<ClientId>,
-    /// In the order in which they came.
+    /// In the order of attachment.
     pub(crate) editors: Vec<Responder<'a>>,
 }
 
 impl Workplace<'_> {
-    /// Returns the owner if it serves the method, else acpd if it does.
+    /// Returns the owner if it serves the method, else acpd if acpd does.
     fn executor(&self, kind: RequestKind) -> Option<Executor> {
         let serves = |editor: &&Responder<'_>| match kind {
             RequestKind::Read => editor.capabilities.fs_read,
@@ -90,7 +90,6 @@ impl Workplace<'_> {
         offered.then_some(Executor::Acpd)
     }
 
-    /// Returns the client that has this editor's terminals.
     fn editor(&self, number: u64) -> Option<&Responder<'_>> {
         self.editors.iter().find(|editor| editor.view.editor == number)
     }
@@ -102,14 +101,13 @@ pub(crate) struct AgentServices {
     terminals: Terminals,
 }
 
-/// The next step of a call about a terminal.
 enum CallRoute {
     Open(Executor, Bytes),
     Answered(serde_json::Value),
 }
 
 impl AgentServices {
-    /// Handles a request of an agent, whose line has the session's public id. Returns whether it is served.
+    /// Handles a line with the session's public id. Returns whether the request is served.
     pub(crate) fn on_request(
         &mut self,
         cx: &mut Cx,
@@ -144,8 +142,8 @@ impl AgentServices {
         true
     }
 
-    /// Continues a request of the last daemon; `place` is the session that the process still holds. Returns
-    /// whether the row is such a request.
+    /// `place`: the session that the process still holds. Returns whether the row is such a
+    /// request.
     pub(crate) fn recover(
         &mut self,
         cx: &mut Cx,
@@ -193,7 +191,7 @@ impl AgentServices {
         }
     }
 
-    /// Begins acpd's work for a request; a wait ends with the command.
+    /// Begins acpd's work for a request. A wait ends with its command.
     fn serve(&mut self, cx: &mut Cx, id: InteractionId) {
         match self.requests.get(id).map(|request| request.effect(id)) {
             Some(Ok(effect)) => cx.send_all(effect),
@@ -205,8 +203,6 @@ impl AgentServices {
         }
     }
 
-    /// # Errors
-    /// When too many requests of the session are open, or it has too many terminals for one more.
     fn check_room(&mut self, place: &Workplace<'_>, kind: RequestKind) -> Result<(), ErrorObject> {
         let key = place.row.key;
         self.requests.check_room(key)?;
@@ -216,7 +212,6 @@ impl AgentServices {
         Ok(())
     }
 
-    /// Finds the executor of a call about a terminal, and the line for it.
     fn route_call(
         &mut self,
         cx: &mut Cx,
@@ -249,7 +244,6 @@ impl AgentServices {
         }
     }
 
-    /// Takes acpd's result for a request; `is_held` returns whether a process still holds a session.
     pub(crate) fn on_served(
         &mut self,
         cx: &mut Cx,
@@ -279,8 +273,8 @@ impl AgentServices {
         });
     }
 
-    /// Handles an answer of a client, whose terminals have this number in their names. Returns whether it
-    /// answers a request of an agent.
+    /// `editor`: the number in the ids of the client's terminals. Returns whether the line is an
+    /// answer here.
     pub(crate) fn on_client_answer(
         &mut self,
         cx: &mut Cx,
@@ -315,7 +309,7 @@ impl AgentServices {
         self.serve(cx, id);
     }
 
-    /// A client is gone: acpd reads files in its place, and other requests fail.
+    /// Handles the end of a client: acpd continues reads of files, and other requests fail.
     pub(crate) fn on_client_gone(&mut self, cx: &mut Cx, client: ClientId) {
         for id in self.requests.which(|request| request.by == Executor::Client(client)) {
             if self.requests.get(id).and_then(AgentRequest::kind) == Some(RequestKind::Read) {
@@ -328,7 +322,7 @@ impl AgentServices {
         }
     }
 
-    /// Handles `$/cancel_request` of an agent. Returns whether it is about a request that is open here.
+    /// Returns whether the request is open here.
     pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx, host: HostId, id: &Id) -> bool {
         let is_it = |request: &AgentRequest| request.host == host && request.asked_as == *id;
         let Some(request) = self.requests.which(is_it).first().copied() else { return false };
@@ -337,20 +331,18 @@ impl AgentServices {
         true
     }
 
-    /// Ends the waits for commands of a session, with an error.
     pub(crate) fn end_waits(&mut self, cx: &mut Cx, key: SessionKey, error: &ErrorObject) {
         let waits = self.requests.waits(key, |_| true);
         self.withdraw(cx, waits, error);
     }
 
-    /// Refuses what is open for a deleted session.
     pub(crate) fn on_session_deleted(&mut self, cx: &mut Cx, key: SessionKey) {
         let open = self.requests.which(|request| request.session == key);
         self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"));
     }
 
-    /// A process no longer holds the session, and cannot release its terminals. Returns the updates that show the
-    /// last output of its commands.
+    /// The session cannot release its terminals any longer. Returns the last updates about its
+    /// commands.
     pub(crate) fn on_process_left(&mut self, cx: &mut Cx, place: &Workplace<'_>) -> Vec<Bytes> {
         let key = place.row.key;
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
@@ -370,12 +362,10 @@ impl AgentServices {
         self.requests.drop_host(cx, host);
     }
 
-    /// Returns whether a request about a session is open, or a terminal of it is in use.
     pub(crate) fn works_for(&self, key: SessionKey) -> bool {
         self.terminals.has_of(key) || !self.requests.which(|open| open.session == key).is_empty()
     }
 
-    /// Answers requests with an error, and stops their executors.
     fn withdraw(
         &mut self,
         cx: &mut Cx,
@@ -393,28 +383,24 @@ impl AgentServices {
         cx.report_all(answer.map(EngineEvent::AgentAnswered));
     }
 
-    /// Returns the session of a terminal of acpd.
     pub(crate) fn session_of(&self, terminal: InteractionId) -> Option<SessionKey> {
         self.terminals.session_of(terminal)
     }
 
-    /// Returns whether a tool call of a session may show a terminal of acpd.
     pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
         offers.terminal || !self.terminals.is_empty()
     }
 
-    /// A tool call of an agent, which is in the journal, may show terminals.
+    /// Handles a tool call that is in the journal already.
     pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
         let line = self.terminals.show(cx, row, line);
         update(cx, row.key, line);
     }
 
-    /// The deadline for the next look at a terminal.
     pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, terminal: InteractionId) {
         self.terminals.look(cx, terminal);
     }
 
-    /// Output of a command that runs, in a session with this row.
     pub(crate) fn on_terminal_output(
         &mut self,
         cx: &mut Cx,
@@ -426,7 +412,6 @@ impl AgentServices {
         update(cx, row.key, lines);
     }
 
-    /// A command has ended, in a session with this row.
     pub(crate) fn on_terminal_end(
         &mut self,
         cx: &mut Cx,
@@ -443,7 +428,7 @@ impl AgentServices {
         update(cx, row.key, lines);
     }
 
-    /// Returns the last output of a session's commands, which were ended, with the reason: the updates that show it.
+    /// `why`: the reason in the last updates.
     pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         self.terminals.end_mirrors(cx, row, why)
     }

@@ -1,5 +1,3 @@
-//! Requests of agents that are open, and who carries each out.
-
 use std::collections::BTreeMap;
 
 use acp_wire::{ErrorObject, Id, build, code, locate, str_at};
@@ -13,10 +11,9 @@ use crate::input::{Effect, FileService, NewTerminal, ToClient};
 use crate::record::Record;
 use crate::services::terminals::{TerminalCall, own_terminal};
 
-/// Requests of one session that may be open at once.
+/// Open requests of one session.
 const OPEN: usize = 64;
 
-/// A request of an agent that a program answers.
 #[derive(Debug)]
 pub(crate) struct AgentRequest {
     pub(crate) session: SessionKey,
@@ -24,7 +21,7 @@ pub(crate) struct AgentRequest {
     /// Folders of the session, the working directory first.
     pub(crate) roots: Vec<String>,
     pub(crate) host: HostId,
-    /// The agent's own id of the request.
+    /// The agent's id of the request.
     pub(crate) asked_as: Id,
     /// The request with the session's public id.
     pub(crate) line: Bytes,
@@ -36,10 +33,10 @@ impl AgentRequest {
         RequestKind::of(&str_at(&self.line, &["method"])?)
     }
 
-    /// Returns acpd's work for the request; `None` for a wait, which ends with the command.
+    /// Returns `None` for a wait, which ends with its command.
     ///
     /// # Errors
-    /// When its params are wrong, with the reason.
+    /// When the params are wrong, with the reason.
     pub(crate) fn effect(&self, id: InteractionId) -> Result<Option<Effect>, String> {
         Ok(match self.kind() {
             Some(RequestKind::Terminal) => {
@@ -79,7 +76,6 @@ impl AgentRequest {
         })
     }
 
-    /// Notifies the executor of a request that it is no longer needed.
     fn stop(&self, cx: &mut Cx, id: InteractionId) {
         match self.by {
             Executor::Client(client) => {
@@ -87,7 +83,7 @@ impl AgentRequest {
                 cx.send(Effect::Client(client, ToClient::Line(line)));
             }
             Executor::Acpd if self.kind() == Some(RequestKind::Terminal) => {
-                // The agent will never know that it was made.
+                // The agent will never know about this terminal.
                 cx.send(Effect::ReleaseTerminal { terminal: id });
             }
             Executor::Acpd => {}
@@ -117,7 +113,6 @@ pub(crate) enum Executor {
     Acpd,
 }
 
-/// Methods of agents that programs serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     Read,
@@ -150,8 +145,6 @@ pub(crate) struct OpenRequests {
 }
 
 impl OpenRequests {
-    /// # Errors
-    /// When too many requests of a session are open.
     pub(crate) fn check_room(&self, key: SessionKey) -> Result<(), ErrorObject> {
         if self.open.values().filter(|method| method.session == key).count() >= OPEN {
             let text = format!("{OPEN} requests of this session are open already");
@@ -168,7 +161,6 @@ impl OpenRequests {
         self.open.get(&id)
     }
 
-    /// acpd carries it out, in place of the client that was to do it.
     pub(crate) fn give_to_acpd(&mut self, id: InteractionId) {
         if let Some(method) = self.open.get_mut(&id) {
             method.by = Executor::Acpd;
@@ -179,7 +171,6 @@ impl OpenRequests {
         self.open.iter().filter(|(_, method)| is_meant(method)).map(|(id, _)| *id).collect()
     }
 
-    /// Waits of a session for the end of a command, of those whose line is meant.
     pub(crate) fn waits(
         &self,
         key: SessionKey,
@@ -202,7 +193,6 @@ impl OpenRequests {
         Some(Answer { host: done.host, line: answer(&done.asked_as) })
     }
 
-    /// Answers a request with an error, in place of its executor.
     pub(crate) fn withdraw(
         &mut self,
         cx: &mut Cx,
@@ -213,7 +203,6 @@ impl OpenRequests {
         self.end(cx, id, |id| build::error(id, error))
     }
 
-    /// The process that asked is gone.
     pub(crate) fn drop_host(&mut self, cx: &mut Cx, host: HostId) {
         for (id, method) in self.open.extract_if(.., |_, method| method.host == host) {
             cx.record(Record::InteractionGone { id });
@@ -222,7 +211,6 @@ impl OpenRequests {
     }
 }
 
-/// Returns acpd's operation on a file.
 fn file_service(line: &[u8]) -> Result<FileService, String> {
     let text = |name: &str| {
         let text = str_at(line, &["params", name]);

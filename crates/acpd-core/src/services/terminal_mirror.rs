@@ -1,17 +1,16 @@
-//! Tool calls that show commands of acpd: their output for viewers that cannot look at a terminal.
+//! Output of acpd's commands in tool calls, for viewers that cannot show a terminal.
 //!
 //! ```text
-//!  shown ─▶ look ─▶ its last 4 KiB, if they are new ─▶ 2 s, 4 s, 8 s … 30 s ─▶ look
-//!    ├── ended ───▶ its last 16 KiB
-//!    └── agent, session or daemon gone ─▶ its last output, and why there is no more
+//!  shown ─▶ read ─▶ the last 4 KiB, if they are new ─▶ 2 s, 4 s, 8 s … 30 s ─▶ read
+//!    ├── ended ───▶ the last 16 KiB
+//!    └── agent, session or daemon gone ─▶ the last output, and why no more follows
 //! ```
 //!
-//! Each step is a `tool_call_update` with the whole content of the call, and a line of the journal like any
-//! other, so a client that is late needs nothing special. The cost is bounded by the number of steps, their
-//! distance and their size.
+//! Each step is a journalled `tool_call_update` with the whole content of the call, so late clients
+//! need nothing special. The number, interval and size of the steps are limited.
 //!
-//! Architecture invariant: while a call shows a command that runs, the disk has the line that ends it, its
-//! last word. The next daemon sends it.
+//! Architecture invariant: while a call shows a running command, its final update is on disk. The
+//! next daemon sends it.
 
 use std::collections::BTreeSet;
 use std::mem::take;
@@ -30,22 +29,22 @@ use crate::timers::Timer;
 use crate::views::terminal_name::TerminalName;
 use crate::views::{replace_terminals, text_item};
 
-/// Tool calls that show the same command and are followed.
+/// Tool calls that are updated for one command.
 const SHOWN: usize = 4;
 
-/// The longest content of a tool call that is kept for that, in bytes.
+/// Maximum length of a tool call's content in bytes.
 const CONTENT: usize = 16 << 10;
 
-/// The most output that one step of a tool call shows of all its commands, in bytes.
+/// Output of all commands in one step of a tool call, in bytes.
 const OUTPUT: usize = 64 << 10;
 
-/// The least time between two steps (ms).
+/// Minimum time between two steps (ms).
 const NEAREST: u64 = 1_000;
 
-/// The time between two looks at a command that runs for long (ms).
+/// Maximum time between two steps (ms).
 const FARTHEST: u64 = 30_000;
 
-/// Steps of one command, an hour of them at the greatest distance; then only its end is shown.
+/// Steps of one command, about an hour at the maximum interval. Then only the end is shown.
 const STEPS: u32 = 120;
 
 impl Mirror {
@@ -55,7 +54,7 @@ impl Mirror {
 }
 
 impl TerminalTail {
-    /// Returns the output for a conversation, with `how` below it: the end of the command, or of its output.
+    /// `how`: the end of the command, or of its output.
     fn shown(&self, how: Option<&str>) -> String {
         let mut text = String::new();
         if self.truncated {
@@ -82,15 +81,14 @@ impl TerminalEnd {
 }
 
 impl Terminals {
-    /// A tool call of the agent, journalled just now: if it shows terminals of acpd, what is known of
-    /// their output is the line to show behind it, and then the rest as it comes.
+    /// Handles a tool call that is in the journal already. Returns the known output of its
+    /// commands.
     pub(crate) fn show(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) -> Option<Bytes> {
         let content = locate(line, &["params", "update", "content"])?;
         let call = str_at(line, &["params", "update", "toolCallId"])?;
         if line[content.clone()] == *b"null" {
             return None;
         }
-        // The new content takes the place of the old one.
         let mirror = (row.key, call.clone().into_owned());
         if let Some(before) = self.mirrors.remove(&mirror) {
             cx.record(before.no_last_word());
@@ -105,7 +103,7 @@ impl Terminals {
         if own.is_empty() || content.len() > CONTENT {
             return None;
         }
-        // A slice would keep the whole buffer that the line came in.
+        // A copy, because a slice would keep the whole read buffer.
         let content = Bytes::copy_from_slice(&line[content]);
         let (running, over): (BTreeSet<_>, BTreeSet<_>) = own.into_iter().partition(|number| {
             self.own(*number).is_some_and(|(of, own)| of == row.key && own.end.is_none())
@@ -124,7 +122,6 @@ impl Terminals {
         if over.is_empty() { None } else { self.output_line(row, &call, &content, None) }
     }
 
-    /// Looks at a command as soon as it may be shown again.
     fn look_soon(&mut self, cx: &mut Cx, number: InteractionId) {
         let Some((_, own)) = self.own_mut(number) else { return };
         own.growth.again |= !own.growth.tail.output.is_empty();
@@ -132,7 +129,6 @@ impl Terminals {
         cx.timers.set(Timer::Terminal(number), due);
     }
 
-    /// Looks at a command, if a tool call shows it.
     pub(crate) fn look(&mut self, cx: &mut Cx, number: InteractionId) {
         let is_shown = !self.calls_with(number).is_empty();
         let Some((_, own)) = self.own_mut(number) else { return };
@@ -142,7 +138,6 @@ impl Terminals {
         }
     }
 
-    /// Returns the lines that show the output of a command so far.
     pub(crate) fn seen(
         &mut self,
         cx: &mut Cx,
@@ -170,7 +165,6 @@ impl Terminals {
         calls.iter().filter_map(|call| self.step(cx, row, call, &self.mirrors[call])).collect()
     }
 
-    /// Returns the lines that show the end of a command.
     pub(crate) fn show_end(
         &mut self,
         cx: &mut Cx,
@@ -193,7 +187,7 @@ impl Terminals {
         lines
     }
 
-    /// Returns the last lines about the commands of a session, which were ended, with the reason.
+    /// `why`: the reason in the last updates.
     pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
         let mirrors: Vec<_> = mirrors.collect();
@@ -204,7 +198,6 @@ impl Terminals {
         lines.collect()
     }
 
-    /// Returns the line for a call, and keeps its last word.
     fn step(
         &self,
         cx: &mut Cx,
@@ -237,14 +230,13 @@ impl Terminals {
         }))
     }
 
-    /// The tool calls that show a command that runs. They are all of its session.
+    /// Returns the tool calls that show a command. All belong to its session.
     fn calls_with(&self, number: InteractionId) -> Vec<(SessionKey, String)> {
         let shown = self.mirrors.iter().filter(|(_, call)| call.running.contains(&number));
         shown.map(|(of, _)| of.clone()).collect()
     }
 
-    /// The content of a tool call with the output of its terminals, each shown once, however often the
-    /// call names it; `why` is why no more comes of those that have not ended.
+    /// Shows each terminal once. `why`: the reason why running ones give no more output.
     fn output_line(
         &self,
         row: &SessionRow,
@@ -262,7 +254,7 @@ impl Terminals {
             let text = match own {
                 Some(own) => match (&own.end, &own.growth.tail) {
                     (Some(end), _) => end.shown(),
-                    // No output yet: the view already shows that there is a terminal.
+                    // The view shows terminals without output itself.
                     (None, tail) if why.is_none() && tail.output.is_empty() => return None,
                     (None, tail) => tail.shown(why),
                 },

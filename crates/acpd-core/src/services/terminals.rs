@@ -1,4 +1,4 @@
-//! Terminals that agents have: an editor's, or one that acpd runs.
+//! Terminals of agents, run by an editor or by acpd.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
 use crate::views::terminal_name::TerminalName;
 
-/// Terminals of one session that are remembered.
+/// Remembered terminals of one session.
 const MOST: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,6 @@ impl Terminal {
     }
 }
 
-/// One that acpd runs.
 #[derive(Debug)]
 pub(super) struct Own {
     number: InteractionId,
@@ -50,33 +49,29 @@ pub(super) struct Own {
     pub(super) growth: Growth,
 }
 
-/// A tool call that shows commands that run.
 #[derive(Debug)]
 pub(super) struct Mirror {
-    /// As the agent gave it.
+    /// Content from the agent.
     pub(super) content: Bytes,
     pub(super) running: BTreeSet<InteractionId>,
-    /// The row of its last word.
+    /// The row of its final update.
     pub(super) last_word: InteractionId,
 }
 
-/// How far a command that runs is shown.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     pub(super) tail: TerminalTail,
     pub(super) looked: Time,
     pub(super) looks: u32,
     pub(super) steps: u32,
-    /// A repeated call lacks the output shown before.
+    /// A repeated call lacks the output that was shown before.
     pub(super) again: bool,
 }
 
-/// Result of a call about a terminal of acpd.
 #[derive(Debug)]
 pub(crate) enum TerminalAnswer {
-    /// The runner of the terminal answers.
+    /// The runner of the terminal will answer.
     Later,
-    /// This is the result.
     Now(Value),
 }
 
@@ -84,7 +79,7 @@ pub(crate) enum TerminalAnswer {
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     by_name: BTreeMap<String, Terminal>,
-    /// Tool calls that show commands that run, by their ids.
+    /// Tool calls that show running commands, by session and id.
     pub(super) mirrors: BTreeMap<(SessionKey, String), Mirror>,
 }
 
@@ -93,13 +88,10 @@ impl Terminals {
         self.by_name.is_empty()
     }
 
-    /// Returns whether a session has a terminal that was not released.
     pub(crate) fn has_of(&self, key: SessionKey) -> bool {
         self.by_name.values().any(|terminal| terminal.session == key && !terminal.is_released())
     }
 
-    /// Handles a call about a terminal of acpd.
-    ///
     /// # Errors
     /// When the session has no such terminal, which may have ended with the last daemon.
     pub(crate) fn call(
@@ -135,13 +127,11 @@ impl Terminals {
         })
     }
 
-    /// An agent has released a terminal of an editor.
     pub(crate) fn forget(&mut self, name: &str) {
         self.by_name.remove(name);
     }
 
-    /// Makes room for one more terminal of a session by dropping unused ones; `is_there` returns whether an
-    /// editor is attached to the session.
+    /// Drops unused terminals. `is_there`: the editor is attached to the session.
     ///
     /// # Errors
     /// When all are needed.
@@ -179,7 +169,7 @@ impl Terminals {
         }
     }
 
-    /// acpd runs a command for the agent: the answer to its request.
+    /// Returns the answer to the agent's request.
     pub(crate) fn made(&mut self, key: SessionKey, number: InteractionId, now: Time) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
@@ -189,7 +179,7 @@ impl Terminals {
         result.into()
     }
 
-    /// An editor runs a command for the agent: its answer, with the agent's id of the terminal.
+    /// Returns the answer with the agent's id of the terminal.
     pub(crate) fn made_by_editor(&mut self, key: SessionKey, editor: u64, line: &Bytes) -> Bytes {
         let id = str_at(line, &["result", "terminalId"]).filter(|id| id.len() <= LONGEST_ID);
         let Some(id) = id else { return line.clone() };
@@ -199,20 +189,18 @@ impl Terminals {
         line
     }
 
-    /// The session of a terminal of acpd's.
     pub(crate) fn session_of(&self, number: InteractionId) -> Option<SessionKey> {
         self.own(number).map(|(key, _)| key)
     }
 
-    /// A command of acpd's has ended: what those who wait for it are answered.
+    /// Ends a terminal of acpd. Returns the answer for waiting requests.
     pub(crate) fn ended(&mut self, number: InteractionId, end: TerminalEnd) -> Option<Value> {
         let status = exit_status(&end);
         self.own_mut(number)?.1.end = Some(end);
         Some(status)
     }
 
-    /// Drops the terminals of a session. Returns those of editors, which must be asked to release
-    /// them.
+    /// Drops the terminals of a session. Returns those of editors, which must release them.
     pub(crate) fn drop_session(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
         let mut of_editors = Vec::new();
         for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {
@@ -229,7 +217,6 @@ impl Terminals {
         of_editors
     }
 
-    /// A terminal of acpd, and whose it is.
     pub(super) fn own(&self, number: InteractionId) -> Option<(SessionKey, &Own)> {
         let terminal = self.by_name.get(&TerminalName::Own(number).to_string())?;
         let Of::Acpd(own) = &terminal.of else { return None };
@@ -243,7 +230,6 @@ impl Terminals {
     }
 }
 
-/// The terminal of acpd that a call is about.
 pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
     match TerminalName::parse(&str_at(line, &["params", "terminalId"])?)? {
         TerminalName::Own(number) => Some(number),
@@ -255,7 +241,6 @@ fn exit_status(end: &TerminalEnd) -> Value {
     json!({ "exitCode": end.code, "signal": end.signal })
 }
 
-/// The error for a terminal that an agent does not have.
 pub(crate) fn unknown(name: &str) -> ErrorObject {
     let text = format!("the terminal `{name}` does not exist or was released");
     ErrorObject::new(code::NOT_FOUND, text)

@@ -1,4 +1,4 @@
-//! Current work of the running turn, by its agent's reports: the last item that began and has not
+//! Current work of the running turn, as its agent reports it: the last item that began and has not
 //! ended. For display only; not stored.
 
 use std::borrow::Cow;
@@ -11,32 +11,27 @@ use bytes::Bytes;
 use crate::gist::Gist;
 use crate::ids::Time;
 
-/// Open calls of a turn that are remembered; of more the oldest are forgotten.
+/// Remembered open calls of a turn; the oldest are dropped.
 const CALLS: usize = 16;
-/// Lines of an answer that are kept to show its end, and bytes of a line: a longer one is skipped.
+/// Remembered lines of an answer, and bytes of a line; longer ones are skipped.
 const LINES: usize = 32;
 const LINE: usize = 16 << 10;
 
-/// Work of an agent in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    /// When it sent its last line, if this daemon has seen one.
     last_line: Option<Time>,
-    /// Work in the running turn.
     doing: Option<Step>,
-    /// Calls that are open, in the order of their first reports.
+    /// Open calls, in the order of their first reports.
     calls: Vec<Step>,
 }
 
-/// Something that a turn does.
 #[derive(Debug, Clone)]
 struct Step {
     kind: DoingKind,
     gist: Gist,
-    /// The last lines of an answer, unread: few are ever shown.
+    /// The last lines of an answer, newest first. They are parsed only when shown.
     written: VecDeque<Bytes>,
     since: Time,
-    /// Name of the call, if it is one.
     call: Option<String>,
 }
 
@@ -51,12 +46,10 @@ impl Activity {
         self.last_line
     }
 
-    /// The agent has sent a line.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_line = Some(now);
     }
 
-    /// The agent was given a prompt.
     pub(crate) fn begin_turn(&mut self, now: Time) {
         self.calls.clear();
         self.doing = Some(Step::new(DoingKind::Starting, now));
@@ -67,7 +60,7 @@ impl Activity {
         self.doing = None;
     }
 
-    /// The agent thinks or writes. The beginning of a thought is shown, and the last line of an answer.
+    /// Notes a chunk, to show the beginning of a thought or the last line of an answer.
     pub(crate) fn says(&mut self, kind: DoingKind, now: Time, line: &Bytes) {
         let step = match &mut self.doing {
             Some(step) if step.kind == kind => step,
@@ -78,7 +71,7 @@ impl Activity {
         }
         if kind == DoingKind::Writing {
             step.written.truncate(LINES - 1);
-            // A copy: the line itself would keep all that was read with it.
+            // A copy, because the line would keep the whole read buffer.
             step.written.push_front(Bytes::copy_from_slice(line));
         } else if !step.gist.is_full()
             && let Some(text) = text_of(line)
@@ -87,7 +80,7 @@ impl Activity {
         }
     }
 
-    /// The agent has reported a tool call that is not over. `about` describes the call, if that is new.
+    /// `about`: the description, if the report has one.
     pub(crate) fn calls(&mut self, name: &str, now: Time, about: Option<(DoingKind, String)>) {
         let known = self.calls.iter().position(|step| step.call.as_deref() == Some(name));
         let at = known.unwrap_or_else(|| {
@@ -105,7 +98,6 @@ impl Activity {
         self.doing = Some(step.clone());
     }
 
-    /// A tool call is over: the turn continues with another one, or with thinking about the next step.
     pub(crate) fn call_over(&mut self, name: &str, now: Time) {
         let is_it = |step: &Step| step.call.as_deref() == Some(name);
         self.calls.retain(|step| !is_it(step));
@@ -127,7 +119,6 @@ impl Activity {
     }
 }
 
-/// The words of a chunk.
 fn text_of(line: &Bytes) -> Option<Cow<'_, str>> {
     lossy_at(line, &["params", "update", "content", "text"])
 }

@@ -1,4 +1,4 @@
-//! Tool calls of sessions that run, as their agents announce them.
+//! Tool calls of loaded sessions, as their agents announce them.
 
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::str_at;
@@ -10,30 +10,28 @@ use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::call_in;
 
 impl Sessions {
-    /// Returns the call of a permission question as the agent has announced it.
     pub(crate) fn known_call(&self, key: SessionKey, line: &[u8]) -> Call {
         let Some(name) = self.name_of_asked(key, line) else { return Call::default() };
         let known = self.session(key).calls.get(&name);
         known.cloned().unwrap_or_else(|| self.new_call(key, &name))
     }
 
-    /// Notes the call of a permission question.
     pub(crate) fn note_asked(&mut self, key: SessionKey, line: &[u8]) {
         if let Some(name) = self.name_of_asked(key, line) {
             self.note_call(key, &name, &call_in(line));
         }
     }
 
-    /// Many agents describe a call when it begins, and ask with little more than its id. Returns whether this
-    /// update describes the call.
+    /// Many agents describe a call when it begins, and ask with little more than its id. Returns
+    /// whether the update describes the call.
     pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
         let Some(call) = self.call_mut(key, name) else { return false };
-        let is_told = call.take(update);
+        let is_described = call.take(update);
         call.shrink_if_over();
-        is_told
+        is_described
     }
 
-    /// Returns the call with this name, as a new one if it is not known; none if there is no room for it.
+    /// Returns `None` without room for another call.
     pub(crate) fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
         if !self.session(key).calls.contains_key(name) {
             if !self.has_room_for(key, name) {
@@ -49,23 +47,20 @@ impl Sessions {
         name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
     }
 
-    /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
-    /// when there were too many calls to keep.
+    /// Returns a call whose earlier reports may be lost: to the last daemon, or for lack of room.
     fn new_call(&self, key: SessionKey, name: &str) -> Call {
         let session = self.session(key);
         let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
-        // Of calls of subagents it is not known which are open.
+        // Open calls of subagents are not recorded.
         let was_told = session.row.open_tools.contains(name) || name.contains('\n');
         let is_known = if is_whole { self.has_room_for(key, name) } else { !was_told };
         if is_known { Call::default() } else { Call::unknown() }
     }
 
-    /// Returns the name of the call in an update, as in [`Sessions::call_name`].
     pub(crate) fn name_of_updated(&self, key: SessionKey, line: &[u8]) -> Option<String> {
         self.name_at(key, line, "update")
     }
 
-    /// Returns the name of the call that a question is about, as in [`Sessions::call_name`].
     pub(crate) fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
         self.name_at(key, line, "toolCall")
     }

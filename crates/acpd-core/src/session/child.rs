@@ -14,13 +14,11 @@ use crate::record::{Child, EventKind};
 use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
-/// Longest id of a child, in bytes.
 const ID_BYTES: usize = 1 << 10;
 
-/// Children of one session that are known at the same time.
 const MOST: usize = 64;
 
-/// Maximum length of a replay's update of one child, in bytes.
+/// Maximum length of an update of one child in a replay, in bytes.
 const ANNOUNCEMENT_BYTES: usize = 256 << 10;
 
 pub(crate) const SESSION: &[&str] = &["params", "sessionId"];
@@ -29,7 +27,6 @@ pub(crate) fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     str_at(line, &["params", "update", name])
 }
 
-/// Merges two `subagent_update`s of a child.
 fn merged(first: &Bytes, second: &Bytes) -> Bytes {
     let members = locate(second, &["params", "update"])
         .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
@@ -67,8 +64,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// The name of a tool call among those of a session and its children, by the public id of whose it
-    /// is: two of them may call different things the same.
+    /// A session and its children may use the same ids. `session`: the public id of the call's
+    /// session.
     pub(crate) fn call_name<'a>(
         &self,
         key: SessionKey,
@@ -81,7 +78,7 @@ impl Sessions {
         }
     }
 
-    /// Keeps a child's announcement in a replay until the session is back; other lines are dropped.
+    /// Keeps an announcement until the session is restored. Other lines are dropped.
     pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
         if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
             return;
@@ -102,13 +99,13 @@ impl Sessions {
         }
     }
 
-    /// The kind of a line about a child that is on this session, or on another child of it.
+    /// `public_id`: of the session or child that announced this one.
     pub(crate) fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
         let is_own = public_id == self.session(key).row.public_id;
         if is_own { EventKind::Update } else { EventKind::Child }
     }
 
-    /// A request of a client about a session that is a child: there is nothing to ask of it.
+    /// Agents accept no requests about children.
     pub(crate) fn refuse_for_child(
         &self,
         agent: &str,
@@ -131,19 +128,17 @@ impl Sessions {
         Err(Fault::invalid(text).session(parent).hint(hint))
     }
 
-    /// The public id for an id of the agent's that leads to this session.
     pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
         let row = &self.session(key).row;
         row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
     }
 
-    /// A line from the agent, with the ids that clients use.
     pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
         let kind = member(&line, "sessionUpdate").map(Cow::into_owned);
         self.update_to_public_id(key, line, kind.as_deref())
     }
 
-    /// Like [`Sessions::to_public_id`], of a line whose kind of update is known.
+    /// Like [`Sessions::to_public_id`], for a line whose kind of update is known.
     pub(crate) fn update_to_public_id(
         &self,
         key: SessionKey,
@@ -168,7 +163,6 @@ impl Sessions {
         }
     }
 
-    /// An error from the agent may name the session, or a child of it, by the agent's own id.
     pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
         let row = &self.session(key).row;
         if row.agent_id == row.public_id && row.children.is_empty() {
@@ -177,8 +171,7 @@ impl Sessions {
         self.translated(key, line, &["error", "data", "sessionId"])
     }
 
-    /// A line of the process that holds a session with the public id at a place where the agent has
-    /// one of its own; what leads to no session stays.
+    /// Replaces the agent's id at a path with the public one. Unknown ids stay.
     fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
         let Session { slot, row, .. } = self.session(key);
         let Some(id) = str_at(&line, path) else { return line };

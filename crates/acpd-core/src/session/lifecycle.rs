@@ -1,21 +1,21 @@
-//! The life of a session, and when it ends without a person.
+//! Life of a session, and its automatic end.
 //!
 //! ```text
 //!             archive
 //!  active ◀────────────▶ archived
 //!    │  ▲                    │
-//!    │  │ undo               │ a person, or a limit of the configuration
-//!    ├──┼────────────────────┴─▶ deleted: in no list, with a name that others may take
+//!    │  │ undo               │ the user, or a configured limit
+//!    ├──┼────────────────────┴─▶ deleted: in no list, and the name is free
 //!    │  └────────────────────────────┤
-//!    │ unused for a day,             │ its time is over
+//!    │ unused for a day,             │ time for undo is over
 //!    │ or closed and not kept        ▼
 //!    └────────────────────────────▶ gone
 //! ```
 //!
-//! Editors make a session per window, and most stay empty: these are unused. A client that has the id of one can use
-//! it as long as it exists.
+//! Editors make a session per window, and most stay empty: these are unused. A client with the id
+//! of an unused session can still use it.
 //!
-//! Architecture invariant: an agent is asked to delete a session only when nothing can bring it back any more.
+//! Architecture invariant: acpd asks an agent to delete a session only when nothing can restore it.
 
 use crate::ids::Time;
 use crate::session::{Session, State};
@@ -24,7 +24,7 @@ use crate::session::{Session, State};
 const KEPT: u64 = 24 * 60 * 60_000;
 
 impl Session {
-    /// The session is empty, and has no name, title or archive state from a client.
+    /// Returns whether nothing was said, and no client has named, titled or archived the session.
     pub(crate) fn is_unused(&self) -> bool {
         let row = &self.row;
         let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
@@ -33,7 +33,7 @@ impl Session {
         !had_prompts && !had_words && !is_wanted
     }
 
-    /// When it is gone by itself. `is_kept`: its history stays when it is closed.
+    /// `is_kept`: the history survives the close of the session.
     pub(crate) fn gone_at(&self, is_kept: bool) -> Option<Time> {
         let is_left = matches!(self.state, State::Dormant) && self.queue.is_empty();
         if is_left && !is_kept {
@@ -43,8 +43,7 @@ impl Session {
     }
 }
 
-/// When a deleted session is gone: after the time for which it is kept (ms), and after twice that if the agent that has
-/// to be told does not run.
+/// Adds `keep` (ms), or twice that if the agent must delete the session and does not run.
 pub(crate) fn deleted_gone_at(deleted: Time, keep: u64, waits_for_agent: bool) -> Time {
     deleted.after(if waits_for_agent { keep.saturating_mul(2) } else { keep })
 }

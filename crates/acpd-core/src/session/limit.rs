@@ -1,4 +1,4 @@
-//! When the usage limit of an agent is over, if the agent reports that in a known form:
+//! End of an agent's usage limit, if the agent reports it in a known form:
 //!
 //! | form | of |
 //! | --- | --- |
@@ -6,21 +6,20 @@
 //! | `usage limit reached\|SECONDS` | Claude Code |
 //! | `errorKind` `rate_limit`, after a `usage_update` whose `_meta` has a `_claude/rateLimit` with `status` `rejected` and `resetsAt` | claude-agent-acp |
 //!
-//! All of them are parts of an error. A time in prose is left to people, and so is one in an answer.
+//! All forms are parts of errors. Times in prose or in answers are ignored.
 
 use acp_wire::{ErrorObject, locate, str_at};
 
 use crate::ids::Time;
 
-/// Shortest wait (ms): a time that is over means that the agent's clock differs.
+/// Minimum wait (ms). A time in the past means that the agent's clock differs.
 const SHORTEST: u64 = 60_000;
-/// A limit of more than that is no window of a week (ms).
+/// Maximum wait (ms). A later time is no weekly limit.
 const LONGEST: u64 = 8 * 24 * 3_600_000;
-/// Members of the `_meta` of a prompt of acpd's own.
 const UNTIL: &str = "until";
 const WAITS: &str = "waits";
 
-/// A prompt that acpd holds until a limit is over.
+/// A prompt of acpd that waits for the end of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) until: Time,
@@ -29,12 +28,10 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The members of the prompt that hold it, and keep it on disk.
     pub(crate) fn meta(self) -> serde_json::Value {
         serde_json::json!({ "continues": true, UNTIL: self.until.0, WAITS: self.waits })
     }
 
-    /// Reads it from a prompt of acpd's own.
     pub(crate) fn of(prompt: &[u8]) -> Option<Held> {
         let member = |name| -> Option<&str> {
             let at = locate(prompt, &["params", "_meta", acpd_api::NAMESPACE, name])?;
@@ -48,8 +45,7 @@ impl Held {
     }
 }
 
-/// Returns when the limit is over by a `usage_update`, if the limit is reached.
-pub(crate) fn told(update: &[u8]) -> Option<Time> {
+pub(crate) fn reported_end(update: &[u8]) -> Option<Time> {
     let path = |name| ["params", "update", "_meta", "_claude/rateLimit", name];
     if str_at(update, &path("status")).as_deref() != Some("rejected") {
         return None;
@@ -58,9 +54,8 @@ pub(crate) fn told(update: &[u8]) -> Option<Time> {
     std::str::from_utf8(&update[at]).ok()?.parse().ok().map(from_seconds)
 }
 
-/// Returns when the limit is over that an error of `session/prompt` is about. `told` is the time that the
-/// agent reported before.
-pub(crate) fn over(error: &ErrorObject, told: Option<Time>, now: Time) -> Option<Time> {
+/// `reported`: the last end in a `usage_update`.
+pub(crate) fn over(error: &ErrorObject, reported: Option<Time>, now: Time) -> Option<Time> {
     let data = error.data.as_ref().map_or("", |data| data.get());
     // JSON may be quoted in a message, once or twice.
     let text = format!("{} {data}", error.message).replace('\\', "");
@@ -76,7 +71,7 @@ pub(crate) fn over(error: &ErrorObject, told: Option<Time>, now: Time) -> Option
     } else if text.contains("usage limit reached|") {
         number("usage limit reached|").map(from_seconds)
     } else if text.contains("\"errorKind\":\"rate_limit\"") {
-        told
+        reported
     } else {
         None
     };
@@ -135,8 +130,8 @@ mod tests {
                 json!({"sessionUpdate":"usage_update","_meta":{"_claude/rateLimit":limit}});
             json!({"params":{"update":update}}).to_string()
         };
-        assert_eq!(told(update("rejected").as_bytes()), Some(Time(1_777_000)));
-        assert_eq!(told(update("allowed_warning").as_bytes()), None);
+        assert_eq!(reported_end(update("rejected").as_bytes()), Some(Time(1_777_000)));
+        assert_eq!(reported_end(update("allowed_warning").as_bytes()), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A session in memory: its row, its turns, who is there, what it waits for. All of `hub/` changes its
-//! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
+//! A session in memory. All of `hub/` changes its fields; only `hub/session/` changes `state`. The
+//! diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod activity;
 mod calls;
@@ -42,52 +42,47 @@ use crate::tool_calls::call::Call;
 use crate::tool_calls::frozen::doing;
 use crate::views::JournalHead;
 
-/// Longest id of a tool call that is remembered.
 const ID_BYTES: usize = 1 << 10;
 
 /// A session in memory. Values that only an attach needs stay in the store.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) row: Saved<SessionRow>,
-    /// From the params of the session.
     pub(crate) kin: Kin,
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
     pub(crate) slot: SlotId,
-    /// When the agent's session began, as far as this daemon has seen that; else when acpd's did.
+    /// Beginning of the agent's session if this daemon has seen it, else of acpd's.
     pub(crate) began: Time,
-    /// When its process got it, if this daemon has seen that.
+    /// Time when the process got the session, if this daemon has seen that.
     pub(crate) held_since: Time,
     pub(crate) state: State,
     pub(crate) queue: VecDeque<Queued>,
     pub(crate) running: Option<Running>,
-    /// Requests other than prompts that wait until it is live.
+    /// Requests other than prompts that wait for the restore.
     pub(crate) waiting: Vec<Relayed>,
-    /// Wanted back without a prompt: it was interrupted, or a client opened it.
+    /// Restore without a prompt: the session was interrupted, or a client opened it.
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
-    /// More of the replay may come: it was loaded, and no prompt was sent since.
+    /// Set after a load until the next prompt.
     pub(crate) late_replay: LateReplay,
-    /// Processes in a row that had run for long enough to be forgiven, and ended while they brought this session back.
+    /// Number of processes in a row that died after a good run while they restored this session.
     pub(crate) loads_cut_off: u32,
-    /// Prompts in a row that the agent has refused without a word about a login.
+    /// Number of prompts in a row that the agent refused without an error about a login.
     pub(crate) refusals: u32,
-    /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
     /// Tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
     pub(crate) activity: Activity,
-    /// Beginning of the last prompt, if its sender put something around its words.
+    /// Beginning of the last prompt, if its sender wrapped the user's words.
     pub(crate) wrapped: Option<String>,
-    /// Why its last turn was cut off, if it was and this daemon has seen it.
     pub(crate) why_cut_off: Option<String>,
-    /// When the usage limit is over that the agent has reported last.
+    /// End of the last reported usage limit.
     pub(crate) limit: Option<Time>,
 }
 
-/// The holder of a session.
 #[derive(Debug)]
 pub(crate) enum State {
     Live,
@@ -96,37 +91,32 @@ pub(crate) enum State {
     Dormant,
 }
 
-/// Rest of a replay that comes after the answer to a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum LateReplay {
     #[default]
     None,
-    /// Nothing of it has come.
+    /// None of it has come.
     Possible,
-    /// A user message has come: what follows until the next prompt belongs to it.
+    /// A user message has come. Lines until the next prompt belong to it.
     Coming,
 }
 
-/// A request of a client about a session, to be relayed.
 #[derive(Debug)]
 pub(crate) struct Relayed {
     pub(crate) to: Requester,
     pub(crate) method: String,
-    /// The complete line as the client sent it.
     pub(crate) line: Bytes,
 }
 
-/// Open tool calls that a session remembers; acpd does not close more when the agent dies.
+/// Maximum number of remembered open tool calls, which acpd closes if the agent dies.
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
-    /// The number of the next prompt; none is used twice.
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 1;
         self.last_ticket
     }
 
-    /// The session is idle and has no clients.
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
             kin: Kin::of(&row.params),
@@ -169,9 +159,8 @@ impl Session {
         }
     }
 
-    /// The params that an agent gets to make or restore this session.
     pub(crate) fn restore_params(&self) -> Box<RawValue> {
-        // The values that are in force are set again.
+        // The values in force are set again later.
         let mut params = remove_member(&self.row.params, &["configOptions"]);
         if let Some(servers) = &self.mcp_servers {
             params = set_member(&params, &["mcpServers"], servers);
@@ -179,24 +168,21 @@ impl Session {
         raw(&params)
     }
 
-    /// Returns the list of MCP servers that its clients gave it.
     pub(crate) fn servers(&self) -> Bytes {
         self.mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"))
     }
 
-    /// Returns whether its client gave it MCP servers.
     pub(crate) fn has_servers(&self) -> bool {
         let servers = self.mcp_servers.as_ref();
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// Follows a tool call's state, to close it if the agent dies, and to show the turn's work.
-    /// `is_told`: the call's description was repeated.
+    /// `is_described`: the update describes the call.
     pub(crate) fn follow_tool(
         &mut self,
         id: &str,
         head: &UpdateHead<'_>,
-        is_told: bool,
+        is_described: bool,
         now: Time,
     ) {
         let open = &self.row.open_tools;
@@ -209,7 +195,7 @@ impl Session {
                 self.activity.call_over(id, now);
                 return;
             }
-            // More about a call that has ended does not open it again.
+            // An update about an ended call does not open it again.
             None if head.session_update != "tool_call" && !is_open => return,
             _ if is_open => {}
             _ if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES => {
@@ -218,12 +204,12 @@ impl Session {
             _ => return,
         }
         if self.running.is_some() {
-            let about = self.calls.get(id).filter(|_| is_told).map(doing);
+            let about = self.calls.get(id).filter(|_| is_described).map(doing);
             self.activity.calls(id, now, about);
         }
     }
 
-    /// Notes the mode that is in force. Where an option `mode` had the same value, it follows: not every
+    /// Sets the mode in force. An option `mode` with the same value follows, because not every
     /// agent reports it.
     pub(crate) fn note_mode(&mut self, mode: String) {
         let row = self.row.edit();
@@ -235,25 +221,21 @@ impl Session {
         }
     }
 
-    /// The client that waits for the answer to a prompt.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
         let queued = self.queue.iter().flat_map(|prompt| &prompt.senders);
         queued.chain(self.running.iter().flat_map(|turn| &turn.senders))
     }
 
-    /// Clients that wait for the answer to a prompt, to change them.
     pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
         let queued = self.queue.iter_mut().flat_map(|prompt| &mut prompt.senders);
         queued.chain(self.running.iter_mut().flat_map(|turn| &mut turn.senders))
     }
 
-    /// Returns whether a client waits for an answer that needs it live.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.queue.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Returns whether it must be restored alone: the agent has died while it restored this
-    /// session, and would take others along.
+    /// Another death of the agent during this restore must not interrupt other restores.
     pub(crate) fn is_restored_alone(&self) -> bool {
         self.loads_cut_off > 0
     }
@@ -262,7 +244,7 @@ impl Session {
         JournalHead { session: self.row.key, public_id: &self.row.public_id, head: self.head }
     }
 
-    /// `asks`: a question of it is open.
+    /// `asks`: a question is open.
     pub(crate) fn turn_state(&self, asks: bool) -> TurnState {
         match self.running {
             _ if asks => TurnState::NeedsAction,
@@ -275,12 +257,11 @@ impl Session {
         self.row.children.values().any(|child| child.busy)
     }
 
-    /// The next prompt, if that waits for the end of a usage limit.
     pub(crate) fn held(&self) -> Option<Held> {
         Held::of(&self.queue.front()?.line)
     }
 
-    /// `waits`: the question that it has open. `clients`: who is here.
+    /// `waits`: the session's open question. `clients`: number of attached clients.
     pub(crate) fn info(&self, waits: Option<Doing>, clients: u32) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
@@ -316,10 +297,10 @@ impl Session {
     }
 }
 
-/// The public id of a session whose agent has given its id before.
+/// Returns the public id of a session whose agent has used the id before.
 pub(crate) fn numbered(agent_id: &str, key: SessionKey) -> String {
     format!("{agent_id}.{}", key.0)
 }
 
-/// Characters of a title that are kept.
+/// Maximum length of a title in characters.
 pub(crate) const TITLE: usize = 200;

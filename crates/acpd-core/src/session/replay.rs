@@ -6,11 +6,11 @@
 //!                                   └── last known prompt ─────┘
 //! ```
 //!
-//! A replay carries no marks, so it is compared by its user messages: everything up to and including
-//! the turn of the last prompt in the journal is known already. What follows came
-//! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or rewritten
-//! it, and nothing is news: rather too little than a line twice. Then a notice in the conversation reports
-//! what is missing ([`Gap`]).
+//! Lines of a replay have no marks, so user messages are compared: everything up to the turn of the
+//! journal's last prompt is known. Later lines happened outside acpd and are new. If the last
+//! prompt is missing, the agent has forgotten or rewritten it, and nothing counts as new: better
+//! one line too few than one twice. A notice in the conversation then reports what is missing
+//! ([`Gap`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,39 +21,33 @@ use bytes::Bytes;
 use crate::hash::hash;
 use crate::record::Replayable;
 
-/// Bytes of a history that are taken over at most.
+/// Maximum size of an adopted history.
 pub(crate) const HISTORY_BYTES: usize = 64 << 20;
 
-/// News of one replay that are kept in memory at most, in bytes; beyond it they are dropped.
+/// Maximum size of the new lines in a replay. Later lines are dropped.
 const NEWS_BYTES: usize = 16 << 20;
 
-/// Chunks of user messages that are compared with the last prompt together, in number and in bytes
-/// of text. Every end and every beginning among them is tried, so there must not be many; a prompt of
-/// more chunks is not recognised, and then nothing is news.
+/// Chunks of user messages that are compared together with the last prompt, and their size in
+/// bytes. All beginnings and ends among them are compared, so the number must be small. A prompt of
+/// more chunks is not recognized, and then nothing counts as new.
 const CHUNKS: usize = 16;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Sorts a replay, and finds out what it lacks.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// Hash of the last prompt in the journal.
     last_prompt: u64,
-    /// Prompts that have to occur.
     expected: Replayable,
-    /// Hash of the last prompt that was replayed.
     last_seen: u64,
     place: Place,
-    /// The user message that is being replayed: its chunks and their texts. Prompts that were never
-    /// answered follow each other without a mark, so it may be several.
+    /// The current user message: its chunks and their texts. It may be several messages, because
+    /// nothing separates prompts without answers.
     user: Vec<(Bytes, String)>,
     user_bytes: usize,
     bytes: usize,
-    /// Chunks of user messages: each prompt has one at least.
+    /// Number of user message chunks, at least one per prompt.
     user_chunks: u64,
-    /// The last expected prompt has occurred.
     has_last: bool,
-    /// Something of the agent has occurred.
     has_answers: bool,
     /// A user message was too long to be compared.
     is_unsure: bool,
@@ -66,7 +60,6 @@ enum Place {
     News(Vec<Bytes>),
 }
 
-/// Parts of the conversation that a replay lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
     Everything,
@@ -105,7 +98,7 @@ impl Replay {
         }
     }
 
-    /// A replayed line; `user` is the text if it is a `user_message_chunk`.
+    /// `user`: the text of a `user_message_chunk`.
     pub(crate) fn line(&mut self, line: Bytes, user: Option<&str>) {
         if let Some(text) = user {
             self.user_chunks += 1;
@@ -158,18 +151,17 @@ impl Replay {
         }
     }
 
-    /// Returns whether the last of these chunks are the last known prompt.
     fn ends_known(&self, chunks: &[(Bytes, String)]) -> bool {
         endings(chunks).any(|text| hash(&text) == self.last_prompt)
     }
 
-    /// Returns whether the last of these chunks are the last expected prompt, white space aside.
+    /// Returns whether the chunks end with the last expected prompt, ignoring white space around
+    /// it.
     fn ends_expected(&self, chunks: &[(Bytes, String)]) -> bool {
         !self.has_last && endings(chunks).any(|text| hash(text.trim()) == self.expected.last)
     }
 
-    /// Returns what is missing so far. Turns that the agent has compacted are missing, too: it no longer
-    /// has their words.
+    /// Compacted turns count as missing, because the agent no longer has their words.
     pub(crate) fn gap(&mut self) -> Option<Gap> {
         self.end_user_message();
         let Replayable { prompts, answered, .. } = self.expected;
@@ -188,7 +180,7 @@ impl Replay {
         (answered && !self.has_answers).then_some(Gap::Answers)
     }
 
-    /// Returns what later replays have to show once people know what this one lacks.
+    /// Returns what later replays must contain, once the gap was reported.
     pub(crate) fn seen(&mut self) -> Replayable {
         self.end_user_message();
         let last = if self.has_last { self.expected.last } else { 0 };
@@ -196,14 +188,12 @@ impl Replay {
         Replayable { prompts, last, answered: self.expected.answered && self.has_answers }
     }
 
-    /// The replay is over: the hash of the last prompt in it.
     pub(crate) fn last_seen(mut self) -> u64 {
         self.end_user_message();
         self.last_seen
     }
 
-    /// The replay is over: what of it was news, in order, and the hash of the last prompt that is
-    /// known now.
+    /// Returns the new lines, and the hash of the last prompt that is known now.
     pub(crate) fn finish(mut self) -> (Vec<Bytes>, u64) {
         self.end_user_message();
         match self.place {
@@ -213,7 +203,7 @@ impl Replay {
     }
 }
 
-/// The texts that these chunks end with: that of the last one, of the last two, and so on.
+/// Returns the texts of the last chunk, of the last two, and so on.
 fn endings(chunks: &[(Bytes, String)]) -> impl Iterator<Item = String> {
     chunks.iter().rev().scan(String::new(), |text, (_, chunk)| {
         text.insert_str(0, chunk);
@@ -221,23 +211,21 @@ fn endings(chunks: &[(Bytes, String)]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the hash of a prompt that a replay has to show: not of one without text, nor of a command such
-/// as `/compact`, which agents do not keep.
+/// Returns `None` for an empty prompt or a command such as `/compact`, which agents do not keep.
 pub(crate) fn replayed_as(prompt: &str) -> Option<u64> {
     let prompt = prompt.trim();
     (!prompt.is_empty() && !prompt.starts_with('/')).then(|| hash(prompt))
 }
 
-/// The text of a line that is a `user_message_chunk`.
 pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
     let update = str_at(line, &["params", "update", "sessionUpdate"]);
     (update.as_deref() == Some("user_message_chunk"))
         .then(|| str_at(line, &["params", "update", "content", "text"]).unwrap_or_default())
 }
 
-/// Splits an agent's lines about a session that begins with a known conversation: new ones begin
-/// with the first user message, as no client has prompted yet. A replay that is cut has nothing
-/// new, because its last prompt is not the last one. Also returns the hash of the last known
+/// Removes a known conversation from the beginning of a session's lines. New lines begin with the
+/// first user message, as no client has prompted yet. An incomplete replay (`cut`) has no new
+/// lines, because its last prompt is not the last one. Returns also the hash of the last known
 /// prompt.
 pub(crate) fn without_replay(lines: Vec<Bytes>, last_prompt: u64, cut: bool) -> (Vec<Bytes>, u64) {
     let mut replay = Replay::new(last_prompt, Replayable::default());

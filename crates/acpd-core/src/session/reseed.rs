@@ -8,7 +8,6 @@ use crate::ids::SessionKey;
 use crate::profile::Reseed;
 use crate::session::table::Sessions;
 
-/// The prompt with a first block that sums up what was before.
 fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
     let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
     let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
@@ -26,29 +25,26 @@ fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
 pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
                          done already, then finish what is left of it.";
 
-/// Start of the text after the reason of a session that waits for a prompt to start over.
+/// Follows the reason of a session that starts over with the next prompt.
 const PROMISE: &str = "; the next prompt continues in a new session, with ";
 
 /// Beginning of a summary, sent before the first prompt of the new session.
 pub(crate) const HEAD: &str = "[acpd] Our previous session was lost and could not be restored.";
 
-/// Returns whether an agent made a title of the summary: many use the first words that they get.
+/// Returns whether an agent made a title from the summary. Many use the first words that they get.
 pub(crate) fn is_of_summary(title: &str) -> bool {
     let title = title.trim_end_matches(['.', '…', ' ']);
     title.starts_with(HEAD) || title.starts_with("[acpd] ") && HEAD.starts_with(title)
 }
 
-/// A reason with what comes of it.
 pub(crate) fn promise(reason: &str, what: Reseed) -> String {
     format!("{reason}{PROMISE}{}", what.name())
 }
 
-/// Returns the reason without what comes of it.
 pub(crate) fn without_promise(reason: &str) -> Option<&str> {
     reason.rsplit_once(PROMISE).map(|(reason, _)| reason)
 }
 
-/// The summary of a session for the agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Summary {
     #[default]
@@ -58,7 +54,6 @@ pub(crate) enum Summary {
 }
 
 impl Sessions {
-    /// Why a session that owes a summary was given up.
     pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
         let reason = self.session(key).row.reason.as_deref();
         match reason.and_then(without_promise) {
@@ -67,7 +62,6 @@ impl Sessions {
         }
     }
 
-    /// Puts the summary that is owed before a prompt to the agent.
     pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
         let owed = self.session(key).owes_summary();
         match std::mem::take(&mut self.session_mut(key).summary) {

@@ -1,6 +1,5 @@
-//! A restore under way: its step, what it has learned and what is still to be set. [`Progress::next`] chooses
-//! the next step; `hub/session/restore.rs` carries it out, has the diagram, and sets [`Step::New`] itself
-//! when it renews or reseeds.
+//! A restore in progress. [`Progress::next`] chooses the next step; `hub/session/restore.rs`
+//! performs it and has the diagram. It also sets [`Step::New`] for a renewed or reseeded session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,38 +18,34 @@ use crate::session::replay::Replay;
 /// Number of tries for a load that fails for a temporary reason.
 const LOAD_TRIES: u32 = 3;
 
-/// Pages of `session/list` that are read.
 const LIST_PAGES: u32 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Restore {
     pub(crate) progress: Progress,
-    /// Why it is reseeded; nothing otherwise.
+    /// Reason of a reseed; `None` for other restores.
     pub(crate) reason: Option<String>,
-    /// Code of the agent's last refusal, for the log.
+    /// Code of the agent's last error, for the log.
     pub(crate) refused: Option<i64>,
-    /// Servers that the agent was not given, in sentences for people.
     pub(crate) left_out: Vec<String>,
     pub(crate) replay: Replay,
-    /// Subagents of the replay: the id of each, and an update.
+    /// Subagents in the replay: id and merged update.
     pub(crate) announced: Vec<(String, Bytes)>,
-    /// Values in force before.
     pub(crate) mode: Option<String>,
     pub(crate) options: BTreeMap<String, String>,
-    /// When a load or a late replay is over at the latest.
+    /// Deadline of a load or a late replay.
     pub(crate) cap: Time,
-    /// The setting that the agent was asked for last.
+    /// The setting in the last request to the agent.
     pub(crate) setting: Option<Setting>,
-    /// Values still to be set again.
     pub(crate) settings: VecDeque<Setting>,
-    /// The mode that the agent came back with, as far as it reports one.
+    /// Mode in the agent's answer, if reported.
     pub(crate) shown_mode: Option<String>,
-    /// The options that it came back with, as far as it reports them; later those of its last answer.
+    /// Options in the agent's last answer, if reported.
     pub(crate) shown_options: Option<Box<RawValue>>,
 }
 
 impl Restore {
-    /// The restore begins with the question for its directory that has this number.
+    /// `question`: the number of the directory check.
     pub(crate) fn new(question: u64, row: &SessionRow, now: Time) -> Restore {
         Restore {
             progress: Progress::new(Step::Directory(question)),
@@ -73,23 +68,20 @@ impl Restore {
         self.progress.step
     }
 
-    /// The process holds the session already; only its settings or the end of a replay are missing.
+    /// Returns whether only settings or the end of a replay are missing.
     pub(crate) fn is_back(&self) -> bool {
         matches!(self.step(), Step::Settle | Step::Settings)
     }
 
-    /// Returns whether the agent works on it now, not acpd.
     pub(crate) fn is_at_agent(&self) -> bool {
         !matches!(self.step(), Step::Directory(_) | Step::Retry)
     }
 
-    /// Returns whether the agent is sending history now.
     pub(crate) fn replays(&self) -> bool {
         matches!(self.step(), Step::Load | Step::Settle)
     }
 
-    /// Returns whether lines about subagents are new: the agent resumes or creates the session, so
-    /// it sends no history.
+    /// The agent sends no history when it resumes or creates a session.
     pub(crate) fn hears_news(&self) -> bool {
         let is_set = self.step() == Step::Settings && self.progress.level != RestoreLevel::Loaded;
         is_set || matches!(self.step(), Step::New | Step::Resume)
@@ -100,38 +92,34 @@ impl Restore {
 pub struct Progress {
     pub step: Step,
     pub level: RestoreLevel,
-    /// The agent refuses to load it with its MCP servers.
+    /// The agent refuses to load the session with its MCP servers.
     pub without_servers: bool,
-    /// Loads that have failed.
     tries: u32,
-    /// Pages of the list that were read.
     pages: u32,
-    /// The agent lists it, but not in its directory.
+    /// The agent lists the session in another directory.
     elsewhere: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The check of its directory, with this number.
+    /// The directory check with this number.
     Directory(u64),
     /// `session/new`: the session was never used, or is reseeded.
     New,
     Resume,
-    /// The agent's list for its directory …
+    /// The agent's list for the session's directory …
     List,
-    /// … or anywhere: agents that find a moved session all the same list it where it was.
+    /// … and for all directories: agents that find a moved session list it at its old place.
     ListAll,
     Load,
-    /// A pause before a load.
     Retry,
-    /// Lines after the answer are still replay.
+    /// Waits for the end of a replay after the answer.
     Settle,
-    /// Settings that the agent has forgotten are set again.
     Settings,
 }
 
 impl Step {
-    /// The method of its request. Steps without one give that of a load.
+    /// Returns the method of the request. Steps without one return that of a load.
     pub(crate) fn method(self) -> &'static str {
         match self {
             Step::New => "session/new",
@@ -143,71 +131,59 @@ impl Step {
     }
 }
 
-/// Facts about the agent and its session for a restore.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
     pub agent: &'a str,
-    /// The agent has `session/resume`, and may be asked for it.
+    /// The agent has `session/resume`, and acpd may use it.
     pub resumes: bool,
-    /// The agent has `session/load`, and may be asked for it.
+    /// The agent has `session/load`, and acpd may use it.
     pub loads: bool,
     pub lists: bool,
-    /// More of the replay may come after the answer to a load.
     pub late_replay: bool,
-    /// The session has MCP servers.
     pub has_servers: bool,
-    /// Time for an answer (ms).
+    /// Time for an answer in milliseconds.
     pub timeout: u64,
-    /// Time until the session is old enough for a load (ms); 0 = it is.
+    /// Milliseconds until the session is old enough for a load; 0 = now.
     pub too_young: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The directory of the session is there.
     Begun {
-        /// The session was never used, so there is nothing to lose.
+        /// The session was never used, so nothing can be lost.
         is_fresh: bool,
-        /// The process holds another session under its id.
+        /// The process holds another session with the same id.
         is_held: bool,
     },
-    /// The agent did what it was asked for.
     Accepted,
     Listed {
-        /// The session is on it.
         is_there: bool,
         more: Option<String>,
     },
     /// The agent answered with an error that is not about a login.
     Refused {
         code: i64,
-        /// The agent has lost the session.
         is_gone: bool,
         text: &'a str,
     },
-    /// The time of the step is over.
     Late,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Ask the agent for this.
     Ask(Step),
-    /// Ask it for the next page of its list.
     AskPage(String),
-    /// Wait for this time (ms).
+    /// Wait for this time in milliseconds.
     Pause(u64),
-    /// Wait for this time (ms), because the session is too young for a load.
+    /// Wait for this time in milliseconds, because the session is too young for a load.
     Ripen(u64),
-    /// Wait for the end of the replay.
     Settle,
-    /// Set the next setting that the agent has forgotten; after the last one, continue with the session.
+    /// Set the next forgotten setting, or continue with the session.
     SetAgain,
-    /// Warn that the setting could not be set again, for this reason, and continue with the next.
+    /// Warn, and continue with the next setting.
     NotSet(String),
-    /// Warn likewise about all settings that are left: the agent does not answer.
+    /// Warn about all remaining settings: the agent does not answer.
     NoneSet(String),
-    /// The agent cannot bring it back.
     Lost(String),
     /// The restore failed for a temporary reason.
     Failed(Reason, String),
@@ -219,7 +195,6 @@ impl Progress {
         Progress { step, level, without_servers: false, tries: 0, pages: 0, elsewhere: false }
     }
 
-    /// Returns the consequence of an event, and the new progress of the restore.
     #[must_use]
     pub fn next(mut self, facts: &Facts<'_>, event: Event<'_>) -> (Progress, Next) {
         let next = match (self.step, event) {
@@ -246,7 +221,7 @@ impl Progress {
                 self.pages += 1;
                 match more {
                     Some(cursor) if self.pages < LIST_PAGES => Next::AskPage(cursor),
-                    // A list that was not read to its end does not show that the session is gone.
+                    // A list that was not read completely does not prove that the session is gone.
                     Some(_) => Next::Ask(Step::Load),
                     None if step == Step::List => Next::Ask(Step::ListAll),
                     None => Next::Lost("the agent does not list it".to_owned()),
@@ -258,7 +233,7 @@ impl Progress {
             (Step::Load, Event::Refused { code: code::METHOD_NOT_FOUND, text, .. })
             | (Step::Resume, Event::Refused { text, .. }) => load_or_lose(facts, Some(text)),
             (Step::Load, Event::Refused { code, text, .. }) => self.load_failed(facts, code, text),
-            // A list that fails does not show that the session is gone.
+            // A failed list does not prove that the session is gone.
             (Step::List | Step::ListAll, Event::Refused { .. }) => Next::Ask(Step::Load),
             (Step::Settings, Event::Refused { text, .. }) => Next::NotSet(text.to_owned()),
             (Step::Settings, Event::Late) => {
@@ -293,7 +268,6 @@ impl Progress {
         (self, next)
     }
 
-    /// A load failed, perhaps for a reason that passes.
     fn load_failed(&mut self, facts: &Facts<'_>, code: i64, error: &str) -> Next {
         self.tries += 1;
         if self.tries < LOAD_TRIES {
@@ -302,7 +276,7 @@ impl Progress {
             self.without_servers = true;
             Next::Ask(Step::Load)
         } else if self.elsewhere {
-            // Some agents have it for its old directory only.
+            // Some agents have the session only for its old directory.
             Next::Lost(format!("the agent does not load it in another directory: {error}"))
         } else {
             Next::Failed(Reason::SessionBlocked, format!("it could not be loaded: {error}"))
@@ -310,7 +284,7 @@ impl Progress {
     }
 }
 
-/// Continues with `session/load`, if the agent has it. `refused` is the agent's error to an earlier step.
+/// `refused`: the agent's error in an earlier step.
 fn load_or_lose(facts: &Facts<'_>, refused: Option<&str>) -> Next {
     let agent = facts.agent;
     match refused {
@@ -328,7 +302,6 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    /// Returns whether this list of options shows it in force.
     pub(crate) fn is_shown_by(&self, list: &BTreeMap<String, String>) -> bool {
         matches!(self, Setting::Option { id, value } if list.get(id) == Some(value))
     }
@@ -343,16 +316,16 @@ impl fmt::Display for Setting {
     }
 }
 
-/// `modes` and `configOptions` of the answer to a load or a resume, as far as they are not null.
+/// Returns `modes` and `configOptions` of a result, without nulls.
 pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
     let member =
         |name: &str| raw_at(result.get().as_bytes(), &[name]).filter(|value| value.get() != "null");
     (member("modes"), member("configOptions"))
 }
 
-/// Returns what was in force and what the agent's answer does not show in force. An agent that does
-/// not report a mode or an option may have lost it. The model comes first, because it may decide which
-/// other options there are; what is not offered now comes last. No mode where an option stands for it.
+/// Returns the settings that were in force and that the agent's answer does not show. An unreported
+/// mode or option may be lost. The model comes first, because it may determine the other options;
+/// options that are not offered now come last. The mode is left out if an option replaces it.
 pub(crate) fn settings(
     wanted: &BTreeMap<String, String>,
     mode: Option<&str>,
@@ -382,12 +355,10 @@ pub(crate) fn settings(
     settings
 }
 
-/// The current mode of a `modes` object.
 pub(crate) fn current_mode(modes: &RawValue) -> Option<String> {
     Modes::from_raw(modes).ok().map(|modes| modes.current_mode_id)
 }
 
-/// The value of the option that stands for the mode.
 pub(crate) fn mode_option(list: &RawValue) -> Option<String> {
     let option = ConfigOption::list(list)
         .into_iter()
@@ -395,7 +366,7 @@ pub(crate) fn mode_option(list: &RawValue) -> Option<String> {
     serde_json::from_str(&option.current_value).ok()
 }
 
-/// Option id → JSON text of its value.
+/// Returns the JSON text of each value by option id.
 pub(crate) fn option_map(list: &RawValue) -> BTreeMap<String, String> {
     let options = ConfigOption::list(list);
     options.into_iter().map(|option| (option.id, option.current_value)).collect()

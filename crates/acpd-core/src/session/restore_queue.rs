@@ -1,4 +1,4 @@
-//! Sessions that wait for their restore, and the restores under way.
+//! Sessions that wait for their restore, and restores in progress.
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use crate::session::restore::{Restore, current_mode, settings, values_of};
 use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
-/// Maximum number of sessions without waiting clients that a process restores at once.
+/// Sessions without waiting clients that a process restores at once.
 const AT_ONCE: usize = 4;
 
 impl Sessions {
@@ -19,7 +19,7 @@ impl Sessions {
         }
     }
 
-    /// The agent has the session. Settings that its result does not show in force will be set again.
+    /// Settings that the result does not show in force will be set again.
     pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, key: SessionKey, result: &RawValue) {
         let (modes, options) = values_of(result);
         self.take_values(cx, key, modes, options, false);
@@ -29,7 +29,6 @@ impl Sessions {
         restore.shown_options = options.map(ToOwned::to_owned);
     }
 
-    /// Returns whether its restore may begin.
     pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let others = self.restoring(session.slot).map(|other| self.session(other));
@@ -41,8 +40,8 @@ impl Sessions {
         is_free || session.is_awaited()
     }
 
-    /// Returns whether later sessions wait until this one has its place: a client waits for it and
-    /// it must be restored alone, which would never happen otherwise.
+    /// Returns whether later sessions must wait: a client waits for this one, which must be
+    /// restored alone and would never be otherwise.
     pub(crate) fn keeps_places(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let waits = matches!(session.state, State::Dormant) && self.wants_host(key);

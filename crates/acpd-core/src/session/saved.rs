@@ -1,9 +1,8 @@
-//! A value of which the disk has a copy.
+//! A value with a copy on disk.
 
 use std::mem::take;
 use std::ops::Deref;
 
-/// The part that is on disk as well.
 #[derive(Debug)]
 pub(crate) struct Saved<T> {
     value: T,
@@ -11,12 +10,11 @@ pub(crate) struct Saved<T> {
 }
 
 impl<T> Saved<T> {
-    /// As it is on disk, or is written just now.
     pub(crate) fn new(value: T) -> Saved<T> {
         Saved { value, is_changed: false }
     }
 
-    /// To change it: it is written at the end of the batch, once.
+    /// The hub writes the value once, at the end of the batch.
     pub(crate) fn edit(&mut self) -> &mut T {
         self.is_changed = true;
         &mut self.value
@@ -26,7 +24,6 @@ impl<T> Saved<T> {
         self.value
     }
 
-    /// Returns the value, if it has changed since it was last taken.
     pub(crate) fn take_changed(&mut self) -> Option<&T> {
         take(&mut self.is_changed).then_some(&self.value)
     }

@@ -1,6 +1,5 @@
-//! All sessions, under which ids clients and agents know them, and which of their rows have to be written: a
-//! row is read as it is, and changed through [`Saved::edit`] alone, so no change can be forgotten. The hub
-//! writes what was changed at the end of each batch.
+//! All sessions and their ids for clients and agents. Rows change only through [`Saved::edit`], so
+//! the hub writes every change at the end of the batch.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,19 +17,17 @@ use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
 use crate::session::restore::{mode_option, option_map};
 use crate::session::{LateReplay, Session, State};
 
-/// A deleted session that can be brought back: what a session is without its process.
+/// A deleted session that can be restored: a session without its process.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) row: SessionRow,
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
-    /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
 }
 
 impl Aside {
-    /// The session again, for a process in this slot.
     pub(crate) fn back(self, slot: SlotId) -> Session {
         let Aside { row, head, last_ticket, mcp_servers, doubtful } = self;
         let session = Session::new(row, slot, State::Dormant);
@@ -48,18 +45,14 @@ impl From<Session> for Aside {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
-    /// Sessions that a person has deleted and may want back.
     aside: BTreeMap<SessionKey, Aside>,
-    /// The highest key that was ever given.
     last: SessionKey,
     /// Agent profile → public id → session.
     public: BTreeMap<String, BTreeMap<String, SessionKey>>,
-    /// Process slot → the agent's own id, of a session or a child → session that the process holds.
+    /// Process slot → the agent's id of a session or child → session that the process holds.
     routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
-    /// Sessions whose restore has begun and was not over at the last look, and whether a client
-    /// waited then.
+    /// Restores in progress, and whether a client waited at the last [`Sessions::places_freed`].
     restoring: BTreeMap<(SlotId, SessionKey), bool>,
-    /// Those that may have been changed.
     touched: BTreeSet<SessionKey>,
 }
 
@@ -76,7 +69,6 @@ impl Sessions {
         }
     }
 
-    /// Issues the key of a new session.
     pub(crate) fn next_key(&mut self) -> SessionKey {
         self.last.0 += 1;
         self.last
@@ -88,7 +80,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// What is shown of these sessions may have changed, but for their rows.
+    /// Marks sessions as changed outside of their rows.
     pub(crate) fn touch(&mut self, keys: impl IntoIterator<Item = SessionKey>) {
         let by_key = &self.by_key;
         self.touched.extend(keys.into_iter().filter(|key| by_key.contains_key(key)));
@@ -126,13 +118,11 @@ impl Sessions {
         Some(session)
     }
 
-    /// A restore of it has begun.
     pub(crate) fn restore_begins(&mut self, key: SessionKey) {
         let session = self.by_key.get(&key);
         self.restoring.extend(session.map(|session| ((session.slot, key), session.is_awaited())));
     }
 
-    /// The sessions of a process that are being restored.
     pub(crate) fn restoring(&self, slot: SlotId) -> impl Iterator<Item = SessionKey> {
         let of_slot = (slot, SessionKey(0))..=(slot, SessionKey(u32::MAX));
         self.restoring
@@ -141,7 +131,7 @@ impl Sessions {
             .map(|((_, key), _)| *key)
     }
 
-    /// Returns the processes at which a restore has ended, or is no longer awaited, since the last
+    /// Returns processes at which a restore has ended, or is no longer awaited, since the last
     /// call.
     pub(crate) fn places_freed(&mut self) -> BTreeSet<SlotId> {
         let mut restoring = std::mem::take(&mut self.restoring);
@@ -159,7 +149,6 @@ impl Sessions {
         freed
     }
 
-    /// A session that is being restored.
     fn under_way(&self, key: SessionKey) -> Option<&Session> {
         let session = self.by_key.get(&key)?;
         matches!(session.state, State::Restoring(_)).then_some(session)
@@ -177,7 +166,6 @@ impl Sessions {
         self.aside.values().map(|aside| &aside.row)
     }
 
-    /// Returns whether an agent or clients knew one of the hidden sessions under this id.
     pub(crate) fn is_aside(&self, agent: &str, id: &str) -> bool {
         self.aside().any(|row| row.agent == agent && (row.public_id == id || row.agent_id == id))
     }
@@ -191,7 +179,7 @@ impl Sessions {
         self.public.get(agent)?.get(id).copied()
     }
 
-    /// Returns a session of any agent, for clients attached across agents.
+    /// Finds a session of any agent, for clients attached across agents.
     pub(crate) fn of_any_agent(&self, id: &str) -> Option<SessionKey> {
         self.public.values().find_map(|ids| ids.get(id).copied())
     }
@@ -204,7 +192,7 @@ impl Sessions {
         rows.find(|row| is_it(row)).map(|row| row.key)
     }
 
-    /// The child that clients of an agent know under this id, with its session and the agent's id.
+    /// Returns the child with its session and the agent's id.
     pub(crate) fn child_by_public_id(
         &self,
         agent: &str,
@@ -217,19 +205,17 @@ impl Sessions {
         all.find(|(_, _, child)| child.public_id == id)
     }
 
-    /// Returns whether clients of an agent know a session or a child under this id.
     pub(crate) fn is_taken(&self, agent: &str, id: &str) -> bool {
         self.by_public_id(agent, id).is_some()
             || self.child_by_public_id(agent, id).is_some()
             || self.aside().any(|row| row.agent == agent && row.public_id == id)
     }
 
-    /// The session to which an agent's id leads, which may be that of a child.
+    /// Returns the session for an agent's id, which may be that of a child.
     pub(crate) fn routed(&self, slot: SlotId, id: &str) -> Option<SessionKey> {
         self.routes.get(&slot)?.get(id).copied()
     }
 
-    /// Lines of the agent with this session's id, or that of a child, go to this session from now on.
     pub(crate) fn route(&mut self, key: SessionKey) {
         let Session { slot, row, .. } = &self.by_key[&key];
         let ids = row.children.keys().chain([&row.agent_id]);
@@ -237,7 +223,6 @@ impl Sessions {
         routes.extend(ids.map(|id| (id.clone(), key)));
     }
 
-    /// Lines of the agent with this session's id lead nowhere from now on.
     pub(crate) fn unroute(&mut self, key: SessionKey) {
         let Session { slot, row, .. } = &self.by_key[&key];
         if let Some(routes) = self.routes.get_mut(slot)
@@ -247,12 +232,11 @@ impl Sessions {
         }
     }
 
-    /// A slot is gone, and what led from it.
     pub(crate) fn unroute_slot(&mut self, slot: SlotId) {
         self.routes.remove(&slot);
     }
 
-    /// The agent has announced a child of a session under this id of its own.
+    /// `id`: the agent's.
     pub(crate) fn add_child(&mut self, key: SessionKey, id: &str, child: Child) {
         let Some(session) = self.get_mut(key) else { return };
         session.row.edit().children.insert(id.to_owned(), child);
@@ -269,7 +253,7 @@ impl Sessions {
         child
     }
 
-    /// Those that may have been changed since [`Sessions::take_changed`], also those that are gone.
+    /// Returns the sessions that may have changed, including removed ones.
     pub(crate) fn touched(&self) -> impl Iterator<Item = SessionKey> {
         self.touched.iter().copied()
     }
@@ -282,7 +266,7 @@ impl Sessions {
         self.public.get(agent).map_or(0, BTreeMap::len)
     }
 
-    /// The rows that have to be written, and are from now on taken as written.
+    /// Returns the changed rows, which count as written then.
     pub(crate) fn take_changed(&mut self) -> Vec<SessionRow> {
         let touched = std::mem::take(&mut self.touched);
         let mut changed = Vec::new();
@@ -293,10 +277,6 @@ impl Sessions {
         changed
     }
 
-    /// The session that a tool names by this number.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(crate) fn by_number(&self, number: u64) -> Result<SessionKey, Fault> {
         let mut all = self.iter();
         let found = all.find(|(_, session)| session.kin.number == Some(number));
@@ -306,18 +286,16 @@ impl Sessions {
         })
     }
 
-    /// How many sessions are above it.
     pub(crate) fn depth(&self, key: SessionKey) -> u32 {
         let above = |key: &SessionKey| {
             let parent = self.session(*key).kin.parent.as_ref()?;
             self.by_public_id(parent.agent.raw(), parent.session_id.raw())
         };
-        // An id may be given to another session once its first one is deleted: a circle must end.
+        // A deleted session's id may be used again, so there may be a circle.
         let most = self.len();
         std::iter::successors(above(&key), above).take(most).count() as u32
     }
 
-    /// Returns the name of the session that began this one.
     pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
         let parent = self.session(key).kin.parent.as_ref()?;
         let parent = self.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
@@ -325,7 +303,6 @@ impl Sessions {
     }
 }
 
-/// The sessions are read as a map, and come and go through methods alone.
 impl Deref for Sessions {
     type Target = BTreeMap<SessionKey, Session>;
 
@@ -335,14 +312,12 @@ impl Deref for Sessions {
 }
 
 impl Sessions {
-    /// From now on a session has these servers.
     pub(crate) fn keep_servers(&mut self, cx: &mut Cx, key: SessionKey, mcp_servers: Bytes) {
         cx.record(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
         self.session_mut(key).mcp_servers = Some(mcp_servers);
     }
 
-    /// Returns whether an update outside of a turn belongs to the replay of an answered load. No
-    /// client has prompted since, so a user message begins it.
+    /// No client has prompted since the load, so a user message begins the late replay.
     pub(crate) fn is_late_replay(
         &mut self,
         key: SessionKey,
@@ -361,7 +336,7 @@ impl Sessions {
         self.session(key).row.rest == Dormant::NeedsLogin
     }
 
-    /// The sessions of a process in the order of their restores.
+    /// Returns the sessions of a process in the order of their restores.
     pub(crate) fn sessions_by_urgency(
         &self,
         id: SlotId,
@@ -384,7 +359,6 @@ impl Sessions {
         }
     }
 
-    /// Returns the urgency of a slot's sessions that want its process, if there are any.
     pub(crate) fn urgency_of(
         &self,
         slot: SlotId,
@@ -394,7 +368,6 @@ impl Sessions {
         wanting.map(|key| self.urgency(key, is_attended(key))).min()
     }
 
-    /// Returns whether an agent works on the restore of a session.
     pub(crate) fn is_at_agent(&self, key: SessionKey) -> bool {
         match &self.session(key).state {
             State::Restoring(restore) => restore.is_at_agent(),
@@ -402,14 +375,13 @@ impl Sessions {
         }
     }
 
-    /// Records that the agent has sent content of its own.
     pub(crate) fn note_spoken(&mut self, key: SessionKey) {
         if !self.session(key).row.heard {
             self.session_mut(key).row.edit().heard = true;
         }
     }
 
-    /// Returns whether the process holds a session under this id of its own.
+    /// `agent_id`: the agent's id.
     pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
         self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
@@ -418,7 +390,7 @@ impl Sessions {
         })
     }
 
-    /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
+    /// Stores `modes` and `configOptions` of a result for later attaches.
     pub(crate) fn take_values(
         &mut self,
         cx: &mut Cx,
@@ -452,14 +424,12 @@ impl Sessions {
         }
     }
 
-    /// Returns whether the session needs its agent's process.
     pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
         has_prompts || !session.waiting.is_empty() || session.eager
     }
 
-    /// Returns whether a stop would interrupt a turn or a subagent of the process.
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.values().filter(|session| session.slot == slot);
         sessions.any(|session| session.running.is_some() || session.has_busy_child())
@@ -480,7 +450,6 @@ impl Sessions {
         }
     }
 
-    /// Returns the sessions that can be brought back, of the agent and since the time that are named.
     pub(crate) fn aside_of<'a>(
         &'a self,
         wanted: &'a UndoParams,
@@ -492,7 +461,7 @@ impl Sessions {
         })
     }
 
-    /// The one that is named, or the one that was deleted last.
+    /// Returns the named deleted session, or the last deleted one.
     pub(crate) fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
         let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
         rows.sort_by_key(|row| Reverse(row.removed));
@@ -503,7 +472,7 @@ impl Sessions {
         };
         let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
         let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
-        // Of several that had a name, the last one is meant.
+        // The last deleted session with the name wins.
         let found = rows.iter().find(whole).or_else(|| {
             let mut fitting = rows.iter().filter(begins);
             fitting.next().filter(|_| fitting.next().is_none())
@@ -519,14 +488,12 @@ impl Sessions {
         })
     }
 
-    /// Returns whether an id is the agent's for a session with another public id, or for a child.
     pub(crate) fn is_ours(&self, profile: &str, id: &str) -> bool {
         let mut rows = self.values().map(|session| &session.row);
         let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
         rows.any(|row| row.agent == profile && of_row(row)) || self.is_aside(profile, id)
     }
 
-    /// Returns whether a turn of another sender runs or waits in a session.
     pub(crate) fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
         let running = session.running.iter().map(|turn| &turn.senders);

@@ -1,4 +1,4 @@
-//! Titles of sessions, and the patches that agents make to the facts about one. The rules are in
+//! Titles of sessions, and the patches in `session_info_update`. The rules are in
 //! `hub/session/title.rs`.
 
 use std::collections::BTreeMap;
@@ -15,22 +15,18 @@ use crate::session::TITLE;
 use crate::session::reseed::is_of_summary;
 use crate::session::table::Sessions;
 
-/// Members of an object, as they stand there.
+/// Members of an object, as raw JSON.
 type Members = BTreeMap<String, Box<RawValue>>;
 
-/// Place of a title in an update of an agent.
 const IN_UPDATE: &[&str] = &["params", "update", "title"];
 
-/// Facts of a session.
 const IN_INFO: &[&str] = &["params", "update"];
 
-/// Bytes of them that are kept.
+/// Maximum size of stored info in bytes.
 const INFO: usize = 16 << 10;
 
-/// A title as it is stored: one line, and not too long.
-///
 /// # Errors
-/// When nothing of it is left.
+/// When nothing of the title is left.
 pub(crate) fn one_line(text: &str) -> Result<String, Fault> {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -46,7 +42,7 @@ fn members(object: &[u8]) -> Members {
     serde_json::from_slice(object).unwrap_or_default()
 }
 
-/// Returns whether a title is the beginning of a prompt, which has one line here and may be cut itself.
+/// `prompt`: one line, possibly clipped.
 fn is_beginning(title: &str, prompt: &str) -> bool {
     let words: Vec<&str> = title.trim_end_matches(['.', '…']).split_whitespace().collect();
     let title = words.join(" ");
@@ -54,25 +50,24 @@ fn is_beginning(title: &str, prompt: &str) -> bool {
 }
 
 impl Sessions {
-    /// Keeps the title that an agent gives.
     pub(crate) fn note_title(&mut self, key: SessionKey, line: &Bytes) {
         let Some(range) = locate(line, IN_UPDATE) else { return };
         let title = lossy_at(line, IN_UPDATE);
         if title.is_none() && &line[range] != b"null" {
-            // The title cannot be read, so nothing has changed.
+            // An unreadable title changes nothing.
             return;
         }
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
         let is_none = title.as_deref().is_some_and(|title| self.is_of_prompt(key, title));
         let row = &mut self.session_mut(key).row;
-        // The agent may only repeat the title that it got.
+        // The agent may only repeat the user's title.
         let is_given = title.is_some() && title == row.own_title;
         if !is_given && !is_none {
             row.edit().title = title;
         }
     }
 
-    /// Returns whether an agent has made a title of what acpd or a client put around a user's words.
+    /// Many agents use the first words that they get, which may be acpd's or a client's.
     fn is_of_prompt(&self, key: SessionKey, title: &str) -> bool {
         let wrapped = self.session(key).wrapped.as_deref();
         is_of_summary(title)
@@ -80,8 +75,8 @@ impl Sessions {
             || wrapped.is_some_and(|prompt| is_beginning(title, prompt))
     }
 
-    /// Adds what an update of a session's facts does not speak of, and keeps what is in force then: each is a
-    /// patch, in `_meta` for each member, and newcomers get only the last one.
+    /// Adds the values in force to an update: each is a patch, in `_meta` for each member, but
+    /// newcomers get only the last one.
     pub(crate) fn merge_info(&mut self, key: SessionKey, mut line: Bytes) -> Bytes {
         let Some(at) = locate(&line, IN_INFO) else { return line };
         let said = members(&line[at]);
@@ -113,15 +108,14 @@ impl Sessions {
         line
     }
 
-    /// An agent's news of a session as clients get it: with the title that a person gave or that the agent gave before,
-    /// and without one that acpd's own words are.
+    /// Sets the user's title, else the agent's last one, but none made from acpd's own words.
     pub(crate) fn with_title_that_counts(&self, key: SessionKey, line: Bytes) -> Bytes {
         let row = &self.session(key).row;
         let title = lossy_at(&line, IN_UPDATE);
-        let is_told =
+        let sets_title =
             title.is_some() || locate(&line, IN_UPDATE).is_some_and(|at| &line[at] == b"null");
-        // Only the last of these lines is replayed, so it has the title also if the agent speaks of something else.
-        let is_missing = !is_told && row.title.is_some();
+        // Only the last of these lines is replayed, so each needs the title.
+        let is_missing = !sets_title && row.title.is_some();
         if row.own_title.is_none()
             && !is_missing
             && !title.is_some_and(|title| self.is_of_prompt(key, &title))

@@ -1,4 +1,4 @@
-//! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
+//! Queued prompts and running turns. The diagram is in `hub/session/turn.rs`.
 
 use std::collections::BTreeSet;
 
@@ -18,73 +18,65 @@ use crate::record::{Canceller, Record, TurnRow, TurnStage};
 use crate::session::table::Sessions;
 use crate::session::work::{TurnEnd, Work, WorkEffect, WorkEvent, step};
 
-/// Hint after an interrupted turn.
 pub(crate) const GOES_ON: &str =
     "send another prompt to continue; the interrupted turn is not repeated";
 
-/// Advice for a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
     format!("wait until it is done, or cancel it: `acpctl cancel {session}`")
 }
 
-/// A prompt in line.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) ticket: u64,
-    /// Requests that get the answer, the first one's first; none after a restart of the daemon or of the client.
+    /// Receivers of the answer, oldest first; none after a restart of the daemon or client.
     pub(crate) senders: Vec<Requester>,
     pub(crate) line: Bytes,
     pub(crate) at: Time,
 }
 
-/// The turn that an agent works on.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) ticket: u64,
-    /// The client's line, if the agent may refuse it for credentials that have run out, or if it has a yes that may end.
+    /// The client's line, while it may be sent again, or if it allows permission questions.
     pub(crate) line: Option<Bytes>,
     pub(crate) number: u64,
-    /// Number of its line to the agent.
+    /// Number of the prompt's line in the outbox.
     pub(crate) chunk: u64,
-    /// Requests that get the answer, the first one's first.
+    /// Receivers of the answer, oldest first.
     pub(crate) senders: Vec<Requester>,
     pub(crate) key: Option<String>,
     pub(crate) started: Time,
     pub(crate) work: Work,
-    /// The reason and the canceller for people, if this daemon has seen the cancel.
+    /// `None` if this daemon has not seen the cancel.
     pub(crate) cut_short: Option<CutShort>,
     pub(crate) last_line: Time,
-    /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
+    /// The agent may still echo this prompt as `user_message_chunk`.
     pub(crate) echo: Option<String>,
-    /// Hash of the prompt as a replay has to show it.
     pub(crate) replayed_as: Option<u64>,
-    /// Messages added to it: the agent may echo them at any time.
+    /// The agent may echo these messages at any time.
     pub(crate) added: Vec<String>,
     /// The sender's answer to all permission questions of this turn.
     pub(crate) once: Option<Verdict>,
-    /// This daemon has seen all of it.
+    /// This daemon has seen the whole turn.
     pub(crate) whole: bool,
-    /// The prompt is acpd's own, to continue an interrupted task.
+    /// acpd wrote the prompt, to continue an interrupted task.
     pub(crate) continues: bool,
-    /// How many usage limits in a row were waited for before it.
+    /// Number of usage limits in a row before this turn.
     pub(crate) waits: u64,
-    /// Usage, as the agent reports it at the end.
     pub(crate) tokens: Tokens,
-    /// Signs of a failure in the agent's updates.
     pub(crate) failure: TurnFailure,
 }
 
 /// Signs of a failure that an agent does not report as one.
 #[derive(Debug, Default)]
 pub(crate) struct TurnFailure {
-    /// Places in `failed_turn` of the profile.
+    /// Indices in the profile's `failed_turn`.
     signs: BTreeSet<usize>,
-    /// The last text of the agent, clipped.
+    /// The agent's last text, clipped.
     text: String,
 }
 
 impl TurnFailure {
-    /// Takes note of an update of the turn. An agent without signs costs nothing.
     pub(crate) fn note(&mut self, signs: &[FailureSign], update: &[u8]) {
         for (place, sign) in signs.iter().enumerate() {
             match sign.is_in(update) {
@@ -99,33 +91,29 @@ impl TurnFailure {
         }
     }
 
-    /// The last text of a turn that failed.
     pub(crate) fn reported(&self, signs: &[FailureSign], result: &[u8]) -> Option<&str> {
         let is_in_result = || signs.iter().any(|sign| sign.is_in(result) == Some(true));
         (!self.signs.is_empty() || is_in_result()).then_some(self.text.as_str())
     }
 }
 
-/// Why a running turn is to end.
 #[derive(Debug)]
 pub(crate) struct Cancel {
     pub(crate) whose: Canceller,
-    pub(crate) told: CutShort,
+    pub(crate) cut_short: CutShort,
 }
 
 impl Cancel {
-    /// The prompt is no longer wanted.
     pub(crate) fn by(by: Option<ClientName>) -> Cancel {
-        Cancel { whose: Canceller::Client, told: CutShort { why: "cancelled".into(), by } }
+        Cancel { whose: Canceller::Client, cut_short: CutShort { why: "cancelled".into(), by } }
     }
 
-    /// The session or the agent is to go.
     pub(crate) fn because(why: &str) -> Cancel {
-        Cancel { whose: Canceller::Acpd, told: CutShort { why: why.into(), by: None } }
+        Cancel { whose: Canceller::Acpd, cut_short: CutShort { why: why.into(), by: None } }
     }
 }
 
-/// The row of a turn without senders and canceller; `line: None` keeps the line that is on disk.
+/// `line: None` keeps the stored line.
 fn row(session: SessionKey, ticket: u64, state: TurnStage, at: Time) -> TurnRow {
     TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
 }
@@ -135,7 +123,7 @@ impl Queued {
         row(session, self.ticket, state, self.at)
     }
 
-    /// The record of a prompt that leaves the queue and is not dispatched.
+    /// Ends a prompt that leaves the queue without being dispatched.
     pub(crate) fn dropped(&self, session: SessionKey) -> Record {
         Record::Turn(self.row(session, TurnStage::Ended))
     }
@@ -148,7 +136,6 @@ impl Running {
         effect
     }
 
-    /// Ends the turn.
     pub(crate) fn end(&mut self, event: WorkEvent) -> TurnEnd {
         match self.step(event) {
             Some(WorkEffect::End(end)) => end,
@@ -156,17 +143,17 @@ impl Running {
         }
     }
 
-    /// The agent may work on it. Returns how long that took (ms), the first time and if this daemon has seen all of it.
+    /// Returns the time since the dispatch (ms), once, if this daemon has seen the whole turn.
     pub(crate) fn touch(&mut self, now: Time) -> Option<u64> {
         let is_first = self.step(WorkEvent::Touched) == Some(WorkEffect::Begun);
         (is_first && self.whole).then(|| now.since(self.started))
     }
 
-    /// Cancels the turn. Returns whether it was not cancelled before.
+    /// Returns `true` for the first cancel.
     pub(crate) fn cancel(&mut self, cancel: Cancel) -> bool {
         let is_first = self.step(WorkEvent::Cancel(cancel.whose)) == Some(WorkEffect::AskToEnd);
         if is_first {
-            self.cut_short = Some(cancel.told);
+            self.cut_short = Some(cancel.cut_short);
         }
         is_first
     }
@@ -175,7 +162,7 @@ impl Running {
         row(session, self.ticket, state, self.started)
     }
 
-    /// The prompt, if an agent that refuses it has done nothing with it.
+    /// Returns `None` if the agent may have worked on the prompt.
     pub(crate) fn again(&self) -> Option<Queued> {
         let is_undone = !self.work.is_touched() && !self.work.is_cancelled();
         let line = self.line.clone().filter(|_| is_undone)?;
@@ -183,13 +170,13 @@ impl Running {
     }
 }
 
-/// Returns whether an update is about work. Other facts, such as commands, may come at any time.
+/// Facts such as commands may come at any time.
 pub(crate) fn is_work(class: UpdateClass) -> bool {
     !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
 }
 
 impl Sessions {
-    /// Returns the place of a prompt in the queue: that of the prompt it replaces, else the last.
+    /// Returns the place of the prompt that this one replaces, else the last.
     pub(crate) fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
         let queue = &self.session(key).queue;
         let taken_back = in_place_of(line);
@@ -197,7 +184,6 @@ impl Sessions {
         queue.iter().position(came_later).unwrap_or(queue.len())
     }
 
-    /// The error for the senders of an interrupted turn.
     pub(crate) fn interrupted_fault(&self, key: SessionKey, fault: Fault) -> Fault {
         let row = &self.session(key).row;
         let fault = match fault.data.reason {
@@ -212,7 +198,6 @@ impl Sessions {
         fault.session(&row.public_id)
     }
 
-    /// The error for a prompt to a session that the agent no longer has.
     pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
         let row = &self.session(key).row;
         let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
@@ -221,7 +206,6 @@ impl Sessions {
             .hint(self.session(key).way_out().unwrap_or_default())
     }
 
-    /// A line to the agent, with the id that the agent uses.
     pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
         let row = &self.session(key).row;
         if row.agent_id == row.public_id {
@@ -230,7 +214,6 @@ impl Sessions {
         set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
     }
 
-    /// Returns the queued prompts of a session.
     pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
         let session = self.session(key);
         let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
@@ -259,7 +242,7 @@ impl Sessions {
             .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
     }
 
-    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
+    /// The `session/inject` was sent as `_session/steering`.
     pub(crate) fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
         let row = &self.session(key).row;
         let outcome = clipped(outcome, NAME);

@@ -1,12 +1,11 @@
 //! Usage of turns, as agents report it: tokens at the end of a turn, and the session's cost at any
 //! time.
 //!
-//! The cost is a counter of the agent, so what a turn has cost is by how much it has grown
-//! ([`crate::record::Counter`]). What an agent tells while it brings a session back is where the counter
-//! stands, and counts nothing: it was told before.
+//! The cost is a counter of the agent, so a turn costs the counter's growth
+//! ([`crate::record::Counter`]). Reports during a restore only set the counter.
 //!
-//! Architecture invariant: what was used is written once, with the end of its turn, and outlives its session:
-//! who deletes a session has spent the money nevertheless.
+//! Architecture invariant: usage is written once, with the end of its turn, and outlives its
+//! session, because deleting a session does not return the money.
 
 use acp_wire::acp::{TurnTokens, UsageUpdate};
 use acpd_api::{Amount, Cost, Tokens, Usage};
@@ -18,10 +17,9 @@ use crate::record::When;
 use crate::session::{Session, State, limit};
 
 impl Session {
-    /// Notes how full the context is, what the session has cost, and maybe a limit, as the agent reports them.
-    /// Returns costs that are of no turn.
+    /// Returns costs outside of turns.
     pub(crate) fn note_usage(&mut self, line: &Bytes) -> Vec<Cost> {
-        if let Some(limit) = limit::told(line) {
+        if let Some(limit) = limit::reported_end(line) {
             self.limit = Some(limit);
         }
         let Some(update) = raw_at(line, &["params", "update"]) else { return Vec::new() };
@@ -31,7 +29,7 @@ impl Session {
         });
         let is_told_again = matches!(self.state, State::Restoring(_))
             || (self.doubtful.is_some() && self.doubtful == self.row.host)
-            // Earlier cost was for no prompt of acpd.
+            // Earlier costs belong to no prompt of acpd.
             || self.row.prompts == 0;
         let when = match self.running {
             _ if is_told_again => When::Again,
@@ -47,15 +45,14 @@ impl Session {
     }
 }
 
-/// The tokens that an agent tells with the end of a turn.
 pub(crate) fn tokens_of(result: &RawValue) -> Tokens {
-    let told = TurnTokens::from_raw(result);
+    let reported = TurnTokens::from_raw(result);
     Tokens {
-        total: told.total,
-        input: told.input,
-        output: told.output,
-        thought: told.thought,
-        cached_read: told.cached_read,
-        cached_write: told.cached_write,
+        total: reported.total,
+        input: reported.input,
+        output: reported.output,
+        thought: reported.thought,
+        cached_read: reported.cached_read,
+        cached_write: reported.cached_write,
     }
 }

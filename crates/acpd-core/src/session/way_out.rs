@@ -1,4 +1,4 @@
-//! Advice for the user about a session, from the session alone.
+//! Advice for the user about a session.
 
 use acpd_api::RestoreLevel;
 
@@ -8,7 +8,6 @@ use crate::record::Dormant;
 use crate::session::{Session, State};
 
 impl Session {
-    /// Returns advice, if the session waits for the user.
     pub(crate) fn way_out(&self) -> Option<String> {
         let row = &self.row;
         match (&self.state, row.rest) {
@@ -34,17 +33,15 @@ impl Session {
         }
     }
 
-    /// Returns whether the agent's session knows nothing of the conversation before.
+    /// Returns whether the agent's new session lacks the conversation.
     pub(crate) fn owes_summary(&self) -> bool {
         self.row.restore == Some(RestoreLevel::Reseeded) && !self.row.heard
     }
 
-    /// Returns whether the agent may remember something of the conversation.
     pub(crate) fn has_context(&self) -> bool {
         (self.row.prompts > 0 || self.row.heard) && !self.owes_summary()
     }
 
-    /// The error for a session whose context need not be given up.
     pub(crate) fn still_has_it(&self) -> Fault {
         let row = &self.row;
         let (handle, word, agent) = (row.handle(), row.word(), &row.agent);

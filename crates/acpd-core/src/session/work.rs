@@ -1,5 +1,5 @@
-//! The work of an agent on a prompt: how a turn goes on, and how it ends. A pure function of events, which
-//! decides; the hub sends lines, sets timers and answers.
+//! The state of a turn as a function of events, without side effects. The hub sends lines, sets
+//! timers and answers.
 //!
 //! ```text
 //!              Touched                 Cancel              Ended, Lost
@@ -10,16 +10,15 @@
 //!                  └──────────────────────────────────────────────────┘
 //! ```
 //!
-//! Architecture invariants: a turn ends once. A turn that a user has cancelled ends as cancelled, with any answer of
-//! the agent; the first canceller counts. Whether an agent that died had read its prompt may not be known, and then
-//! the end says so.
+//! Architecture invariants: a turn ends once. A cancelled turn ends as cancelled, with any answer
+//! of the agent; the first canceller counts. If it is unknown whether a dead agent had read its
+//! prompt, the end says so.
 
 use crate::record::Canceller;
 
-/// A turn, from the dispatch of its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// `touched`: the agent may have worked on the prompt: it, or a subagent, has sent content or a request.
+    /// `touched`: the agent, or a subagent, has sent content or a request.
     Running {
         touched: bool,
     },
@@ -34,19 +33,19 @@ pub(crate) enum Work {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkEvent {
-    /// The agent, or a subagent of it, has sent content or a request.
+    /// The agent, or a subagent, has sent content or a request.
     Touched,
     Cancel(Canceller),
-    /// The agent had the time to end a cancelled turn. `stops`: its process is being stopped already.
+    /// `stops`: the process is being stopped already.
     Overdue {
         stops: bool,
     },
-    /// The agent says that the turn has ended. `stops`: its process is being stopped.
+    /// `stops`: the process is being stopped.
     Ended {
         stops: bool,
     },
-    /// The process is gone, or acpd gives the turn up. `undecided`: the agent may or may not have got the prompt;
-    /// `wedged`: its process was stopped because the agent did not react.
+    /// `undecided`: it is unknown whether the agent got the prompt; `wedged`: the process was
+    /// stopped because the agent did not react.
     Lost {
         undecided: bool,
         wedged: bool,
@@ -55,32 +54,28 @@ pub(crate) enum WorkEvent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkEffect {
-    /// The first sign that the agent works on the prompt.
+    /// First sign that the agent works on the prompt.
     Begun,
-    /// Ask the agent to end the turn, and count the time that it has for it.
+    /// Ask the agent to end the turn, and set the deadline.
     AskToEnd,
-    /// Stop the process: the agent does not react.
+    /// The agent does not react.
     StopProcess,
     End(TurnEnd),
 }
 
-/// The reason for which a turn has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnEnd {
-    /// The answer of the agent.
     Answered,
-    /// The cancel of a user.
     Cancelled,
-    /// The stop, or the end, of the process.
+    /// The process was stopped or ended.
     CutOff,
-    /// The stop of a process that did not react to a cancel.
+    /// The process was stopped because it did not react to a cancel.
     Unwedged,
-    /// Nothing: the agent may or may not have got the prompt.
+    /// The agent may or may not have got the prompt.
     Unknown,
 }
 
 impl Work {
-    /// A turn that a daemon before this one has begun.
     pub(crate) fn recovered(canceller: Option<Canceller>) -> Work {
         match canceller {
             Some(by) => Work::Cancelling { by, touched: true },
@@ -108,7 +103,6 @@ impl Work {
     }
 }
 
-/// Returns the work after an event, and what there is to do.
 pub(crate) fn step(work: Work, event: WorkEvent) -> (Work, Option<WorkEffect>) {
     let by = work.canceller();
     let over = Work::Over { touched: work.is_touched() };

@@ -1,7 +1,7 @@
 //! Tool calls as agents announce them: the newest value of each member.
 //!
-//! Architecture invariant: what is too long to keep is known to be missing. A question that depends on it is
-//! not understood.
+//! Architecture invariant: a value that is too long to keep is marked as missing. A question that
+//! depends on it is not understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The longest value of a member that is kept, in bytes.
+/// Maximum length of a member's value.
 const MEMBER_BYTES: usize = 256 << 10;
 
-/// The members of a call that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Member {
@@ -38,7 +37,7 @@ impl Member {
         Member::Status,
     ];
 
-    /// The members that a person decides on. Id and status are not among them.
+    /// The members that decide a question; not id and status.
     const DECIDED_ON: [Member; 5] =
         [Member::Title, Member::Kind, Member::Locations, Member::RawInput, Member::Content];
 
@@ -58,35 +57,33 @@ impl Member {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
     said: BTreeMap<Member, String>,
-    /// The last values of these are not kept.
     lost: BTreeSet<Member>,
-    /// Something was taken out of what was said, so what is left need not be all that there is to know.
+    /// acpd has removed something from the agent's description, so it may be incomplete.
     #[serde(default)]
     is_cut: bool,
 }
 
 impl Call {
-    /// A call without known earlier values.
+    /// A call whose earlier values may be lost.
     pub(crate) fn unknown() -> Call {
         Call { lost: Member::DECIDED_ON.into(), ..Call::default() }
     }
 
-    /// Takes an update of the call, or the call of a question. Members that are absent or `null` stay as
-    /// they are. Returns whether it says what the call does.
+    /// Merges an update. Absent and `null` members stay. Returns whether it describes the call.
     pub(crate) fn take(&mut self, update: &[u8]) -> bool {
         self.take_up_to(update, MEMBER_BYTES)
     }
 
-    /// Takes all of it, however long: a question is as long as its line.
+    /// Like [`Call::take`] without a limit, because a question may be as long as its line.
     pub(crate) fn take_whole(&mut self, call: &[u8]) {
         self.take_up_to(call, usize::MAX);
     }
 
     fn take_up_to(&mut self, update: &[u8], limit: usize) -> bool {
-        let mut is_told = false;
+        let mut is_described = false;
         for member in Member::ALL {
             let Some(value) = value(update, member.name()) else { continue };
-            is_told |= matches!(member, Member::Title | Member::Kind | Member::RawInput);
+            is_described |= matches!(member, Member::Title | Member::Kind | Member::RawInput);
             if value.len() <= limit {
                 self.said.insert(member, value.to_owned());
                 self.lost.remove(&member);
@@ -95,22 +92,21 @@ impl Call {
                 self.lost.insert(member);
             }
         }
-        is_told
+        is_described
     }
 
-    /// Something was taken out of what was said of it.
     pub(crate) fn doubt(&mut self) {
         self.is_cut = true;
     }
 
-    /// The JSON of a member.
+    /// Returns the JSON of a member.
     pub(crate) fn get(&self, member: Member) -> Option<&str> {
         self.said.get(&member).map(String::as_str)
     }
 
     /// Returns whether a decision about one call covers the other.
     pub(crate) fn asks_the_same(&self, other: &Call) -> bool {
-        // Text that a call shows beside its input says nothing new about what it does.
+        // Text next to an input says nothing new about the effect.
         let has_input = self.get(Member::RawInput).is_some_and(|input| input != "{}");
         self.lost == other.lost
             && self.is_cut == other.is_cut
@@ -120,7 +116,7 @@ impl Call {
             })
     }
 
-    /// The diffs in its content, as JSON. All of the content, if that cannot be read.
+    /// Returns the diffs in the content as JSON; the whole content if it cannot be read.
     pub(crate) fn diffs(&self) -> Vec<&str> {
         let Some(content) = self.get(Member::Content) else { return Vec::new() };
         match serde_json::from_str::<Vec<&RawValue>>(content) {
@@ -131,7 +127,6 @@ impl Call {
         }
     }
 
-    /// As the `toolCall` of a question.
     pub(crate) fn json(&self) -> String {
         let members: Vec<String> = self
             .said
@@ -141,7 +136,7 @@ impl Call {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Gives the call as it is asked about, without options.
+    /// Passes the call as a question without options.
     pub(crate) fn with_question<T>(&self, then: impl FnOnce(PermissionRequest<'_>) -> T) -> T {
         let json = RawValue::from_string(self.json());
         let json = json.unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -151,8 +146,8 @@ impl Call {
         then(question)
     }
 
-    /// The call in the line of a question, brought up to date. What is not kept is better not there than
-    /// old.
+    /// Updates a question's call. Values that are not kept are removed, because old ones would be
+    /// wrong.
     pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
         Member::DECIDED_ON.iter().fold(line.clone(), |line, member| {
             let path = ["params", "toolCall", member.name()];
@@ -164,8 +159,7 @@ impl Call {
         })
     }
 
-    /// Drops most of a call that is over: it is not asked about any more, but its turn tells the files that
-    /// it has changed.
+    /// Drops most of an ended call, but not the changed files.
     pub(crate) fn shrink_if_over(&mut self) {
         if !matches!(self.get(Member::Status), Some("\"completed\"" | "\"failed\"")) {
             return;
@@ -186,12 +180,11 @@ impl Call {
     }
 }
 
-/// The call in an update of a session.
 pub(crate) fn update_in(line: &[u8]) -> &[u8] {
     locate(line, &["params", "update"]).map_or(b"null", |range| &line[range])
 }
 
-/// A member of an object, as JSON; `null` counts as absent.
+/// Returns a member as JSON; `null` counts as absent.
 fn value<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
     let text = std::str::from_utf8(&object[locate(object, &[name])?]).ok()?;
     (text != "null").then_some(text)

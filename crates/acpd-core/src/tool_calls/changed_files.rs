@@ -1,4 +1,4 @@
-//! Tool calls of a turn and the files that they changed, for display.
+//! Files that the tool calls of a turn changed, for display.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::tool_calls::call::{Call, Member};
 
-/// Paths that are told of one turn.
+/// Maximum number of paths per turn.
 const FILES: usize = 100;
 
 #[derive(Deserialize)]
@@ -20,8 +20,7 @@ struct Location {
     path: String,
 }
 
-/// The files that the calls of a turn have changed, as far as the agent has said: those of their diffs,
-/// and the places of calls that edit, delete or move.
+/// Returns paths of diffs, and locations of calls that edit, delete or move.
 pub(crate) fn changed_files(calls: &BTreeMap<String, Call>) -> Vec<String> {
     calls.values().flat_map(files_of).collect::<BTreeSet<_>>().into_iter().take(FILES).collect()
 }
@@ -41,7 +40,6 @@ fn files_of(call: &Call) -> BTreeSet<String> {
     files
 }
 
-/// A call in another form than the protocol's names no known files.
 fn read<T: for<'de> Deserialize<'de>>(call: &Call, member: Member) -> Option<T> {
     serde_json::from_str(call.get(member)?).ok()
 }

@@ -1,14 +1,14 @@
-//! The call of a permission question, frozen when it is asked.
+//! The call of a permission question, frozen when people are asked.
 //!
 //! ```text
-//!  request + all that was said of its call ─▶ frozen ─▶ policy ─▶ shown to people ─▶ decided, remembered
+//!  request + everything known of its call ─▶ frozen ─▶ policy ─▶ shown to people ─▶ decided, remembered
 //!                                               ▲                      │
 //!                                               └── the agent changes the call: withdrawn, asked again
 //! ```
 //!
-//! Architecture invariant: the call that is decided, remembered, listed and sent to hooks is the one that was
-//! shown. The id of a question stands for its content: an answer to a question that was withdrawn because its
-//! call changed answers nothing.
+//! Architecture invariant: the call that is decided, remembered, listed and sent to hooks is the
+//! one that was shown. A question's id stands for its content, so an answer to a withdrawn question
+//! has no effect.
 
 use std::borrow::Cow;
 
@@ -23,18 +23,16 @@ use serde_json::{Map, Value, json};
 
 use crate::tool_calls::call::{Call, Member};
 
-/// The diffs of a call whose files are looked at.
+/// Maximum number of diffs of a call whose files acpd reads.
 const FILES: usize = 16;
-/// The longest texts of diffs that are shown, of all diffs of a call, in bytes.
+/// Maximum size of the texts in a call's shown diffs, in bytes.
 const DIFF_BYTES: usize = 128 << 10;
 
-/// The call that a permission question is about, as it was when it was asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
     pub(crate) call: Call,
     pub(crate) shown: Shown,
     pub(crate) subject: Option<Subject>,
-    /// How often the call changed while a person was asked.
     pub(crate) changed: u32,
 }
 
@@ -46,20 +44,20 @@ impl Frozen {
         Frozen { call, shown, subject, changed }
     }
 
-    /// Freezes the call of a question; `known` is the call as it was announced.
+    /// `known`: the announced call.
     pub(crate) fn of_question(mut known: Call, line: &[u8]) -> Frozen {
         known.take_whole(&call_in(line));
         Frozen::of(known, 0)
     }
 
-    /// The first diff from this one on of which acpd does not know what is in its file, and the file.
+    /// `from`: the first diff to consider.
     pub(crate) fn unseen_file(&self, from: usize) -> Option<(usize, &str)> {
         let diffs = self.shown.diffs.iter().enumerate().take(FILES).skip(from);
         let mut unseen = diffs.filter(|(_, diff)| diff.unseen);
         unseen.next().map(|(at, diff)| (at, diff.path.raw()))
     }
 
-    /// Takes what is in the file of a diff; nothing if there is no such file.
+    /// `before`: `None` if there is no such file.
     pub(crate) fn take_file(&mut self, at: usize, before: Option<String>) {
         let bytes = |diff: &ShownDiff| {
             diff.old_text.as_ref().map_or(0, |old| old.raw().len()) + diff.new_text.raw().len()
@@ -83,24 +81,21 @@ impl Frozen {
         self.subject.as_ref().map(Subject::asked)
     }
 
-    /// Returns the subject in short: the first command, else the title.
+    /// Returns the first command, else the title.
     pub(crate) fn gist(&self) -> Cow<'_, str> {
         let title = || self.shown.title.as_ref();
         let text = self.shown.commands.first().or_else(title);
         text.map(Untrusted::raw).unwrap_or_default().into()
     }
 
-    /// Describes the question to clients that know the meaning of `_acpd`.
     pub(crate) fn meta(&self, id: String) -> PermissionMeta {
         PermissionMeta { id, shown: self.shown.clone(), changed: self.changed }
     }
 
-    /// The agent's id of the call.
     pub(crate) fn tool_call_id(&self) -> Option<Untrusted> {
         self.call.get(Member::ToolCallId).and_then(|id| serde_json::from_str(id).ok())
     }
 
-    /// That acpd has answered, for the journal.
     pub(crate) fn decided(&self, session: &str, by: String) -> PermissionDecided {
         PermissionDecided {
             session_id: session.into(),
@@ -115,7 +110,6 @@ impl Frozen {
     }
 }
 
-/// Returns the effect of a call, in short.
 pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
     let mut understood = call.with_question(|question| Understanding::of(&question));
     let command = (!understood.commands.is_empty()).then(|| understood.commands.swap_remove(0));
@@ -124,7 +118,7 @@ pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
     (kind, command.or(understood.title).unwrap_or_default())
 }
 
-/// For the journal, where an update of the call has them.
+/// The journal has the texts in an update of the call.
 fn without_diff_texts(mut shown: Shown) -> Shown {
     for diff in &mut shown.diffs {
         let old = diff.old_text.take().unwrap_or_default();
@@ -134,7 +128,7 @@ fn without_diff_texts(mut shown: Shown) -> Shown {
     shown
 }
 
-/// The `toolCall` of a question. Of one that has none: what else it says, as the input of a call without an id.
+/// Without a `toolCall`, the other members become the input of a call without an id.
 pub(crate) fn call_in(line: &[u8]) -> Cow<'_, [u8]> {
     let call = locate(line, &["params", "toolCall"]).map(|range| &line[range]);
     if let Some(call) = call.filter(|call| *call != b"null") {
@@ -189,7 +183,7 @@ fn not_read(member: &str, why: &str) -> ShownUnclear {
     ShownUnclear { member: member.into(), why: why.into() }
 }
 
-/// The diffs in the content of a call, as far as they can be read, and whether that is all of them.
+/// Returns the readable diffs, and whether these are all.
 fn diffs(call: &Call) -> (Vec<ShownDiff>, bool) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -208,7 +202,7 @@ fn diffs(call: &Call) -> (Vec<ShownDiff>, bool) {
             return Some(ShownDiff { path, left_out: bytes as u64, ..ShownDiff::default() });
         };
         room = rest;
-        // Some agents say it of each file that they write as a whole.
+        // Some agents send an empty old text for each file that they write completely.
         let old_text = old_text.filter(|old| !old.is_empty()).map(Into::into);
         let (unseen, new_text) = (old_text.is_none(), new_text.into());
         Some(ShownDiff { path, old_text, new_text, unseen, ..ShownDiff::default() })

@@ -1,5 +1,5 @@
-//! Tool calls of agents: the merged call ([`call`]), the call that a question froze ([`frozen`])
-//! and changed files ([`changed_files`]). These are values; sessions and questions keep them.
+//! Tool calls of agents: the merged call ([`call`]), the call of a question ([`frozen`]) and
+//! changed files ([`changed_files`]).
 
 pub(crate) mod call;
 pub(crate) mod changed_files;

@@ -1,7 +1,7 @@
-//! How one client sees a journal line: which lines it gets, and what is changed in them.
+//! A client's view of a journal: the lines that the client gets, and changes in them.
 //!
-//! Architecture invariant: live lines and lines read from the journal go through the same function,
-//! so a client that falls back to its cursor sees what it would have seen live.
+//! Architecture invariant: live lines and journal lines go through one function, so a client that
+//! falls behind sees the same lines.
 
 pub(crate) mod responder;
 pub(crate) mod terminal_name;
@@ -17,7 +17,6 @@ use crate::input::{Read, View};
 use crate::record::{EventKind, EventRow};
 use crate::views::terminal_name::TerminalName;
 
-/// A session's journal, as far as viewers have to know it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalHead<'a> {
     pub(crate) session: SessionKey,
@@ -25,8 +24,7 @@ pub(crate) struct JournalHead<'a> {
     pub(crate) head: Seq,
 }
 
-/// The line as this client gets it; `None` = not at all. `session` is the public id of the session in
-/// whose journal it is.
+/// Returns `None` for a hidden line. `session`: the public id of the journal's session.
 pub fn render(
     line: &Bytes,
     kind: EventKind,
@@ -47,22 +45,22 @@ pub fn render(
     Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
 }
 
-/// A sentence of acpd, for clients that are shown no notices.
+/// Returns a sentence of acpd for clients without notices.
 pub(crate) fn sentence(session: &str, text: &str) -> Bytes {
     let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
     let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
     build::notification("session/update", &json!({ "sessionId": session, "update": update }))
 }
 
-/// The notice of a restore as a sentence, if the agent has less than the conversation. Daemons before the
-/// member `gets` have journalled the sentence itself.
+/// Describes a restore that lost a part of the conversation. Daemons before the member `gets`
+/// journalled the sentence itself.
 fn missing_in_words(line: &Bytes) -> Option<Bytes> {
     if str_at(line, &["method"])? != method::RESTORED {
         return None;
     }
-    let told: Restored = serde_json::from_slice(&line[locate(line, &["params"])?]).ok()?;
-    let reason = told.reason.as_ref().map_or("", Untrusted::raw);
-    let text = match (told.level, told.gets) {
+    let restored: Restored = serde_json::from_slice(&line[locate(line, &["params"])?]).ok()?;
+    let reason = restored.reason.as_ref().map_or("", Untrusted::raw);
+    let text = match (restored.level, restored.gets) {
         (RestoreLevel::Reseeded, Some(gets)) => {
             let gets = match gets {
                 Reseed::Summary => "a summary of the last request",
@@ -78,11 +76,10 @@ fn missing_in_words(line: &Bytes) -> Option<Bytes> {
         ),
         _ => return None,
     };
-    Some(sentence(told.session_id.raw(), &text))
+    Some(sentence(restored.session_id.raw(), &text))
 }
 
-/// Adds the sequence number. A subagent's line carries the subagent's id, so it also gets the id of the
-/// session that numbers it.
+/// A subagent's line also gets the id of the session that numbers it.
 fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
     let path = |name| ["params", "_meta", NAMESPACE, name];
     let line = set_member(line, &path("seq"), seq.to_string().as_bytes());
@@ -92,8 +89,7 @@ fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
     set_member(&line, &path("session"), json!(session).to_string().as_bytes())
 }
 
-/// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
-/// fails on a kind that it does not know.
+/// ACP v1 unions are closed: a strict client fails on unknown kinds.
 fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
     match kind {
         EventKind::Live => view.notice_updates.then(|| line.clone()),
@@ -104,7 +100,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
         EventKind::Update | EventKind::Imported | EventKind::Child => {
             let update = str_at(line, &["params", "update", "sessionUpdate"]);
             match update.as_deref() {
-                // Only lines of subagents: the session's own notices and options have kinds of their own.
+                // Only lines of subagents: the session's own notices and options have other kinds.
                 Some("notice") if !view.notice_updates => None,
                 Some("config_option_update") if !view.boolean_options => {
                     Some(without_boolean_options(line, &["params", "update", "configOptions"]))
@@ -127,8 +123,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
     }
 }
 
-/// A `plan_update` with entries as the `plan` that every client knows; `None` if it has no entries (a file
-/// or a text).
+/// Every client knows `plan`. Returns `None` without entries (a file or a text).
 fn as_plan(line: &Bytes) -> Option<Bytes> {
     let entries = line.slice(locate(line, &["params", "update", "plan", "entries"])?);
     let line = remove_member(line, &["params", "update", "plan"]);
@@ -136,8 +131,7 @@ fn as_plan(line: &Bytes) -> Option<Bytes> {
     Some(set_member(&line, &["params", "update", "entries"], &entries))
 }
 
-/// Returns a request of an agent as a client knows its session: a client that shows no subagents has never heard of
-/// a child, so the request is about the session itself.
+/// Clients without subagents do not know the child.
 pub(crate) fn with_known_session(line: Bytes, public_id: &str, shows_subagents: bool) -> Bytes {
     let session = ["params", "sessionId"];
     if shows_subagents || str_at(&line, &session).is_none_or(|id| id == public_id) {
@@ -146,15 +140,13 @@ pub(crate) fn with_known_session(line: Bytes, public_id: &str, shows_subagents: 
     set_member(&line, &session, json!(public_id).to_string().as_bytes())
 }
 
-/// Returns the JSON with the content of a tool call at `path` that this client can take.
 pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
     let json = with_own_terminals(json, path, view.editor);
-    // Another session, which a client without subagents has never heard of.
+    // The content of another session, unknown to clients without subagents.
     if view.subagents { json } else { without_type(&json, path, "session") }
 }
 
-/// Returns the JSON with those terminals in the list at `path` that this editor has, under its own ids;
-/// the others become text. Items that are no terminal that acpd knows of stay.
+/// Gives this editor's terminals its own ids. Other terminals become text.
 fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
     replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
         TerminalName::Editor { editor: of, id } if of == editor => {
@@ -162,12 +154,12 @@ fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
             Some(set_member(item, &["terminalId"], id.as_bytes()))
         }
         TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
-        // acpd adds its output later, but not to every tool call that shows it.
+        // acpd adds the output later, but not to every tool call that shows the terminal.
         TerminalName::Own(_) => Some(text_item("(a terminal of acpd)")),
     })
 }
 
-/// Returns the JSON with other items for terminals in the list at `path`: `with` gets each, and its id.
+/// `with` gets each terminal and its id.
 pub(crate) fn replace_terminals(
     json: &Bytes,
     path: &[&str],
@@ -194,18 +186,15 @@ pub(crate) fn replace_terminals(
     splice(json, &edits)
 }
 
-/// Text as part of a tool call's content.
 pub(crate) fn text_item(text: &str) -> Bytes {
     let content = json!({ "type": "text", "text": text });
     json!({ "type": "content", "content": content }).to_string().into()
 }
 
-/// Returns the JSON without the boolean options in the list at `path`.
 pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
     without_type(json, path, "boolean")
 }
 
-/// Returns the JSON without the items of a type in the list at `path`.
 fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
     let Some(range) = locate(json, path) else { return json.clone() };
     let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
@@ -232,7 +221,7 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
 }
 
 impl Read {
-    /// A line as the client gets it; `None` = not at all.
+    /// Returns `None` for a hidden line.
     pub fn show(&self, row: &EventRow) -> Option<Bytes> {
         if row.origin.is_some() && row.origin == self.origin {
             return None;

@@ -1,5 +1,3 @@
-//! A client that may be asked, and its abilities.
-
 use acp_wire::acp::ClientCapabilities;
 use acpd_api::ClientName;
 

@@ -1,18 +1,15 @@
-//! The ids of terminals as agents know them: they say whose a terminal is.
+//! Ids of terminals for agents, which name the owner.
 
 use std::fmt;
 
 use crate::ids::InteractionId;
 
-/// The id of a terminal as the agent knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalName<'a> {
-    /// One of acpd's own, named after the request that made it.
+    /// A terminal of acpd, named after the request that created it.
     Own(InteractionId),
-    /// One of an editor.
     Editor {
         editor: u64,
-        /// As the editor calls it.
         id: &'a str,
     },
 }

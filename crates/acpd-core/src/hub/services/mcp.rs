@@ -12,7 +12,9 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
 use crate::input::{Effect, LeftOut, ToClient};
 use crate::mcp::client_servers::{CallEnd, OpenedSession, tool_call};
-use crate::mcp::server_list::{Lender, as_declared, lent, list, told, told_again, with_list};
+use crate::mcp::server_list::{
+    Lender, as_declared, lent, list, params_for_agent, params_for_restore, with_list,
+};
 use crate::mcp::{Brought, McpAgent, left_out};
 use crate::process::table::Processes;
 use crate::profile::McpServer;
@@ -93,7 +95,7 @@ impl Hub {
             *params = with_number(params, number);
         }
         let takes = agent.capabilities.mcp_acp;
-        (Brought { names: chosen.names, session }, told(params, |_| takes))
+        (Brought { names: chosen.names, session }, params_for_agent(params, |_| takes))
     }
 
     pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
@@ -105,7 +107,7 @@ impl Hub {
         let session = self.session(key);
         let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
         let takes = self.mcp_agent(&session.row.agent).capabilities.mcp_acp;
-        told_again(&params, takes, &lenders(&self.clients))
+        params_for_restore(&params, takes, &lenders(&self.clients))
     }
 
     /// Takes the servers of a client that opens a session. Returns the names of ignored ones.

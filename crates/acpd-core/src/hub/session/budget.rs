@@ -56,7 +56,7 @@ impl Hub {
         if self.cx.config.budget.is_none() {
             return;
         }
-        if self.budget.take_goes_on() {
+        if self.budget.take_may_continue() {
             for key in self.sessions.keys().copied().collect::<Vec<_>>() {
                 self.wake_session(key);
             }
