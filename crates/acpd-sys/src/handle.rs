@@ -11,12 +11,12 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
-/// The result of a call that returns whether it worked. To be used right after the call.
+/// Returns the last error if the call failed. Nothing may be called in between.
 pub(crate) fn check(worked: BOOL) -> io::Result<()> {
     if worked == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Takes over a handle that a call has just made. Both values that mean a failure are errors.
+/// Takes over a handle from the call that made it. Both values that mean a failure are errors.
 pub(crate) fn owned(made: HANDLE) -> io::Result<OwnedHandle> {
     if made.is_null() || made == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
@@ -30,7 +30,6 @@ pub(crate) fn open_process(pid: u32, access: PROCESS_ACCESS_RIGHTS) -> io::Resul
     owned(unsafe { OpenProcess(access, 0, pid) })
 }
 
-/// Opens a process to look at it, and to wait for its end.
 pub(crate) fn open_to_look(pid: u32) -> io::Result<OwnedHandle> {
     open_process(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE)
 }
@@ -62,12 +61,11 @@ impl AsRawHandle for Event {
     }
 }
 
-/// Returns whether an event is set or a process has ended.
 pub(crate) fn is_set(handle: RawHandle) -> bool {
     matches!(wait_any(&[handle], Some(Duration::ZERO)), Ok(Some(_)))
 }
 
-/// Waits until one of these is set or has ended. Returns its index, or `None` after the limit.
+/// Waits until a handle is set or has ended. Returns its index, or `None` after the limit.
 pub(crate) fn wait_any(
     handles: &[RawHandle],
     limit: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The stop ladder: how processes are ended that may not want to end.
+//! The stop ladder: the steps that end processes.
 //!
 //! ```text
 //! close stdin ──eof──▶ SIGTERM ──term──▶ SIGKILL ──kill──┐
@@ -6,27 +6,26 @@
 //!                                           └────────────┘ until nothing is left
 //! ```
 //!
-//! A [`Ladder`] only knows which step is due when. Its owner takes the step, looks whether anything is
-//! left, and drops the ladder if not. [`Ladder::climb`] does that for an owner with nothing else to do.
+//! A [`Ladder`] only knows when each step is due. Its owner takes the step, checks whether any
+//! process is left, and drops the ladder if not. [`Ladder::climb`] does that for an owner with
+//! nothing else to do.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::process::StopSignal;
 
-/// A step of the stop ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Stdin is closed, after what is still to be written.
+    /// Closes stdin after pending writes.
     CloseStdin,
     /// `SIGTERM` to the group.
     Term,
-    /// `SIGKILL` to the group, then to every descendant, again and again until none is left.
+    /// `SIGKILL` to the group, then to every descendant, repeated until none is left.
     Kill,
 }
 
 impl Step {
-    /// The signal of the step; closing stdin needs none.
     pub fn signal(self) -> Option<StopSignal> {
         match self {
             Step::CloseStdin => None,
@@ -36,7 +35,7 @@ impl Step {
     }
 }
 
-/// The time from each step to the next one.
+/// Time from each step to the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// After stdin was closed.
@@ -52,7 +51,6 @@ pub struct Pauses {
     pub longest: Duration,
 }
 
-/// A stop, from its first step on.
 #[derive(Debug)]
 pub struct Ladder {
     patience: Patience,
@@ -61,22 +59,20 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// A stop that begins with this step, at this time.
     pub fn new(patience: Patience, first: Step, at: Instant) -> Ladder {
         Ladder { patience, last: None, next: (first, at) }
     }
 
-    /// A stop that begins with SIGTERM, now: there is no stdin, or it is closed already.
+    /// Begins with SIGTERM, now: there is no stdin, or it is closed.
     pub fn term_first(term: Duration, kill: Duration) -> Ladder {
         Ladder::new(Patience { eof: Duration::ZERO, term, kill }, Step::Term, Instant::now())
     }
 
-    /// When the next step is due.
     pub fn due(&self) -> Instant {
         self.next.1
     }
 
-    /// The step to be taken now. From then on it counts as taken.
+    /// Returns the step that is due, and counts it as taken.
     pub fn step(&mut self, now: Instant) -> Option<Step> {
         let (step, at) = self.next;
         (at <= now).then(|| {
@@ -85,8 +81,7 @@ impl Ladder {
         })
     }
 
-    /// A step is taken now, due or not. The ladder never goes down again: a lower step than the last
-    /// one changes nothing.
+    /// Records a step as taken, due or not. A step below the last one changes nothing.
     pub fn taken(&mut self, step: Step, now: Instant) {
         if self.last.is_some_and(|last| step < last) {
             return;
@@ -99,8 +94,8 @@ impl Ladder {
         };
     }
 
-    /// Calls `look` until it returns that nothing is left. `look` gets the signal that it has to send. Blocks
-    /// the thread.
+    /// Calls `look` with the signal to send, until it returns that nothing is left. Blocks the
+    /// thread.
     pub fn climb(mut self, pauses: Pauses, mut look: impl FnMut(Option<StopSignal>) -> bool) {
         let Pauses { first: mut pause, longest } = pauses;
         while !look(self.step(Instant::now()).and_then(Step::signal)) {

@@ -21,9 +21,9 @@
 //! | [`programs`] | programs of npm and uv; editor, pager and login shell |
 //! | [`machine`] | the machine and its desktop |
 //!
-//! A concern that differs has its common part in `mod.rs`, and `unix.rs` and `windows.rs` with the same public
-//! functions; functions of `windows.rs` are described in `unix.rs`. Linux and macOS differ inside of `unix.rs`, but for
-//! the process table, which has a file for each. `handle` and `named_pipe` are the basics of Windows:
+//! A concern that differs has its common part in `mod.rs`, and the same public functions in
+//! `unix.rs` and `windows.rs`, documented in `unix.rs`. Linux and macOS differ inside `unix.rs`;
+//! only the process table has a file for each. `handle` and `named_pipe` are the basics of Windows:
 //!
 //! | Unix | Windows | in |
 //! | --- | --- | --- |
@@ -37,9 +37,9 @@
 //! | `flock` | `LockFileEx` behind the end of the file, so that the file stays readable | `lock` |
 //! | fork twice, `setsid` | no console, a group of its own, out of the caller's Job | `startup` |
 //!
-//! Architecture invariant: this is the only crate with `unsafe` and the only one that asks which system it runs on.
-//! `unsafe` is a call of the system and nothing else; its arguments live longer than the call. Handles and descriptors
-//! are owned from the call that makes them on.
+//! Architecture invariant: this is the only crate with `unsafe`, and the only one that asks which
+//! system it runs on. `unsafe` is one call of the system, whose arguments outlive the call. Handles
+//! and descriptors are owned from the call that makes them on.
 
 pub mod files;
 #[cfg(feature = "daemon")]

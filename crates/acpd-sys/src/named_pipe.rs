@@ -22,14 +22,15 @@ use crate::handle::owned;
 use crate::paths::socket_at;
 use crate::users::PrivateTo;
 
-/// Bytes that the system keeps of each direction: as much as of a Unix pipe.
+/// Buffer of each direction in bytes, as large as that of a Unix pipe.
 pub(crate) const BUFFER: u32 = 64 << 10;
 
 pub(crate) fn wide(path: &Path) -> Vec<u16> {
     path.as_os_str().encode_wide().chain([0]).collect()
 }
 
-/// Makes an instance of a pipe, for one connection. The first one of a name fails if another process has the name.
+/// Creates an instance of a pipe for one connection. The first instance fails if another process
+/// has the name.
 pub(crate) fn instance(path: &Path, is_first: bool) -> io::Result<OwnedHandle> {
     let first = if is_first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
     let private = PrivateTo::user()?;
@@ -49,20 +50,19 @@ pub(crate) fn instance(path: &Path, is_first: bool) -> io::Result<OwnedHandle> {
     })
 }
 
-/// A name that no other pipe has.
 pub(crate) fn random_name(purpose: &str) -> PathBuf {
     let random = RandomState::new().hash_one(Instant::now());
     socket_at(&std::env::temp_dir(), &format!("{purpose}-{random:016x}"))
 }
 
-/// The direction of bytes through a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     ToThem,
     ToUs,
 }
 
-/// A pipe with a random name: this process's end, which is for overlapped calls, and the other one, which is not.
+/// A pipe with a random name: an end for overlapped calls of this process, and an end for plain
+/// calls.
 pub(crate) fn one_way(flow: Flow) -> io::Result<(OwnedHandle, File)> {
     let name = random_name("pipe");
     let ours = instance(&name, true)?;

@@ -1,18 +1,18 @@
 //! All processes of an agent, or of a command in a terminal.
 //!
-//! Real agents start themselves again under another pid, run their tools in sessions of their
-//! own, and daemonise. So a process belongs to the tree if
+//! Real agents start themselves again under another pid, run their tools in their own sessions, and
+//! daemonise. So a process belongs to the tree if
 //!
 //! - it is the leader, the process that was started, or
 //! - its environment has the mark (`ACPD_HOST`), or
 //! - its parent belongs, or its session or group was founded by one that belongs,
 //!
-//! and once it was seen to belong it always will. A process that leaves its parent, its session and its
-//! environment between two looks is not found. Without a readable environment (macOS), parents, sessions and
-//! groups decide alone.
+//! and once it was seen to belong, it always does. A process that leaves its parent, its session
+//! and its environment between two looks is not found. Without readable environments (macOS),
+//! parents, sessions and groups decide alone.
 //!
-//! A process with another mark is a stranger, and so are all processes below it: a daemon that a tool of an
-//! agent started does not end with that agent.
+//! A process with another mark is a stranger, and so are all processes below it: a daemon started
+//! by an agent's tool does not end with that agent.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,37 +21,36 @@ use crate::process::{
     self, Entry, Liveness, ProcessId, StopSignal, look_up, rss_bytes, signal_one,
 };
 
-/// The variable that marks an agent's processes.
+/// Variable that marks an agent's processes.
 pub(crate) const MARK: &str = "ACPD_HOST";
 
-/// Looks of [`Tree::signal_all`]. A tree that still grows after that forks faster than it is killed.
+/// Looks of [`Tree::signal_all`]. A tree that still grows then forks faster than it is killed.
 const MAX_ROUNDS: usize = 100;
 
-/// Resources of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Memory in RAM in bytes; pages that several share count once for each.
+    /// Resident memory in bytes; shared pages count once per process.
     pub bytes: u64,
     pub processes: u32,
 }
 
-/// The processes of an agent. Never this process, init, or a process of another user.
+/// The processes of an agent. Never includes this process, init, or a process of another user.
 #[derive(Debug)]
 pub struct Tree {
     marker: String,
     leader: ProcessId,
-    /// Everything below this process belongs, and nothing else is looked at.
+    /// Everything below this process belongs; nothing else is looked at.
     below_us: bool,
-    /// The keeper of the tree, which does not belong, but everything below it.
+    /// Does not belong, but everything below it does.
     keeper: Option<u32>,
     /// Other trees have the same mark, so it says nothing.
     shares_mark: bool,
-    /// Processes with another mark, which are not read again.
+    /// Processes with another mark; not read again.
     strangers: HashSet<ProcessId>,
-    /// Seen to belong, and still running or named as the founder of a session or group.
+    /// Seen to belong, and still running or still named as the founder of a session or group.
     known: HashSet<ProcessId>,
-    /// Recorded as members, and not seen alive here: their pids may be other processes by now, so nothing
-    /// follows from processes that name these pids.
+    /// Recorded as members, but not seen alive here. Their pids may be reused, so a process does
+    /// not belong because it names one.
     unseen: HashSet<ProcessId>,
     /// Read, and without the mark.
     unmarked: HashSet<ProcessId>,
@@ -59,8 +58,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree below `leader`, a child just started with [`detach_child`] and with
-    /// `ACPD_HOST=marker` in its environment. Markers are unique among agent starts.
+    /// `leader` is a child just started with [`detach_child`] and `ACPD_HOST=marker`. Markers are
+    /// unique among agent starts.
     ///
     /// [`detach_child`]: crate::process::detach_child
     pub fn new(marker: impl Into<String>, leader: ProcessId) -> Tree {
@@ -78,8 +77,8 @@ impl Tree {
         }
     }
 
-    /// The tree below `leader`, a child just started with [`detach_child`] that has the mark of this process, if it
-    /// has one. Other processes with that mark do not belong.
+    /// The tree of a child just started with [`detach_child`], which has the mark of this process,
+    /// if any. Other processes with that mark do not belong.
     ///
     /// [`detach_child`]: crate::process::detach_child
     pub fn below(leader: ProcessId) -> Tree {
@@ -87,9 +86,9 @@ impl Tree {
         Tree { shares_mark: true, ..Tree::new(marker, leader) }
     }
 
-    /// The rest of a tree whose daemon is gone, with processes that were recorded to belong. They and the leader
-    /// may be long dead: then of their children, sessions and groups only processes with the mark belong, or
-    /// with a hidden environment.
+    /// The leftovers of a tree whose daemon is gone, with recorded members. Members and leader may
+    /// be long dead. Of their children, sessions and groups only processes with the mark or with a
+    /// hidden environment belong.
     pub fn leftovers(marker: impl Into<String>, leader: ProcessId, recorded: &[ProcessId]) -> Tree {
         let mut tree = Tree::new(marker, leader);
         tree.known.extend(recorded);
@@ -98,21 +97,21 @@ impl Tree {
         tree
     }
 
-    /// The tree of the only agent of this process, which is its subreaper: all processes below it belong. On Linux
-    /// no others are looked at, so that a look costs no more than the tree is large. On Windows the agent's Job
-    /// says what belongs.
+    /// The tree of the only agent of this process, its subreaper: all processes below it belong. On
+    /// Linux no others are looked at, so a look costs no more than the tree is large. On Windows
+    /// the agent's Job decides.
     pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
         Tree { below_us: process::ALL_BELOW_BELONGS, ..Tree::new(marker, leader) }
     }
 
-    /// The same tree, with a [keeper](crate::keeper) as the parent of leader and orphans.
+    /// Adds a [keeper](crate::keeper) as the parent of leader and orphans.
     #[must_use]
     pub fn with_keeper(self, keeper: Option<u32>) -> Tree {
         Tree { keeper, ..self }
     }
 
-    /// Looks at the process table once, and returns the number of the tree's processes. If the table cannot
-    /// be read, the last look stands.
+    /// Looks at the process table, and returns the number of the tree's processes. If the table
+    /// cannot be read, the last look counts.
     pub fn refresh(&mut self) -> usize {
         self.look().ok();
         self.alive.len()
@@ -124,18 +123,17 @@ impl Tree {
         Ok(())
     }
 
-    /// Looks, and returns the processes that run.
     pub fn alive(&mut self) -> Vec<ProcessId> {
         self.refresh();
         self.alive.clone()
     }
 
-    /// Looks, and returns whether no process of the tree runs. A tree that cannot be looked at is not empty.
+    /// Looks, and returns whether no process runs; `false` if the look fails.
     pub fn is_empty(&mut self) -> bool {
         self.look().is_ok() && self.alive.is_empty()
     }
 
-    /// Sends the signal to the leader's group, if that group is still the leader's.
+    /// Signals the leader's group, if that group is still the leader's.
     pub fn signal_group(&mut self, signal: StopSignal) -> io::Result<()> {
         self.refresh();
         if !self.known.contains(&self.leader) || self.unseen.contains(&self.leader) {
@@ -144,8 +142,8 @@ impl Tree {
         process::signal_group(self.leader, signal, !self.alive.is_empty())
     }
 
-    /// Sends the signal once to each process of the tree, and looks again until there is no new one. Returns the
-    /// number of processes that got it.
+    /// Signals each process once, and looks again until there is no new one. Returns the number of
+    /// signalled processes.
     pub fn signal_all(&mut self, signal: StopSignal) -> usize {
         let mut done = HashSet::new();
         for _ in 0..MAX_ROUNDS {
@@ -163,17 +161,17 @@ impl Tree {
         done.len()
     }
 
-    /// Signals the group first, in one go, then every process outside of it. Leaves those out while the leader
-    /// runs and is only asked to end: it ends its children in its own way.
+    /// Signals the group, then every process outside of it. Those outside are left out while the
+    /// leader runs and is only asked to end: it ends its children itself.
     pub fn stop(&mut self, signal: StopSignal, leader_ended: bool) {
-        // Whatever fails, the stop is not over before the tree is empty.
+        // After a failure the stop continues until the tree is empty.
         self.signal_group(signal).ok();
         if leader_ended || signal == StopSignal::Kill {
             self.signal_all(signal);
         }
     }
 
-    /// Resources of the processes of the last look, and of all below them by now.
+    /// Resources of the processes of the last look, and of all below them.
     pub fn usage(&mut self) -> Usage {
         let roots = self.alive.iter().chain([&self.leader]);
         let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
@@ -185,7 +183,7 @@ impl Tree {
         })
     }
 
-    /// Resources of a tree below `root`, its subreaper, which itself does not count.
+    /// Resources of the tree below its subreaper `root`, which does not count.
     pub fn usage_below(&mut self, root: ProcessId) -> Usage {
         if root.is_alive() != Liveness::Alive {
             return Usage::default();
@@ -224,8 +222,8 @@ impl Tree {
         self.alive.sort_unstable();
     }
 
-    /// Takes in the processes with these pids and all that name them as parent, session or group. The walk
-    /// continues through another user's process (`sudo`), which itself does not belong.
+    /// Adds the processes with these pids, and all that name them as parent, session or group. The
+    /// walk continues through another user's process (`sudo`), which does not belong.
     fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
         let own_pid = std::process::id();
         let mut seen = HashSet::from([0, 1, own_pid, self.keeper.unwrap_or(own_pid)]);
@@ -243,7 +241,7 @@ impl Tree {
         }
     }
 
-    /// Looks at known processes too: between fork and exec a process has its parent's environment.
+    /// Checks known processes too: between fork and exec a process has its parent's environment.
     fn is_stranger(&mut self, id: ProcessId) -> bool {
         if id == self.leader {
             return false;
@@ -259,7 +257,6 @@ impl Tree {
         strange
     }
 
-    /// Returns the processes with the mark that are not known yet.
     fn marked(&mut self, table: &Table) -> Vec<u32> {
         if self.shares_mark {
             return Vec::new();
@@ -285,10 +282,9 @@ impl Tree {
     }
 }
 
-/// Adds up these processes and all below them, without strangers and all below those. Looks at no others, so it
-/// costs no more than the tree is large. An error where the system does not list children.
+/// Sums up these processes and all below them, without strangers and those below strangers. The
+/// cost depends on the tree only. Fails if the system does not list children.
 fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
-    // Fails where the system lists no children.
     process::children(std::process::id())?;
     let mut usage = Usage::default();
     let (mut todo, mut seen) = (roots, HashSet::new());
@@ -296,7 +292,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
         if !seen.insert(pid) || has_other_mark(pid, marker) {
             continue;
         }
-        // It may end meanwhile; its children have another parent then.
+        // The process may have ended; its children have another parent then.
         todo.extend(process::children(pid).unwrap_or_default());
         let runs = |entry: &Entry| entry.is_ours && !entry.is_zombie();
         if look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
@@ -323,8 +319,8 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Returns the marks of this user's processes, each with a process that has it. None where environments cannot be
-/// read (macOS).
+/// Returns the marks of this user's processes, each with one process. Empty if environments are
+/// hidden (macOS).
 pub fn marks() -> HashMap<String, ProcessId> {
     let mut found = HashMap::new();
     for entry in process::scan().unwrap_or_default() {
@@ -349,13 +345,13 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
-/// Returns whether a process is an agent's or descends from one: it or a process above it has the mark of an agent or
-/// of a shim, or was started by this process for agents.
+/// Returns whether a process is an agent's or below one: the process or one above it has the mark
+/// of an agent or shim, or was started by this process for agents.
 ///
-/// A process that has cleared its environment and left its parents is still below the shim, or below this process if
-/// that is its subreaper: orphans go to the next one above them. So every process below this one counts, but for
-/// those that `whose` says are the user's; it returns `None` for a process that it does not know. An error if the
-/// process cannot be looked at.
+/// A process that cleared its environment and left its parents is still below the shim, or below
+/// this process as its subreaper. So every process below this one counts, except for those that are
+/// the user's by `whose`, which returns `None` for unknown processes. Fails if a process cannot be
+/// looked at.
 pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> io::Result<bool> {
     find_above(pid, whose, look_up)
 }
@@ -370,7 +366,7 @@ fn find_above(
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         other => other,
     };
-    // Parents end meanwhile. A process whose parents keep changing cannot be shown to be outside.
+    // Parents end meanwhile. A process whose parents keep changing counts as an agent's.
     let mut last = Ok(true);
     for _ in 0..TRIES {
         last = match is_below_agent(pid, &whose, look_up) {
@@ -384,18 +380,16 @@ fn find_above(
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// An agent's, or the shim of one.
     Agents,
-    /// A command of the user's.
     Users,
 }
 
-/// Attempts to find the processes above one.
+/// Attempts to walk up from a process.
 const TRIES: usize = 8;
-/// The most processes above one of a user; an agent can make more.
+/// Most processes above one of a user; an agent can make more.
 const HIGHEST: usize = 256;
 
-/// Returns `None` if the processes change while it looks at them.
+/// Returns `None` if the processes change during the walk.
 fn is_below_agent(
     pid: u32,
     whose: impl Fn(ProcessId) -> Option<Whose>,
@@ -411,12 +405,12 @@ fn is_below_agent(
             return Ok(Some(false));
         }
         let Some(entry) = look_up(next)? else {
-            // A process that has ended says nothing of its connections.
+            // A process that has ended reveals nothing about its connections.
             let Some(child) = below else { return Ok(Some(true)) };
             let again = look_up(child.id.pid)?.filter(|again| again.id == child.id);
             let Some(Entry { parent, .. }) = again else { return Ok(None) };
             if parent == next {
-                // The parent exists, and is hidden, so it is another user's.
+                // The parent exists and is hidden, so it is another user's.
                 return Ok(Some(false));
             }
             next = parent;
@@ -436,7 +430,6 @@ fn is_below_agent(
     Ok(Some(true))
 }
 
-/// Returns the owner of a process, or of the nearest process above it that has one.
 pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Option<T> {
     for _ in 0..TRIES {
         let mut next = pid;
@@ -455,12 +448,12 @@ pub fn nearest_above<T>(pid: u32, owner: impl Fn(ProcessId) -> Option<T>) -> Opt
     None
 }
 
-/// The mark of a daemon, which is no agent's, even if an agent started it.
+/// Mark of a daemon, which belongs to no agent, even if an agent started it.
 pub(crate) const NO_AGENT: &str = "-";
 
 struct Table {
     by_pid: HashMap<u32, Entry>,
-    /// Pid to the pids that name it as their parent, session or group.
+    /// Pid to the pids that name it as parent, session or group.
     by_founder: HashMap<u32, Vec<u32>>,
 }
 
@@ -482,8 +475,8 @@ impl Table {
         self.by_pid.get(&id.pid).is_some_and(|e| e.id == id)
     }
 
-    /// Returns whether the process runs, or its pid still names a session or group that it founded: as long
-    /// as it does, no other process gets the pid.
+    /// Returns whether the process runs, or its pid still names a session or group that it founded,
+    /// which keeps the pid from being reused.
     fn has_trace_of(&self, id: ProcessId) -> bool {
         match self.by_pid.get(&id.pid) {
             Some(entry) => entry.id == id,

@@ -25,7 +25,6 @@ pub use system::{
     private_file, private_options, private_target, put_in_place, secret_file, set_mode, sync_dir,
 };
 
-/// Why a directory or file is not fit for private data.
 #[derive(Debug, Error)]
 pub enum DirError {
     #[error("cannot create `{}`", .path.display())]
@@ -50,7 +49,7 @@ pub enum DirError {
 }
 
 impl DirError {
-    /// The exact fix, as a sentence without its period.
+    /// Returns the fix as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             DirError::Create { path, .. } => format!(
@@ -76,7 +75,7 @@ impl DirError {
     }
 }
 
-/// Looks at a directory. A link is refused: it may lead elsewhere. A junction of Windows is one.
+/// Refuses links, which may lead elsewhere. A junction of Windows is a link.
 fn real_dir(path: &Path) -> Result<Metadata, DirError> {
     let found = path.symlink_metadata().map_err(|source| failed(path, source))?;
     if found.is_symlink() {
@@ -96,7 +95,6 @@ fn no_regular_file(path: &Path) -> DirError {
     DirError::WrongKind { path: path.to_owned(), expected: "regular file" }
 }
 
-/// Why a file was not read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A directory, a pipe, a socket or a device.
@@ -115,7 +113,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     read_all(&open_regular(path)?.ok_or(ReadError::NotAFile)?, limit)
 }
 
-/// Reads a file that names programs to run: one that every user may write to is refused.
+/// Reads a file that names programs to run. A file that every user may write to is refused.
 pub fn read_trusted(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let file = open_regular(path)?.ok_or(ReadError::NotAFile)?;
     if system::is_open_to_all(&file)? { Err(ReadError::OpenToAll) } else { read_all(&file, limit) }
@@ -131,7 +129,6 @@ fn read_all(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// Opens a regular file for reading, without waiting. Anything else is an error.
 pub fn open(path: &Path) -> io::Result<File> {
     open_regular(path)?.ok_or_else(|| io::Error::other(ReadError::NotAFile.to_string()))
 }
@@ -144,8 +141,8 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Replaces a file with a secret, which is whole, on the disk and closed to others at any moment. The
-/// caller holds a lock against others that do the same.
+/// Replaces a file with a secret. At any moment the file is whole, on the disk and closed to
+/// others. The caller holds a lock against other writers.
 pub fn put_secret(path: &Path, secret: &[u8]) -> Result<(), DirError> {
     let new = path.with_added_extension("new");
     // Left by a process that was killed.
@@ -159,16 +156,15 @@ pub fn put_secret(path: &Path, secret: &[u8]) -> Result<(), DirError> {
         .map_err(|source| DirError::Create { path: path.to_owned(), source })
 }
 
-/// Identity and length of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Device and inode, or the like: unique among all files that exist at this moment.
+    /// Device and inode, or the like: unique among all existing files.
     pub id: (u64, u64),
     /// In bytes.
     pub length: u64,
 }
 
-/// Version of a file's content, as far as it can be seen without reading it.
+/// Version of a file's content, found without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
     stamp: Stamp,
@@ -177,19 +173,19 @@ pub struct Version {
 }
 
 impl Version {
-    /// Time of the last change of the content (ms since the epoch).
+    /// In milliseconds since 1970.
     pub fn changed_at(&self) -> u64 {
         let [seconds, nanoseconds, ..] = self.changed;
         (seconds * 1000 + nanoseconds / 1_000_000).try_into().unwrap_or(0)
     }
 }
 
-/// Returns the version of the file that this path leads to, or `None` if it cannot be looked at.
+/// Follows links. Returns `None` if the file cannot be looked at.
 pub fn version(path: &Path) -> Option<Version> {
     system::version(path).ok()
 }
 
-/// Looks at the file at this path. A link is not followed.
+/// Does not follow links. Returns `None` if there is no file.
 pub fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
     match system::stamp(path) {
         Ok(found) => Ok(Some(found)),
@@ -198,7 +194,6 @@ pub fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
     }
 }
 
-/// Returns whether both are the same file.
 pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
     Ok(stamp_of(one)?.id == stamp_of(other)?.id)
 }

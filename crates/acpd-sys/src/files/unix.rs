@@ -15,21 +15,20 @@ use crate::users::{Openness, own_uid};
 
 pub const NULL: &str = "/dev/null";
 
-/// A path of this length in bytes cannot be opened by its name.
+/// Length in bytes from which on a path cannot be opened by its name.
 pub const LONGEST_PATH: usize = PATH_MAX as usize;
 
-/// Whether files have permission bits, and new ones are made for a umask.
 pub const HAS_MODES: bool = true;
 
-/// Flags of an open that never waits, whatever is there.
+/// Flags to open any kind of file without waiting.
 pub const NEVER_WAIT: i32 = O_NONBLOCK | O_NOCTTY;
 
 const OTHERS: u32 = 0o077;
 
-/// Makes the directory (mode 0700, and its parents) if it is missing, then checks that it is a
-/// real directory, this user's own, closed to others and writable.
+/// Creates the directory with its parents (mode 0700) if it is missing. Then checks that it is a
+/// real directory, owned by this user, closed to others and writable.
 pub fn private_dir(path: &Path) -> Result<(), DirError> {
-    // A dangling link exists, too.
+    // A dangling link exists.
     if path.symlink_metadata().is_err() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|source| DirError::Create { path: path.to_owned(), source })?;
@@ -41,22 +40,22 @@ pub fn private_dir(path: &Path) -> Result<(), DirError> {
     })
 }
 
-/// Checks an existing directory like [`private_dir`], but for the right to write.
+/// Checks like [`private_dir`], except for the right to write.
 pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
     let found = real_dir(path)?;
     check_owner(path, &found)?;
     check_closed(path, &found)
 }
 
-/// Flushes to the disk what was made, renamed and removed in a directory.
+/// Flushes created, renamed and removed entries of a directory to the disk.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Opens a file for appending and makes it if it is missing (mode 0600; a looser one is
-/// tightened). The directory must exist. A symbolic link and a foreign file are refused.
+/// Opens a file for appending, and creates it with mode 0600; a looser mode is tightened. The
+/// directory must exist. A symbolic link or a foreign file is refused.
 pub fn private_file(path: &Path) -> Result<File, DirError> {
-    // Not blocking: a pipe would else hold the caller until another process reads it.
+    // A blocking open of a pipe waits for a reader.
     let file = OpenOptions::new()
         .append(true)
         .create(true)
@@ -81,8 +80,8 @@ pub fn private_target(path: &Path) -> Result<File, DirError> {
     private_file(path)
 }
 
-/// Opens a file with a secret for reading: this user's own, and closed to others. A link may lead to
-/// it.
+/// Opens a file with a secret, if it belongs to this user and is closed to others. A link may lead
+/// to it.
 pub fn secret_file(path: &Path) -> Result<File, DirError> {
     let file = OpenOptions::new().read(true).custom_flags(NEVER_WAIT).open(path);
     let file = file.map_err(|source| failed(path, source))?;
@@ -120,12 +119,10 @@ pub(super) fn openness(mode: &Openness) -> String {
     format!("mode {mode:04o}")
 }
 
-/// The command that closes a file or directory to others.
 pub fn close_command(path: &Path) -> String {
     format!("chmod {} {}", if path.is_dir() { 700 } else { 600 }, shell_word(path))
 }
 
-/// The command that moves a file away.
 pub(super) fn move_command(path: &Path) -> String {
     let word = shell_word(path);
     format!("mv {word} {word}.old")
@@ -141,14 +138,13 @@ fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Options for a file that is closed to others, if it is made.
+/// Options for a file that is created closed to others.
 pub fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// The permission bits of an open file or directory.
 pub fn mode(file: &impl AsFd) -> io::Result<u32> {
     Ok(fstat(file)?.st_mode as u32 & 0o7777)
 }
@@ -161,12 +157,12 @@ pub(super) fn is_open_to_all(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.mode() & 0o002 != 0)
 }
 
-/// Returns whether this is the error of opening a socket, or a pipe without a reader.
+/// Returns whether the opened path was a socket, or a pipe without a reader.
 pub fn is_no_file(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ENXIO)
 }
 
-/// Opens for reading, without waiting. Returns `None` for a socket; other files may be none either.
+/// Opens for reading without waiting. Returns `None` for a socket; other special files are opened.
 pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     match OpenOptions::new().read(true).custom_flags(NEVER_WAIT).open(path) {
         Err(error) if is_no_file(&error) => Ok(None),
@@ -174,8 +170,8 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Renames a file that is whole and on the disk over another one. A process that is killed, or loses
-/// power, leaves one or the other under that name; afterwards it is the new one.
+/// Renames a complete file over another one. After a kill or a loss of power the name has one of
+/// them; after the return it has the new one.
 pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     fs::rename(file, of)?;
     sync_dir(of.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))

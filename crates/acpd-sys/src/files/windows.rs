@@ -1,5 +1,5 @@
-//! A private file is this user's own, with an access list that names no other user. The system and
-//! administrators may be on it: they can do everything anyway.
+//! A private file belongs to this user, and its access list names no other user, except the system
+//! and administrators, who can do everything anyway.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,15 +32,15 @@ pub const HAS_MODES: bool = false;
 /// No directory has pipes in it.
 pub const NEVER_WAIT: u32 = 0;
 
-/// How long a file may be open that another one replaces, and the time between two attempts.
+/// Longest wait for readers of a file that is replaced, and the pause between two attempts.
 const WHILE_READ: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// From 1601, where Windows begins to count, to 1970, in units of 100 nanoseconds.
+/// From 1601, where Windows begins to count, to 1970, in units of 100 ns.
 const EPOCH: i64 = 116_444_736_000_000_000;
 
 pub fn private_dir(path: &Path) -> Result<(), DirError> {
-    // A dangling link exists, too.
+    // A dangling link exists.
     if path.symlink_metadata().is_err() {
         make(path).map_err(|source| DirError::Create { path: path.to_owned(), source })?;
     }
@@ -121,8 +121,8 @@ fn own_file(path: &Path, file: &File) -> Result<Access, DirError> {
     own_access(path, file)
 }
 
-/// The access of a file or directory, which has to be this user's own. An administrator's process
-/// may make files that belong to all administrators.
+/// Returns the access of a file or directory that must belong to this user. The files of an
+/// administrator's process may belong to all administrators.
 fn own_access(path: &Path, file: &File) -> Result<Access, DirError> {
     let access = who_may(file.as_raw_handle(), SE_FILE_OBJECT);
     let access = access.map_err(|source| failed(path, source))?;
@@ -176,7 +176,7 @@ pub fn is_no_file(_error: &io::Error) -> bool {
     false
 }
 
-/// A server of a pipe learns the user from the open, and cannot act as the user.
+/// A server of a pipe can identify this process, but not act as its user.
 pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     match options.read(true).security_qos_flags(SECURITY_IDENTIFICATION).open(path) {
@@ -190,7 +190,7 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Waits a moment for readers of the old file: an open file is not replaced.
+/// Waits briefly for readers of the old file: an open file cannot be replaced.
 pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     let (file, of) = (path_of_any_length(file)?, path_of_any_length(of)?);
     let flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
@@ -207,7 +207,7 @@ pub fn put_in_place(file: &Path, of: &Path) -> io::Result<()> {
     }
 }
 
-/// An absolute path with a zero behind it, and with the prefix for paths of any length.
+/// Returns an absolute path with the prefix for paths of any length, ended by a zero.
 pub(crate) fn path_of_any_length(path: &Path) -> io::Result<Vec<u16>> {
     let absolute = std::path::absolute(path)?;
     let text: Vec<u16> = absolute.as_os_str().encode_wide().collect();

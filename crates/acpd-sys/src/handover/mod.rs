@@ -1,4 +1,5 @@
-//! Resources that a daemon gets from a service manager or from the daemon before it, and passes to the next one.
+//! Resources that a daemon gets from a service manager or its predecessor, and passes to its
+//! successor.
 
 use crate::lock::InstanceLock;
 use crate::runtime::ListeningSocket;
@@ -9,16 +10,13 @@ mod system;
 
 pub use system::{KEEPS_TERMINAL, ServiceManager};
 
-/// What passes from a daemon to its successor.
 #[derive(Debug)]
 pub struct Heritage {
-    /// The lock that makes a daemon the only one.
     pub lock: InstanceLock,
-    /// The socket, if it is the daemon's own and the system can pass it.
+    /// `None` if the socket is a service manager's, or the system cannot pass it.
     pub socket: Option<ListeningSocket>,
 }
 
-/// A report to the service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceState {
     /// Clients are accepted.

@@ -18,20 +18,20 @@ use crate::lock::InstanceLock;
 use crate::process::{inherited, leave_inherited, take_inherited};
 use crate::runtime::ListeningSocket;
 
-/// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
+/// `PID LOCK [SOCKET]`: descriptor numbers for the process with that pid.
 const HERITAGE: &str = "ACPD_HERITAGE";
 
-/// `PID NUMBER`: the socket of a service manager that hands it over once (launchd), for the daemons after the first.
+/// `PID NUMBER`: the socket that launchd hands over only once, for the daemons after the first.
 const ACTIVATED: &str = "ACPD_ACTIVATED";
 
-/// The name of acpd's socket among those that are handed over (`FileDescriptorName=`).
+/// Name of acpd's socket among those handed over (`FileDescriptorName=`).
 const SOCKET: &str = "control";
 
-/// Whether the next daemon has the terminal of this one.
+/// The next daemon has the terminal of this one.
 pub const KEEPS_TERMINAL: bool = true;
 
 impl Heritage {
-    /// Takes what the daemon before this one has left in this process, if there was one.
+    /// Takes the heritage of the previous daemon in this process.
     pub fn take(lock: &Path) -> Option<Heritage> {
         let text = std::env::var(HERITAGE).ok()?;
         let mut numbers = text.split(' ').map(|number| number.parse::<i32>().ok());
@@ -45,13 +45,13 @@ impl Heritage {
         Some(Heritage { lock, socket })
     }
 
-    /// Executes the next daemon in place of this process; returns only if that fails.
+    /// Executes the next daemon in this process; returns only on failure.
     pub fn pass_to(self, mut command: Command) -> io::Result<()> {
-        // A limit that stays as it is does no harm.
+        // An unrestored limit does no harm.
         let _ = limits::restore();
-        // The variable may name descriptors that were left to this daemon.
+        // The variable may name descriptors from the start of this daemon.
         command.env_remove(HERITAGE);
-        // Without it the next daemon starts like any other.
+        // Without a heritage the next daemon starts like any other.
         if let Ok(text) = self.leave() {
             command.env(HERITAGE, text);
         }
@@ -67,17 +67,15 @@ impl Heritage {
     }
 }
 
-/// The service manager, if there is one.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceManager {
-    /// Number of the socket that was handed over.
     socket: Option<RawFd>,
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// Looks for it in the environment, whose variables stay: the successor in the same process finds them again. To
-    /// be called once, at the start of `main`, before there is a second thread.
+    /// Reads the environment, and keeps its variables for the successor in this process. Call it
+    /// once, at the start of `main`, before there is a second thread.
     pub fn find() -> ServiceManager {
         let given = sd_notify::listen_fds_with_names().ok();
         let given: Vec<_> = given.into_iter().flatten().collect();
@@ -90,12 +88,11 @@ impl ServiceManager {
         }
     }
 
-    /// Returns whether there is one: it listens for the daemon, or waits for its reports.
+    /// Returns whether a manager listens for the daemon or expects its reports.
     pub fn is_there(&self) -> bool {
         self.socket.is_some() || std::env::var_os("NOTIFY_SOCKET").is_some()
     }
 
-    /// The socket that was handed over.
     pub fn socket(&self) -> io::Result<Option<ListeningSocket>> {
         // A copy: the number itself stays open for the successor.
         self.socket.map(|number| inherited(number)?.try_clone_to_owned()).transpose()
@@ -103,11 +100,11 @@ impl ServiceManager {
 
     /// Keeps the socket open for the successor.
     pub fn keep_socket(&self) {
-        // It cannot fail for a number that worked at the start.
+        // Cannot fail for a number that worked at the start.
         let _ = self.socket.map(|number| leave_inherited(inherited(number)?)).transpose();
     }
 
-    /// The longest time between two signs of life.
+    /// Returns the longest time between two signs of life.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
@@ -122,14 +119,14 @@ impl ServiceManager {
     }
 }
 
-/// Number of the socket that was handed over without a variable in the environment. From now on there is one.
+/// Returns the socket of launchd, and remembers its number in the environment.
 fn activated() -> Option<RawFd> {
     let own = std::process::id();
     if let Some(number) = std::env::var(ACTIVATED).ok().and_then(|text| number_in(&text, own)) {
         return Some(number);
     }
     let socket = activated_socket(SOCKET)?;
-    // As what systemd hands over.
+    // Like a socket from systemd.
     fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
     // Open for as long as the process exists.
     let number = socket.into_raw_fd();
@@ -138,7 +135,7 @@ fn activated() -> Option<RawFd> {
     Some(number)
 }
 
-/// The number that this text has for the process with this pid.
+/// Returns the number if the text is for the process `own`.
 fn number_in(text: &str, own: u32) -> Option<RawFd> {
     let (pid, number) = text.split_once(' ')?;
     if pid.parse() == Ok(own) { number.parse().ok() } else { None }
@@ -151,8 +148,8 @@ fn activated_socket(_name: &str) -> Option<OwnedFd> {
 
 #[cfg(target_os = "macos")]
 unsafe extern "C" {
-    /// Returns descriptors on which launchd listens under this name, in memory that the caller frees. Works once in
-    /// the life of a process, whatever program runs in it.
+    /// Returns descriptors on which launchd listens under this name, in memory that the caller
+    /// frees. Works once per process, whatever programs run in it.
     fn launch_activate_socket(
         name: *const std::ffi::c_char,
         descriptors: *mut *mut libc::c_int,
@@ -179,7 +176,6 @@ fn activated_socket(name: &str) -> Option<OwnedFd> {
     };
     // SAFETY: the memory is ours, and was made with malloc.
     unsafe { libc::free(descriptors.cast()) };
-    // Others would be closed.
     sockets.into_iter().next()
 }
 

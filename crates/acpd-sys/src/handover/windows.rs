@@ -5,8 +5,8 @@
 //! the next one:                                     waits for the lock ────────▶ opens the socket
 //! ```
 //!
-//! A daemon that a client starts in between may get the lock first: then it is the next one, and the one that was
-//! started here ends. Either of them finds the shims.
+//! If a daemon that a client starts meanwhile gets the lock first, it is the next one, and the
+//! daemon started here exits. Either of them finds the shims.
 
 use std::io;
 use std::path::Path;
@@ -18,31 +18,30 @@ use crate::lock::InstanceLock;
 use crate::runtime::ListeningSocket;
 use crate::startup::{null, start_apart};
 
-/// The pid of the daemon before.
+/// Pid of the previous daemon.
 const HERITAGE: &str = "ACPD_HERITAGE";
 
 /// The shell of the console would run next to the new process.
 pub const KEEPS_TERMINAL: bool = false;
 
-/// How long the next daemon waits for the end of the one before.
+/// Longest wait for the end of the previous daemon.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Heritage {
-    /// Waits for the end of the daemon before this one.
     pub fn take(lock: &Path) -> Option<Heritage> {
         let _before: u32 = std::env::var(HERITAGE).ok()?.parse().ok()?;
         let lock = InstanceLock::acquire_wait(lock, PATIENCE).ok()?;
         Some(Heritage { lock, socket: None })
     }
 
-    /// Starts the next daemon, and releases the lock. This one is to end then.
+    /// Starts the next daemon and releases the lock. This daemon must exit then.
     pub fn pass_to(self, mut command: Command) -> io::Result<()> {
         command.env(HERITAGE, std::process::id().to_string());
         start_apart(command, [null()?, null()?, null()?], false).map(drop)
     }
 }
 
-/// There is none.
+/// Windows has no such manager.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceManager(());
 

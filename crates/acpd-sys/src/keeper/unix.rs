@@ -20,32 +20,26 @@ use crate::signals::SignalPipe;
 use crate::tree::{MARK, Tree};
 use crate::wait::{End, Interest, Wait};
 
-/// The longest command line that a keeper takes, in bytes.
+/// Longest command line, in bytes.
 const LONGEST: usize = 16 << 20;
-/// Time from SIGTERM to SIGKILL when the control connection is closed.
+/// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// Pauses between two looks at a tree that is being ended.
 const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
-/// Time between two looks at a tree without a signal.
 const TICK: Duration = Duration::from_secs(5);
 
-/// Ends the tree of a command when all copies of it and the connection are dropped.
+/// Keeps a tree running until all copies and the connection are dropped.
 pub type Lease = OwnedFd;
 
-/// The connection to a keeper.
 #[derive(Debug)]
 pub struct Control {
     socket: BufReader<UnixStream>,
-    /// The program and its arguments, with a NUL byte between two of them, until they are sent.
+    /// Program and arguments, separated by NUL bytes, until they are sent.
     words: Vec<u8>,
 }
 
-/// Returns the command that starts a keeper for `inner`, and the connection to it, which is its stdin. Only program and
-/// arguments of `inner` are taken over; directory, environment and output are those of the keeper. `exe` is the file
-/// of this program. Returns `None` on systems where orphans cannot come to a keeper.
-///
-/// # Errors
-/// When the command line is too long or has a NUL byte, or there is no connection.
+/// Returns a command that starts a keeper for `inner`, and the connection to the keeper, which is
+/// its stdin. Only program and arguments come from `inner`; directory, environment and output are
+/// the keeper's. `exe` is the file of this program. Returns `None` on systems without keepers.
 pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)>> {
     if !HAS_SUBREAPER {
         return Ok(None);
@@ -60,17 +54,15 @@ pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte in the command line"));
     }
     let (ours, theirs) = UnixStream::pair()?;
-    // The command line goes over the connection, so that `pkill -f` in one command finds no other keeper.
+    // Not as arguments: `pkill -f` in one command must not find another keeper.
     let mut command = Command::new(running_program(exe));
     command.arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
     Ok(Some((command, Control { socket: BufReader::new(ours), words })))
 }
 
 impl Control {
-    /// Has the keeper, which was just started, start the command. Returns the command's process. Blocks the thread.
-    ///
-    /// # Errors
-    /// When the command cannot be started.
+    /// Makes the new keeper start the command, and returns the command's process. Blocks the
+    /// thread.
     pub fn begin(&mut self) -> io::Result<ProcessId> {
         let words = std::mem::take(&mut self.words);
         let mut socket = self.socket.get_ref();
@@ -93,12 +85,11 @@ impl Control {
         }
     }
 
-    /// Returns a handle that keeps the tree running as this connection does.
     pub fn lease(&self) -> io::Result<Lease> {
         self.socket.get_ref().as_fd().try_clone_to_owned()
     }
 
-    /// Returns a word of the keeper, its number, and the start time that comes with a pid.
+    /// Returns the keeper's next word, its number, and the start time that follows a pid.
     fn receive(&mut self) -> Option<(&'static str, i32, u64)> {
         let mut line = String::new();
         self.socket.read_line(&mut line).ok()?;
@@ -110,12 +101,11 @@ impl Control {
     }
 }
 
-/// Runs as a keeper: starts the command that comes on stdin, and stays until nothing of its tree is left. To be called
-/// first in `main`: it closes every descriptor but stdin, stdout and stderr.
+/// Runs as a keeper: starts the command that comes on stdin, and returns when nothing of its tree
+/// is left. Call it first in `main`: it closes every descriptor except stdin, stdout and stderr.
 pub fn run() -> ExitCode {
     match keep() {
         Ok(()) => ExitCode::SUCCESS,
-        // The daemon may be gone.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -131,11 +121,11 @@ fn keep() -> io::Result<()> {
         Ok(child) => child,
         Err(error) => return writeln!(control, "error {}", error_number(&error)),
     };
-    // The output ends with the command and what it has started.
+    // Readers of the output must not wait for the keeper.
     drop_stdio()?;
     let pid = child.id();
     let leader = ProcessId::of(pid).unwrap_or(ProcessId { pid, start: 0 });
-    // Read here: a command can be over, and this process with it, before the daemon looks.
+    // Read here, because the command and this process may be gone before the daemon looks.
     writeln!(control, "pid {pid} {}", leader.start)?;
     let mut tree = Tree::below_us(std::env::var(MARK).unwrap_or_default(), leader);
     let kept = BTreeSet::from([pid]);
@@ -145,7 +135,7 @@ fn keep() -> io::Result<()> {
     loop {
         if !has_ended && let Some(exit) = try_wait_leader(pid)? {
             has_ended = true;
-            // Without a daemon the connection is closed, which is noticed below.
+            // Without a daemon the connection is closed, which ends the tree below.
             match exit {
                 ExitKind::Code(code) => writeln!(control, "code {code}").ok(),
                 ExitKind::Signal(signal) => writeln!(control, "signal {signal}").ok(),
@@ -159,7 +149,7 @@ fn keep() -> io::Result<()> {
         wait.add(&mut signals, Interest::Read, false);
         wait.add(&mut end, Interest::Read, true);
         let ready = wait.until(Instant::now() + TICK);
-        // A request to end (SIGTERM) is for the command, which gets its own.
+        // SIGTERM is meant for the command, which gets its own.
         signals.take();
         if ready.contains(&true) {
             end_tree(&mut tree, &kept);
@@ -194,7 +184,6 @@ fn read_command(from: &mut impl Read) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Ends a keeper of which nothing is left to keep.
 pub fn dismiss(keeper: ProcessId) {
     signal_one(keeper, StopSignal::Kill);
 }

@@ -1,7 +1,8 @@
 //! Resource limits and memory of this process.
 //!
-//! Limits hold for this process alone: children started with [`detach_child`](crate::process::detach_child)
-//! get the limits and the umask that it found, since their files and core dumps are the user's.
+//! Limits hold for this process alone: children started with
+//! [`detach_child`](crate::process::detach_child) get its original limits and umask, since their
+//! files and core dumps are the user's.
 
 use std::fs::File;
 
@@ -18,7 +19,7 @@ pub use system::{
     return_buffers,
 };
 
-/// A descriptor kept for the moment in which no other is left.
+/// A reserved descriptor, for the moment when no other is free.
 #[derive(Debug)]
 pub struct Spare(Option<File>);
 
@@ -33,18 +34,17 @@ impl Spare {
         Spare(File::open(NULL).ok())
     }
 
-    /// Closes it, so that the next call that needs a descriptor gets one. Returns whether there was one.
+    /// Closes the descriptor, so that the next call can open one. Returns whether there was one.
     pub fn release(&mut self) -> bool {
         self.0.take().is_some()
     }
 
-    /// Takes one again, if there is one.
     pub fn refill(&mut self) {
         self.0 = self.0.take().or_else(|| File::open(NULL).ok());
     }
 }
 
-/// Memory blocks of this many bytes and more are returned to the system by a process that serves.
+/// Size in bytes from which on freed blocks return to the system, in a process that serves.
 pub const LARGE_BUFFER: i32 = 1 << 20;
-/// The same for a process that is idle most of the time.
+/// The same for a process that is mostly idle.
 pub const SMALL_BUFFER: i32 = 32 << 10;

@@ -10,10 +10,9 @@ static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 static FOUND_CORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 static FOUND_UMASK: OnceLock<Mode> = OnceLock::new();
 
-/// How a user gives a program more open files.
 pub const MORE_FILES: &str = "start acpd with a higher limit of open files (`ulimit -n`)";
 
-/// Raises the soft limit on open files to the hard one. Not for children: programs that use
+/// Raises the soft limit on open files to the hard one, for this process only: programs that use
 /// `select` break with more than 1024.
 pub fn raise_nofile_limit() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -21,7 +20,7 @@ pub fn raise_nofile_limit() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }
 
-/// Forbids core dumps of this process: they would hold transcripts and keys.
+/// Forbids core dumps of this process, which would hold transcripts and keys.
 pub fn no_core_dumps() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
     FOUND_CORE.get_or_init(|| (soft, hard));
@@ -35,13 +34,13 @@ pub fn private_files() {
     FOUND_UMASK.get_or_init(|| found);
 }
 
-/// The umask of the user that started this process.
+/// Returns the original umask of this process.
 #[allow(clippy::useless_conversion, reason = "modes have 16 bits on macOS")]
 pub fn found_umask() -> u32 {
     u32::from(FOUND_UMASK.get().copied().unwrap_or(Mode::from_bits_truncate(0o077)).bits())
 }
 
-/// Gives a child the limits and the umask that this process has found. Async-signal-safe.
+/// Restores the original limits and umask, in a child. Async-signal-safe.
 pub(crate) fn restore() -> io::Result<()> {
     if let Some(&found) = FOUND_UMASK.get() {
         umask(found);
@@ -56,9 +55,8 @@ pub(crate) fn restore() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns memory blocks of at least this size to the system as soon as they are freed. The GNU
-/// allocator would keep them after the first one that was freed; others do this anyway. Threads
-/// that start after this share one heap.
+/// Returns blocks of at least this size to the system as soon as they are freed; the GNU allocator
+/// keeps them by default. Threads that start afterwards share one heap.
 pub fn return_buffers(at_least: i32) {
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     let _ = at_least;
@@ -71,8 +69,8 @@ pub fn return_buffers(at_least: i32) {
     }
 }
 
-/// Returns memory that a process does not need while it waits: free memory, and its own program text,
-/// which is on disk. Text that is needed again comes back within microseconds from the system's cache.
+/// Returns memory that a waiting process does not need: free memory, and its program text, which
+/// comes back from the system's cache within microseconds.
 pub fn give_back_unused() {
     #[cfg(target_os = "linux")]
     {
@@ -92,8 +90,8 @@ pub fn give_back_unused() {
     }
 }
 
-/// The addresses of a line of `/proc/self/maps`, if it is program text or the start of a program file,
-/// which is never relocated.
+/// Returns the addresses in a line of `/proc/self/maps`, if they are program text or the start of a
+/// program file, which is never relocated.
 #[cfg(target_os = "linux")]
 fn text_range(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();

@@ -1,7 +1,7 @@
-//! Locks: the daemon's own, and the one that clients hold while they start it.
+//! Locks: the daemon's own, and the lock of clients that start a daemon.
 //!
-//! The kernel releases a lock when its holder dies, however it dies. acpd never removes a lock
-//! file: a removed file can be locked twice.
+//! The kernel releases a lock when its holder dies. acpd never removes a lock file: a removed file
+//! can be locked twice.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
@@ -19,13 +19,13 @@ use crate::process::look_up;
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-/// The most that is read of a lock file, in bytes.
+/// Longest lock file that is read, in bytes.
 const LONGEST: u64 = 16 << 10;
 
-/// How long [`InstanceLock::acquire`] waits for the lock of a process that has ended.
+/// Longest wait of [`InstanceLock::acquire`] for the lock of a process that has ended.
 const RELEASE: Duration = Duration::from_secs(5);
 
-/// A held lock. Dropping it, or dying, releases it.
+/// A held lock, released on drop or death.
 #[derive(Debug)]
 pub struct InstanceLock {
     file: File,
@@ -38,13 +38,12 @@ impl Drop for InstanceLock {
     }
 }
 
-/// Why a lock was not taken.
 #[derive(Debug, Error)]
 pub enum LockError {
     #[error("`{}` is locked by {}", .path.display(), holder(*.pid))]
     Held {
         path: PathBuf,
-        /// As the holder wrote it into the file: good for a message, nothing else.
+        /// From the lock file: for messages only.
         pid: Option<u32>,
     },
     #[error("cannot lock `{}`", .path.display())]
@@ -58,9 +57,8 @@ fn holder(pid: Option<u32>) -> String {
 impl InstanceLock {
     /// Takes the lock, or returns its holder at once. The directory must exist.
     ///
-    /// A lock can outlive its holder for a moment: Windows releases it some time after the end of
-    /// the process, and Unix when a child that the process was starting has got to its exec. So
-    /// this waits for a holder that has ended.
+    /// The lock of a holder that has ended is waited for: Windows releases it after the end of the
+    /// process, and Unix when a child of the process reaches its exec.
     pub fn acquire(path: &Path) -> Result<InstanceLock, LockError> {
         let taken = take(path, |file| match system::try_lock(file) {
             Ok(()) => Ok(()),
@@ -80,10 +78,9 @@ impl InstanceLock {
         writeln!(&self.file, "{line}")
     }
 
-    /// Takes the lock, waiting for its holder for up to `deadline`, then [`LockError::Held`].
-    ///
-    /// The kernel waits, on a thread of its own: if the deadline passes first, that thread stays
-    /// until it gets the lock, and releases it at once.
+    /// Takes the lock, waiting up to `deadline` for its holder, then fails with
+    /// [`LockError::Held`]. The wait has its own thread, which may outlast the deadline; it then
+    /// releases the lock at once.
     pub fn acquire_wait(path: &Path, deadline: Duration) -> Result<InstanceLock, LockError> {
         let (send, receive) = mpsc::sync_channel(1);
         let owned = path.to_owned();
@@ -109,8 +106,8 @@ pub fn hold(file: &File) -> Result<(), TryLockError> {
     system::try_lock(file)
 }
 
-/// Opens, locks, and makes sure that the locked file is still the one at `path`: a cleaner of
-/// temporary directories may have removed it in between.
+/// Opens and locks the file at `path`. Repeats that if the locked file is not the one at `path` any
+/// longer: a cleaner of temporary directories may have removed it.
 fn take(
     path: &Path,
     lock: impl Fn(&File) -> Result<(), LockError>,
@@ -125,13 +122,13 @@ fn take(
     }
 }
 
-/// Returns whether the open file is the one that `path` names now.
+/// Returns whether `path` still names the open file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = files::stamp_of(file)?;
     Ok(files::stamp(path)?.is_some_and(|named| named.id == open.id))
 }
 
-/// Writes this pid over what an earlier holder left.
+/// Writes this pid over the lines of an earlier holder.
 fn sign(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -143,15 +140,14 @@ fn held(path: &Path) -> LockError {
     LockError::Held { path: path.to_owned(), pid }
 }
 
-/// The lines that the last holder of a lock wrote into its file: good for a message or a try, nothing
-/// else.
+/// The lines of the last holder in a lock file: only for messages and attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pub pid: u32,
     pub line: Option<String>,
 }
 
-/// Returns whether a process holds this lock. Neither makes the lock nor takes it.
+/// Returns whether a process holds the lock, without creating or taking it.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = match files::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -164,7 +160,7 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Reads a lock file. Returns `None` if it is empty or cannot be read.
+/// Returns `None` if the file is empty or cannot be read.
 pub fn signature(path: &Path) -> Option<Signature> {
     let text = String::from_utf8(files::read(path, LONGEST).ok()?).ok()?;
     let mut lines = text.lines();

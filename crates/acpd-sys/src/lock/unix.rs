@@ -8,7 +8,7 @@ use nix::libc::O_NOFOLLOW;
 
 use super::{InstanceLock, LockError, failed, held, is_at, sign};
 
-/// Opens a lock file, and makes it if it is missing. Links are not followed.
+/// Opens or creates a lock file. Links are not followed.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -38,15 +38,15 @@ impl AsFd for InstanceLock {
 }
 
 impl InstanceLock {
-    /// Takes over the lock of the program that ran in this process before. No other process can get it
-    /// in between.
+    /// Takes over the lock of the previous program in this process. No other process can get it in
+    /// between.
     pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
         let mut file = File::from(fd);
         let failed = |source| failed(path, source);
         if !is_at(&file, path).map_err(failed)? {
             return Err(held(path));
         }
-        // Held already, so this changes nothing; a file that is not is locked, or refused.
+        // Changes nothing if the lock is held. A file without a lock is locked or refused.
         file.try_lock().map_err(|_| held(path))?;
         sign(&mut file).map_err(failed)?;
         Ok(InstanceLock { file })

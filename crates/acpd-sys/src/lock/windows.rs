@@ -27,7 +27,6 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The locked place.
 fn place() -> OVERLAPPED {
     let mut place = OVERLAPPED::default();
     place.Anonymous.Anonymous.OffsetHigh = 0x4000_0000;

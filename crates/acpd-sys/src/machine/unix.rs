@@ -6,7 +6,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
 
-/// The command that keeps the machine awake until its standard input ends, as `cat` does.
+/// A command that keeps the machine awake until its stdin ends.
 #[cfg(not(target_os = "macos"))]
 pub const AWAKE: &[&str] = &[
     "systemd-inhibit",
@@ -19,17 +19,17 @@ pub const AWAKE: &[&str] = &[
 #[cfg(target_os = "macos")]
 pub const AWAKE: &[&str] = &["caffeinate", "-i", "cat"];
 
-/// The program that opens a file or an address as the user has chosen.
+/// The program that opens a file or an address as the user has configured.
 pub const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
-/// The command that shows a notification. `None` if this process belongs to no desktop.
+/// Returns a command that shows a notification; `None` without a desktop.
 #[cfg(not(target_os = "macos"))]
 pub fn notification(title: &str, body: &str) -> Option<Vec<String>> {
     let own = || Some(Path::new(&std::env::var_os("XDG_RUNTIME_DIR")?).join("bus"));
     if std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_none() && !own()?.exists() {
         return None;
     }
-    // A body may have marks like those of HTML.
+    // The body can have marks like those of HTML.
     let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let words = ["notify-send", "--app-name=acpd", "--", title, &body];
     Some(words.map(str::to_owned).to_vec())
@@ -37,7 +37,7 @@ pub fn notification(title: &str, body: &str) -> Option<Vec<String>> {
 
 #[cfg(target_os = "macos")]
 pub fn notification(title: &str, body: &str) -> Option<Vec<String>> {
-    // The texts are arguments of the script and no part of it.
+    // The texts are arguments, not part of the script.
     const SCRIPT: &str = "on run argv
 display notification (item 2 of argv) with title (item 1 of argv)
 end run";
@@ -45,7 +45,7 @@ end run";
     Some(words.map(str::to_owned).to_vec())
 }
 
-/// The time since the start of the machine, asleep or not; zero if there is no such clock.
+/// Returns the time since the start of the machine, sleep included; zero without such a clock.
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::CLOCK_BOOTTIME;
@@ -54,7 +54,6 @@ pub fn since_boot() -> Duration {
     clock_gettime(clock).map(Duration::from).unwrap_or_default()
 }
 
-/// The system, its version and the processor.
 pub fn system() -> Option<String> {
     let system = uname().ok()?;
     let parts = [system.sysname(), system.release(), system.machine()];
@@ -65,7 +64,7 @@ pub fn host_name() -> Option<String> {
     nix::unistd::gethostname().ok()?.into_string().ok()
 }
 
-/// Bytes that this user may still write to the disk of this directory.
+/// Returns the bytes that this user can still write to the disk of this directory.
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let disk = statvfs(directory)?;
     // Systems differ in the width of these numbers.

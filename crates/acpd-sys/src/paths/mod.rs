@@ -19,14 +19,14 @@ mod system;
 
 pub(crate) use system::socket_at;
 
-/// The longest name of a log file in bytes, without its ending.
+/// Longest name of a log file in bytes, without its extension.
 const LOG_NAME_LIMIT: usize = 200;
 
-/// Characters of a shim socket's name: two markers of one runtime directory have the same name less than
-/// once in 70 billion times, and then the second shim does not start.
+/// Length of a shim socket's name. Two markers have the same name once in 70 billion cases; then
+/// the second shim does not start.
 const SHIM_NAME: usize = 7;
 
-/// The three directories of acpd, all absolute.
+/// The directories of acpd, all absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// Sockets; may vanish at logout.
@@ -37,7 +37,6 @@ pub struct Paths {
     pub config: PathBuf,
 }
 
-/// Why the directories could not be found.
 #[derive(Debug, Error)]
 pub enum PathError {
     #[error("no place for the {what} directory: the home directory is unknown")]
@@ -58,7 +57,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// The fix, as a sentence without its period.
+    /// Returns the fix as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             PathError::NoHome { variable, .. } => {
@@ -75,9 +74,8 @@ impl PathError {
 }
 
 impl Paths {
-    /// Finds the directories; creates nothing.
-    ///
-    /// `ACPD_RUNTIME_DIR`, `ACPD_STATE_DIR` and `ACPD_CONFIG_DIR` go before the rules of the system.
+    /// Finds the directories without creating them. `ACPD_RUNTIME_DIR`, `ACPD_STATE_DIR` and
+    /// `ACPD_CONFIG_DIR` override the rules of the system.
     pub fn discover() -> Result<Paths, PathError> {
         let runtime = match given("ACPD_RUNTIME_DIR")? {
             Some(path) => path,
@@ -106,13 +104,12 @@ impl Paths {
         socket_at(&self.runtime, "acpd.sock")
     }
 
-    /// The directory of the sockets by which the daemon reaches the shims of its agents.
     pub fn shim_sockets(&self) -> PathBuf {
         self.runtime.join("s")
     }
 
-    /// The socket of the shim with this marker. Never longer than the daemon's own: where the daemon can
-    /// listen, shims can, too.
+    /// The socket of the shim with this marker. Its path is never longer than the daemon's: where
+    /// the daemon can listen, shims can, too.
     pub fn shim_socket(&self, marker: &str) -> PathBuf {
         let mut hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(marker);
         let mut name = String::new();
@@ -123,8 +120,8 @@ impl Paths {
         socket_at(&self.shim_sockets(), &name)
     }
 
-    /// The file whose lock makes a daemon the only one. In the directory of the database, which it protects:
-    /// two logins with different runtime directories share it.
+    /// The file whose lock makes a daemon the only one. It is next to the database: two logins with
+    /// different runtime directories share it.
     pub fn lock(&self) -> PathBuf {
         self.state.join("acpd.lock")
     }
@@ -136,7 +133,7 @@ impl Paths {
         self.state.join("acpd.db")
     }
 
-    /// The index for searches, which is built again when it is gone.
+    /// The index for searches, which can be rebuilt.
     pub fn search_index(&self) -> PathBuf {
         self.state.join("search.db")
     }
@@ -145,8 +142,8 @@ impl Paths {
         self.state.join("log").join("acpd.log")
     }
 
-    /// The log of the stderr of the agent of this name. Any name gives a file in the log
-    /// directory, and two names give two files (up to 200 bytes).
+    /// The log of an agent's stderr. Any name gives a file in the log directory, and two names give
+    /// two files (up to 200 bytes).
     pub fn agent_log(&self, name: &str) -> PathBuf {
         let file = format!("{}.log", file_name(name));
         self.state.join("log").join("agents").join(file)
@@ -167,7 +164,7 @@ impl Paths {
     }
 }
 
-/// The absolute path in a variable. An empty variable counts as unset.
+/// Returns the absolute path in a variable; an empty variable counts as unset.
 fn given(variable: &'static str) -> Result<Option<PathBuf>, PathError> {
     match std::env::var_os(variable).filter(|value| !value.is_empty()) {
         None => Ok(None),
@@ -189,7 +186,7 @@ fn base(
     Ok(base)
 }
 
-/// Percent-encodes what could leave the directory, hide the file or upset a file system.
+/// Percent-encodes bytes that could leave the directory, hide the file or upset a file system.
 fn file_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
@@ -208,12 +205,12 @@ fn file_name(name: &str) -> String {
     if out.is_empty() { "%".to_owned() } else { out }
 }
 
-/// The home directory of the user, if it has a readable name.
+/// Returns the user's home directory if it is valid Unicode.
 pub fn home() -> Option<String> {
     std::env::home_dir()?.into_os_string().into_string().ok()
 }
 
-/// A program installed in the directory of this one: its path, or else its name, to be found in `PATH`.
+/// Returns the path of a program installed next to this one, else its name, for `PATH`.
 pub fn beside(name: &str) -> PathBuf {
     let name = format!("{name}{EXE_SUFFIX}");
     let exe = current_exe().map(|exe| exe.with_file_name(&name));

@@ -5,7 +5,6 @@ use etcetera::base_strategy::BaseStrategy;
 /// `sun_path` has 108 bytes, the last one a zero; 104 on macOS.
 pub(super) const SOCKET_PATH_LIMIT: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 
-/// The variable that names the home directory.
 pub(super) const HOME: &str = "HOME";
 
 pub(super) fn state_base(base: &impl BaseStrategy) -> PathBuf {
@@ -18,15 +17,15 @@ pub(super) fn fallback_runtime_dir() -> PathBuf {
     PathBuf::from(format!("/tmp/acpd-{}", crate::users::own_uid()))
 }
 
-/// Returns a directory in which launchd can listen. `TMPDIR`, which the system sets to a directory of the
-/// user, is emptied at each start of the system.
+/// Returns a directory in which launchd can listen. Not in `TMPDIR`, which is emptied at each start
+/// of the system.
 #[cfg(target_os = "macos")]
 pub(super) fn fallback_runtime_dir() -> PathBuf {
     runtime_dir(std::env::home_dir(), &std::env::temp_dir(), SOCKET_PATH_LIMIT)
 }
 
-/// The state directory, which stays when the system starts again; a temporary one where the path of a
-/// socket in it would be too long.
+/// Returns a directory that survives a restart of the system, or a temporary one if a socket's path
+/// would be too long.
 #[cfg(any(target_os = "macos", test))]
 fn runtime_dir(home: Option<PathBuf>, temporary: &Path, limit: usize) -> PathBuf {
     let below = home.filter(|home| home.is_absolute());
@@ -35,12 +34,11 @@ fn runtime_dir(home: Option<PathBuf>, temporary: &Path, limit: usize) -> PathBuf
     below.filter(fits).unwrap_or_else(|| temporary.join("acpd"))
 }
 
-/// No name of a file means a device here.
+/// No file name means a device here.
 pub(super) fn is_device(_name: &str) -> bool {
     false
 }
 
-/// The socket of this name below the runtime directory.
 pub(crate) fn socket_at(dir: &Path, name: &str) -> PathBuf {
     dir.join(name)
 }

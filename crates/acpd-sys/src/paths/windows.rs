@@ -9,7 +9,7 @@ use crate::users::{login_of, own_uid};
 pub(super) const SOCKET_PATH_LIMIT: usize = 256;
 pub(super) const HOME: &str = "USERPROFILE";
 
-/// Local data, not roaming data: a database is no file to be copied at each login.
+/// Local data, because roaming data is copied at each login.
 pub(super) fn state_base(base: &impl BaseStrategy) -> PathBuf {
     base.cache_dir()
 }
@@ -19,7 +19,7 @@ pub(super) fn fallback_runtime_dir() -> PathBuf {
     local.join("acpd").join("run")
 }
 
-/// Returns whether Windows takes a file of this name for a device, whatever its ending is.
+/// Returns whether Windows takes the name for a device, with any extension.
 pub(super) fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |prefix| {
@@ -31,8 +31,8 @@ pub(super) fn is_device(name: &str) -> bool {
         || numbered("LPT")
 }
 
-/// The pipe instead of a socket. Names of pipes are the machine's, so this one has the user, the login
-/// and the directory in it.
+/// Returns the name of a pipe. Such names are shared by the machine, so it contains user, login and
+/// directory.
 pub(crate) fn socket_at(dir: &Path, name: &str) -> PathBuf {
     let login = login_of(std::process::id());
     // The system compares paths without regard to case.

@@ -6,9 +6,9 @@
 //!                                        └──▶ the system ends all of it
 //! ```
 //!
-//! An agent is started suspended, so nothing of it has run before it is in its Job. Jobs nest: one around this
-//! process is no obstacle. No process leaves such a Job; when the process that holds its handle ends, so do
-//! all processes in it.
+//! An agent starts suspended, so nothing of it runs outside of its Job. Jobs nest: one around this
+//! process is no obstacle. No process leaves such a Job, and all its processes end with the process
+//! that holds its handle.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,10 +36,10 @@ use windows_sys::Win32::System::Threading::{
 use super::{ProcessId, StopSignal, has_ended, started_at};
 use crate::handle::{check, open_process, owned};
 
-/// The exit code of a killed process, as tools of the system use it.
+/// Exit code of a killed process, as tools of the system use it.
 pub(crate) const KILLED: u32 = 1;
 
-/// The Jobs of children. Empty ones are removed.
+/// Jobs of children, without empty ones.
 static JOBS: Mutex<BTreeMap<ProcessId, Job>> = Mutex::new(BTreeMap::new());
 
 fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
@@ -48,8 +48,8 @@ fn jobs() -> MutexGuard<'static, BTreeMap<ProcessId, Job>> {
 
 /// Limits of a Job that holds a child and all that it starts.
 pub(crate) const HOLDS_ALL: u32 = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-/// Limits of a Job that holds a child alone. A Job around this one may let its children go, too, if they
-/// ask for that.
+/// Limits of a Job that holds a child alone. Children of it may leave a Job around this one, too,
+/// if they ask for that.
 pub(crate) const HOLDS_ONE: u32 =
     HOLDS_ALL | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK | JOB_OBJECT_LIMIT_BREAKAWAY_OK;
 
@@ -107,8 +107,8 @@ impl Job {
     }
 }
 
-/// Puts a child that was just started suspended into a Job of its own with these limits, and lets it run. On an
-/// error the child is ended.
+/// Puts a child that was started suspended into its own Job with these limits, and resumes it.
+/// After an error the child is terminated.
 pub(crate) fn adopt(pid: u32, limits: u32) -> io::Result<()> {
     let access = PROCESS_SET_QUOTA | PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION;
     let process = open_process(pid, access | PROCESS_SYNCHRONIZE)?;
@@ -129,7 +129,7 @@ pub(crate) fn adopt(pid: u32, limits: u32) -> io::Result<()> {
     })
 }
 
-/// Resumes the only thread of a process that was started suspended.
+/// Resumes the only thread of a suspended process.
 pub(crate) fn resume(pid: u32) -> io::Result<()> {
     // SAFETY: it only returns a handle.
     let snapshot = owned(unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) })?;
@@ -159,12 +159,10 @@ pub(crate) fn is_in_one(process: HANDLE) -> io::Result<bool> {
     Ok(found != 0)
 }
 
-/// Returns the pids of the processes in the Job of this child.
 pub(crate) fn members(leader: ProcessId) -> Vec<u32> {
     jobs().get(&leader).and_then(|job| job.pids().ok()).unwrap_or_default()
 }
 
-/// Asks the group that this process has founded to end, or ends it. One that is gone is no error.
 pub(crate) fn signal_group(
     leader: ProcessId,
     signal: StopSignal,
@@ -186,7 +184,7 @@ pub(crate) fn signal_group(
     Ok(())
 }
 
-/// Ends this process if it still is this process: the handle holds its pid between the look and the end.
+/// Terminates this process only: the open handle keeps its pid while the start time is checked.
 pub(crate) fn kill_one(id: ProcessId) -> io::Result<()> {
     let access = PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
     let process = open_process(id.pid, access)?;

@@ -16,14 +16,14 @@ use crate::users::own_uid;
 /// Bits of [`ProcessId::start`] that count clock ticks: enough for 348 years at 100 Hz.
 const TICK_BITS: u32 = 40;
 
-/// Bits above them that tell boots apart; together they fit in an `i64`.
+/// Bits above them that identify the boot. All of them fit in an `i64`.
 const BOOT_BITS: u32 = 23;
 
-/// Whether orphans can come to a process of ours.
+/// A process can adopt orphans.
 pub(crate) const HAS_SUBREAPER: bool = true;
 
-/// Makes this process, instead of init, the parent of orphans below it, so that none gets out of sight.
-/// Only Linux can do that; elsewhere nothing happens.
+/// Makes this process, instead of init, the parent of orphans below it. Does nothing on other
+/// systems.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
@@ -45,7 +45,7 @@ pub(super) fn wait_leader(pid: Pid, block: bool) -> io::Result<Option<ExitKind>>
     }
 }
 
-/// Looks up a pid. An error if `/proc` does not say.
+/// An error if `/proc` does not say.
 pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     let boot = boot_bits()?;
     match read_stat(pid).and_then(|stat| entry(pid, boot, &Stat::parse(&stat)?)) {
@@ -58,7 +58,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     }
 }
 
-/// Returns every process that can be seen, those of the kernel left out.
+/// Returns every visible process, except those of the kernel.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     let names = fs::read_dir("/proc")?.map(|item| Ok(item?.file_name()));
     let names = names.collect::<io::Result<Vec<_>>>()?;
@@ -66,19 +66,19 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     pids.filter_map(|pid| scan_one(pid).transpose()).collect()
 }
 
-/// Returns every process below this one; more where the kernel does not list children.
+/// Returns every process below this one, or all if the kernel does not list children.
 pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let Ok(mut todo) = children(std::process::id()) else { return scan() };
     while let Some(pid) = todo.pop() {
-        // It may have ended since its parent was looked at; its children have another one then.
+        // The process may have ended; its children have another parent then.
         todo.extend(children(pid).unwrap_or_default());
         found.extend(scan_one(pid)?);
     }
     Ok(found)
 }
 
-/// Returns the children of a process, zombies included. An error without `CONFIG_PROC_CHILDREN`.
+/// Returns the children of a process, zombies included. Fails without `CONFIG_PROC_CHILDREN`.
 pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -103,10 +103,10 @@ fn scan_one(pid: u32) -> io::Result<Option<Entry>> {
     }
 }
 
-/// Returns the environment that the process was started with, entries ended by zero bytes; `None` if it
-/// is hidden, or not there yet in the middle of an exec.
+/// Returns the environment with which the process was started, entries ended by zero bytes; `None`
+/// if it is hidden, or during an exec.
 pub(crate) fn environ(pid: u32) -> io::Result<Option<Vec<u8>>> {
-    // The size is unknown: with room for most, it is read at once.
+    // Enough for most in one read; the size is unknown.
     let mut bytes = Vec::with_capacity(16 << 10);
     let opened = File::open(format!("/proc/{pid}/environ"));
     match opened.and_then(|mut file| file.read_to_end(&mut bytes)) {
@@ -118,25 +118,23 @@ pub(crate) fn environ(pid: u32) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Returns whether the process was started since this boot.
 pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     boot_bits().is_ok_and(|boot| id.start >> TICK_BITS == boot >> TICK_BITS)
 }
 
-/// Reads `comm`, which works in any state of the process, unlike its command line.
+/// Reads `comm`, which works in any state of the process, unlike the command line.
 pub(super) fn name_of(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(name.trim_ascii()).into_owned())
 }
 
-/// Returns the memory of a process in RAM, in bytes. Shared pages count in full.
+/// Returns resident memory in bytes. Shared pages count in full.
 pub fn rss_bytes(pid: u32) -> io::Result<u64> {
     let pages: u64 = Stat::parse(&read_stat(pid)?)?.number(24)?;
     let page = sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096);
     Ok(pages * page as u64)
 }
 
-/// Reads `/proc/PID/stat` at once: it is always short.
 fn read_stat(pid: u32) -> io::Result<Vec<u8>> {
     let mut line = vec![0; 1024];
     let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
@@ -149,7 +147,7 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
     let uid = fs::metadata(format!("/proc/{pid}"))?.uid();
     let state = stat.field(3)?;
     if state == "X" {
-        // The kernel is releasing it, and no longer shows its parent, group and session.
+        // The kernel is releasing the process, and no longer shows its parent, group and session.
         return Err(Errno::ESRCH.into());
     }
     // A first thread that ended before the others looks like a zombie, but the process runs.
@@ -169,7 +167,7 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
     })
 }
 
-/// A line of `/proc/PID/stat`, its fields numbered as in proc_pid_stat(5).
+/// A line of `/proc/PID/stat`; field numbers as in proc_pid_stat(5).
 struct Stat<'a>(Vec<&'a str>);
 
 impl<'a> Stat<'a> {
@@ -185,7 +183,7 @@ impl<'a> Stat<'a> {
         self.0.get(number - 3).copied().ok_or_else(unreadable)
     }
 
-    /// Returns whether it is a thread of the kernel (`PF_KTHREAD`).
+    /// `PF_KTHREAD`.
     fn is_of_kernel(&self) -> bool {
         self.number::<u64>(9).is_ok_and(|flags| flags & 0x0020_0000 != 0)
     }
@@ -204,8 +202,8 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
-/// Returns the bits of this boot in [`ProcessId::start`]. They are stored across restarts of the daemon, so
-/// the hash must not be seeded.
+/// Returns the bits of this boot in [`ProcessId::start`]. Later daemons compare them, so the hash
+/// must not be seeded.
 fn boot_bits() -> io::Result<u64> {
     static BOOT: OnceLock<u64> = OnceLock::new();
     if let Some(bits) = BOOT.get() {

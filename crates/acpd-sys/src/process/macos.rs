@@ -1,5 +1,5 @@
-//! The process table of macOS: libproc. There is no subreaper and no environment to read, so a process
-//! that leaves its parent and its session between two looks is out of sight.
+//! The process table of macOS: libproc. There is no subreaper and no readable environment, so a
+//! process that leaves its parent and its session between two looks is lost.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -73,13 +73,12 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     Ok(pids.into_iter().filter_map(|pid| look_up(pid).ok()?).collect())
 }
 
-/// An orphan is no longer below any process of its tree.
+/// Orphans are no longer below a process of their tree.
 pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     // SAFETY: as above.
     pids(|buffer, bytes| unsafe { libc::proc_listchildpids(pid as c_int, buffer, bytes) })
 }
 
-/// Returns the pids that a call of libproc writes into a buffer.
 fn pids(list: impl Fn(*mut libc::c_void, c_int) -> c_int) -> io::Result<Vec<u32>> {
     let count = Errno::result(list(std::ptr::null_mut(), 0))? as usize;
     // Room for those that start between the two calls.

@@ -1,8 +1,8 @@
-//! Processes: identity, start, end, memory; and the programs that they run.
+//! Processes: identity, start, end and memory, and the programs that they run.
 //!
-//! Children start in a group of their own and with nothing of this process but its environment
-//! ([`detach_child`], [`start`]). A child that has ended keeps its pid until it is reaped: on Unix as a
-//! zombie, on Windows as long as its [`Child`] exists.
+//! Children start in their own group, and inherit nothing but the environment ([`detach_child`],
+//! [`start`]). A child that has ended keeps its pid until it is reaped: on Unix as a zombie, on
+//! Windows while its [`Child`] exists.
 
 use std::process::Child;
 use std::{fmt, io};
@@ -36,7 +36,7 @@ pub(crate) use table::HAS_SUBREAPER;
 pub use table::{become_subreaper, rss_bytes};
 pub(crate) use table::{children, environ, is_of_this_boot, look_up, scan, scan_below};
 
-/// A process, told apart from every other that has or had its pid.
+/// A process, distinct from every other one that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId {
     pub pid: u32,
@@ -47,18 +47,18 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// The process that has this pid now, or `None` if there is none or the system does not say.
+    /// Returns `None` if there is no such process, or the system does not say.
     pub fn of(pid: u32) -> Option<ProcessId> {
         Some(look_up(pid).ok()??.id)
     }
 
-    /// The process of a child that was not waited for.
+    /// The child must not have been reaped.
     pub fn of_child(child: &Child) -> io::Result<ProcessId> {
         let id = ProcessId::of(child.id());
         id.ok_or_else(|| io::Error::other("its start time cannot be read"))
     }
 
-    /// Returns whether this very process still runs. A zombie does not.
+    /// A zombie is not alive.
     pub fn is_alive(&self) -> Liveness {
         match look_up(self.pid) {
             Err(_) => Liveness::Unverifiable,
@@ -71,27 +71,23 @@ impl ProcessId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     Alive,
-    /// Ended, or a zombie, or its pid is another process by now.
+    /// Ended, a zombie, or another process has the pid.
     Gone,
     /// The system does not say: neither kill nor forget it.
     Unverifiable,
 }
 
-/// A request to a process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
     Term,
     Kill,
 }
 
-/// What a process does, as far as the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It runs, or waits for something to do.
     Running,
-    /// It waits for a disk or the like, and cannot be interrupted.
+    /// Waits for a disk or the like, uninterruptibly.
     Blocked,
-    /// A signal or a debugger has stopped it.
     Stopped,
     Ended,
 }
@@ -107,21 +103,19 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Returns `None` if there is no process with this pid, or the system does not say.
+/// Returns `None` if there is no such process, or the system does not say.
 pub fn condition(pid: u32) -> Option<Condition> {
     Some(look_up(pid).ok()??.condition)
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
     Code(i32),
-    /// The number of the signal that ended it.
     Signal(i32),
 }
 
 impl ExitKind {
-    /// The end as a predicate: `ended with exit code 3`, `was killed (SIGKILL)`.
+    /// Returns `ended with exit code 3`, `was killed (SIGKILL)`.
     pub fn predicate(self) -> String {
         match self {
             ExitKind::Code(_) => format!("ended with {self}"),
@@ -130,14 +124,13 @@ impl ExitKind {
     }
 }
 
-/// A line of the process table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) id: ProcessId,
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) session: u32,
-    /// It is this process's own user's.
+    /// Belongs to the user of this process.
     pub(crate) is_ours: bool,
     pub(crate) condition: Condition,
 }
@@ -148,7 +141,7 @@ impl Entry {
     }
 }
 
-/// The name of a process, which it may choose itself.
+/// Returns the name of a process, which the process can choose.
 pub fn name_of(pid: u32) -> Option<String> {
     table::name_of(pid).filter(|name| !name.is_empty())
 }

@@ -21,16 +21,16 @@ use super::{Entry, ExitKind, Liveness, ProcessId, StopSignal, scan_below, table}
 use crate::files::NULL;
 use crate::limits;
 
-/// Makes the command start in a session and group of its own, with default signal handling, the limits
-/// and the umask that this process found, and without its descriptors. The pid of the child is then the
-/// id of its group and session.
+/// Makes the command start in its own session and group, with default signal handling, with the
+/// original limits and umask of this process, and without its descriptors. The pid of the child is
+/// then the id of its group and session.
 pub fn detach_child(cmd: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed; `start_detached`
     // makes system calls alone and allocates nothing.
     unsafe { cmd.pre_exec(start_detached) };
 }
 
-/// Does the same, and puts the child into the cgroup whose `cgroup.procs` this is, if it may.
+/// Does the same, and puts the child into the cgroup of this `cgroup.procs`, if allowed.
 pub fn detach_child_into(cmd: &mut Command, procs: File) {
     detach_child(cmd);
     let enter = move || {
@@ -43,7 +43,7 @@ pub fn detach_child_into(cmd: &mut Command, procs: File) {
     unsafe { cmd.pre_exec(enter) };
 }
 
-/// Starts a child that was made ready with [`detach_child`].
+/// Starts a child prepared with [`detach_child`].
 pub fn start(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
@@ -62,10 +62,10 @@ pub(crate) fn start_detached() -> io::Result<()> {
     limits::restore()
 }
 
-/// Where the system cannot mark all descriptors at once, those below this number are marked.
+/// End of the descriptors that are marked one by one, where the system cannot mark all at once.
 const LAST_DESCRIPTOR: RawFd = 4_096;
 
-/// Closes every descriptor but the standard ones at the next exec: the program that started this one may
+/// Closes all but the standard descriptors at the next exec: the program that started this one may
 /// have left files, locks and pipes open. Async-signal-safe.
 fn keep_from_next_program() {
     #[cfg(target_os = "linux")]
@@ -82,7 +82,7 @@ fn keep_from_next_program() {
     }
 }
 
-/// A descriptor that another program has left open under this number.
+/// Borrows a descriptor that another program left open under this number.
 pub(crate) fn inherited<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -91,20 +91,19 @@ pub(crate) fn inherited<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
     Ok(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// Takes over the descriptor that the program before this one has left under this number. To be called once.
+/// Takes the descriptor that the previous program left under this number. Call it once.
 pub(crate) fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
     fcntl(inherited(number)?, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     // SAFETY: it is open, as the call above has shown, and was left to this program alone.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Leaves a descriptor open for the next program in this process. Returns its number.
+/// Leaves a descriptor open for the next program in this process, and returns its number.
 pub(crate) fn leave_inherited(fd: BorrowedFd<'_>) -> io::Result<RawFd> {
     fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok(fd.as_raw_fd())
 }
 
-/// Replaces stdin, stdout and stderr by `/dev/null`.
 pub fn drop_stdio() -> io::Result<()> {
     let null = File::options().read(true).write(true).open(NULL)?;
     nix::unistd::dup2_stdin(&null)?;
@@ -113,13 +112,13 @@ pub fn drop_stdio() -> io::Result<()> {
     Ok(())
 }
 
-/// Executes a program in place of this one; returns only if that fails.
+/// Executes a program in this process; returns only on failure.
 pub fn become_program(command: &mut Command) -> io::Error {
     command.exec()
 }
 
-/// Closes every descriptor but stdin, stdout and stderr. To be called first in `main`, before
-/// anything was opened that is still needed.
+/// Closes every descriptor except stdin, stdout and stderr. Call it first in `main`, before
+/// anything is opened that is still needed.
 pub fn close_inherited() -> io::Result<()> {
     let mut inherited: Vec<RawFd> = Vec::new();
     for entry in std::fs::read_dir("/dev/fd")? {
@@ -141,14 +140,15 @@ fn signal(signal: StopSignal) -> Signal {
     }
 }
 
-/// A pid that names one process: 0 and negative numbers mean groups to the kernel, 1 is init.
+/// Refuses numbers that do not name one process: to the kernel 0 and negative numbers mean groups,
+/// and 1 is init.
 fn child(pid: u32) -> io::Result<Pid> {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1);
     pid.map(Pid::from_raw).ok_or_else(|| Errno::ECHILD.into())
 }
 
-/// Waits until the child `pid` has ended, but leaves it a zombie, so that its pid and group id
-/// stay its own until [`reap`]. Blocks the thread.
+/// Waits until the child has ended. It stays a zombie, so that its pid and group id are not reused
+/// before [`reap`]. Blocks the thread.
 pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
     let pid = child(pid)?;
     loop {
@@ -158,12 +158,12 @@ pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
     }
 }
 
-/// Does the same without waiting: `None` if it has not ended.
+/// Like [`wait_leader`], but returns `None` if the child runs.
 pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
     table::wait_leader(child(pid)?, false)
 }
 
-/// Waits until the child `pid` has ended and releases its pid. Blocks the thread.
+/// Waits until the child has ended, and releases its pid. Blocks the thread.
 pub fn reap(pid: u32) -> io::Result<ExitKind> {
     let pid = child(pid)?;
     loop {
@@ -177,8 +177,9 @@ pub fn reap(pid: u32) -> io::Result<ExitKind> {
     }
 }
 
-/// Reaps every zombie that is a child of this process and not in `kept`, and returns their number. Most
-/// became its children when their parents died. No other code may wait for a child that is not in `kept`.
+/// Reaps every zombie child that is not in `kept`, and returns their number. Most became children
+/// of this process when their parents died. No other code may wait for a child that is not in
+/// `kept`.
 pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
     let own_pid = std::process::id();
     let is_orphan = |entry: &Entry| {
@@ -192,35 +193,33 @@ pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
     entries.iter().filter(|entry| is_orphan(entry) && reaped(entry)).count()
 }
 
-/// Kills a child that was just started with [`detach_child`], and its group, and reaps it.
+/// Kills and reaps a child that was just started with [`detach_child`], and its group.
 pub fn discard(mut started: Child) {
     if let Ok(pid) = child(started.id()) {
-        // It may have ended already.
         let _ = killpg(pid, Signal::SIGKILL);
     }
     let _ = started.kill();
     let _ = started.wait();
 }
 
-/// Sends the signal to this process if it still is this process.
+/// Sends the signal if the pid is still this process.
 pub fn signal_one(id: ProcessId, stop: StopSignal) {
-    // Look right before the kill: the pid would have to go round in between to hit another process.
+    // Right before the kill: another process gets the pid only after all other pids were used.
     if let (Liveness::Alive, Ok(pid)) = (id.is_alive(), child(id.pid)) {
-        // It may end at this moment.
         let _ = kill(pid, signal(stop));
     }
 }
 
-/// Whether all processes below the shim of an agent are that agent's.
+/// All processes below an agent's shim belong to the agent.
 pub(crate) const ALL_BELOW_BELONGS: bool = true;
 
-/// Returns the processes that the system itself counts to the tree of this one: there are none.
+/// Returns the processes that the system counts to this one's tree: none on Unix.
 pub(crate) fn members(_leader: ProcessId) -> Vec<u32> {
     Vec::new()
 }
 
-/// Signals the group that this process has founded; one that is gone is no error. `has_members` says
-/// whether any of its processes runs.
+/// Signals the group that this process founded; a missing group is no error. `has_members` says
+/// whether a process of the group runs.
 pub(crate) fn signal_group(
     leader: ProcessId,
     stop: StopSignal,
@@ -234,11 +233,11 @@ pub(crate) fn signal_group(
     }
 }
 
-/// The file of this very program: the one at `path`, or the running one if an upgrade has removed or
-/// replaced that. It can be executed as long as this process lives, where the system has a path for it.
+/// Returns the file of this program: `path`, or the running file if an upgrade removed or replaced
+/// `path`. It can be executed while this process lives.
 pub fn running_program(path: &Path) -> PathBuf {
     let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
-    // Linux has a path that other processes can use, too.
+    // Other processes can use this path of Linux, too.
     let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     let is_other = id(&running).is_some_and(|found| id(path) != Some(found));
     if is_other { running } else { path.to_owned() }
@@ -265,47 +264,44 @@ impl From<ExitStatus> for ExitKind {
     }
 }
 
-/// The name of a signal, such as `SIGTERM`.
+/// Returns a name such as `SIGTERM`.
 pub fn signal_name(number: i32) -> String {
     let name = Signal::try_from(number).map(Signal::as_str);
     name.map_or_else(|_| format!("SIG{number}"), str::to_owned)
 }
 
-/// The command that ends a process.
 pub fn kill_command(pid: u32) -> String {
     format!("kill -9 {pid}")
 }
 
-/// How to resume a stopped process, as a sentence without its period.
+/// Returns a sentence without its period.
 pub fn resume_hint(pid: u32) -> String {
     format!("`kill -CONT {pid}` continues it")
 }
 
-/// The text that has these bytes ([`OsStr::as_encoded_bytes`]), if one has.
+/// Returns the text with these bytes ([`OsStr::as_encoded_bytes`]).
 pub fn os_string(bytes: &[u8]) -> Option<OsString> {
     Some(OsStr::from_bytes(bytes).to_owned())
 }
 
-/// Clears the environment of the command, but for variables that no program runs without.
+/// Clears the environment, except for variables that no program runs without.
 pub fn clear_environment(command: &mut Command) {
     command.env_clear();
 }
 
-/// Returns whether both names are of the same environment variable.
 pub fn is_same_variable(one: &OsStr, other: &OsStr) -> bool {
     one == other
 }
 
-/// A command that runs a line in the shell of the system.
 pub fn shell(line: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line);
     command
 }
 
-/// The number of an error; 0 if it has none.
+/// Returns 0 for an error without a number.
 pub fn error_number(error: &io::Error) -> i32 {
-    // The standard library refuses some arguments itself.
+    // The standard library refuses some arguments without asking the system.
     error.raw_os_error().unwrap_or(match error.kind() {
         io::ErrorKind::InvalidInput => Errno::EINVAL as i32,
         io::ErrorKind::PermissionDenied => Errno::EACCES as i32,
@@ -314,7 +310,6 @@ pub fn error_number(error: &io::Error) -> i32 {
     })
 }
 
-/// Returns whether the system has refused to run a file because it is no program.
 pub fn is_no_program(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::ENOEXEC as i32)
 }

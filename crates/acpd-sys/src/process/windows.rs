@@ -39,32 +39,31 @@ use crate::users::{own_uid, user_of_process};
 
 pub(crate) use super::jobs::{members, signal_group};
 
-/// The system's own process for the console is below this process, too.
+/// The system's console process is below this process, too.
 pub(crate) const ALL_BELOW_BELONGS: bool = false;
 
 const STANDARD: [u32; 3] = [STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE];
-/// Libraries of the system look for others by it.
+/// Variable by which system libraries find others.
 const SYSTEM_ROOT: &str = "SystemRoot";
 
-/// Makes the command start suspended, in a group of its own. [`start`] lets it run.
+/// Makes the command start suspended, in its own group; [`start`] resumes it.
 pub fn detach_child(cmd: &mut Command) {
     cmd.creation_flags(CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED);
 }
 
-/// There are no cgroups.
 pub fn detach_child_into(cmd: &mut Command, _procs: File) {
     detach_child(cmd);
 }
 
-/// Starts a child that was made ready with [`detach_child`], in a Job of its own.
+/// Starts a child prepared with [`detach_child`], in its own Job.
 pub fn start(command: &mut Command) -> io::Result<Child> {
     let child = command.spawn()?;
     jobs::adopt(child.id(), jobs::HOLDS_ALL)?;
     Ok(child)
 }
 
-/// Runs a program as if in place of this one: it has this console, its exit code is this one's, and it ends
-/// with this process. Returns only if it cannot be started.
+/// Runs a program as if in this process: with this console and this exit code, and it ends with
+/// this process. Returns only if it cannot be started.
 pub fn become_program(command: &mut Command) -> io::Error {
     keep_standard_handles();
     // The program gets the signals of the console, too, and handles them.
@@ -78,8 +77,8 @@ pub fn become_program(command: &mut Command) -> io::Error {
     }
 }
 
-/// Keeps the standard handles from children, which get copies: a reader that waits for the end of this
-/// process's output would wait for theirs, too.
+/// Keeps children from inheriting the standard handles: a reader of this process's output would
+/// wait for the children, too.
 pub(crate) fn keep_standard_handles() {
     for which in STANDARD {
         // SAFETY: it takes the handle that there is, or none, which is refused.
@@ -141,17 +140,15 @@ pub fn reap_orphans(_kept: &BTreeSet<u32>) -> usize {
 
 pub fn discard(mut started: Child) {
     if let Some(id) = ProcessId::of(started.id()) {
-        // It may have ended already.
         let _ = jobs::signal_group(id, StopSignal::Kill, true);
     }
     let _ = started.kill();
     let _ = started.wait();
 }
 
-/// Ends this process if it still is this process. A single process cannot be asked to end.
+/// Only kills: a single process cannot be asked to end.
 pub fn signal_one(id: ProcessId, signal: StopSignal) {
     if signal == StopSignal::Kill {
-        // It may end at this moment.
         let _ = jobs::kill_one(id);
     }
 }
@@ -191,8 +188,7 @@ pub fn resume_hint(pid: u32) -> String {
     format!("`resmon` lists it as process {pid} and continues it")
 }
 
-/// The bytes are UTF-8, but for halves of characters that stand alone, which are encoded as if they were
-/// characters.
+/// The bytes are UTF-8, except for lone surrogates, which are encoded like characters.
 pub fn os_string(bytes: &[u8]) -> Option<OsString> {
     let (mut text, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -226,7 +222,7 @@ pub fn is_same_variable(one: &OsStr, other: &OsStr) -> bool {
 
 pub fn shell(line: &str) -> Command {
     let mut command = Command::new("cmd.exe");
-    // It takes the line as it is, between the first quotation mark and the last one.
+    // cmd.exe takes the line as it is, between the first quotation mark and the last one.
     command.args(["/d", "/s", "/c"]).raw_arg(format!("\"{line}\""));
     command
 }
@@ -261,17 +257,17 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     };
     let id = ProcessId { pid, start: started_at(&process)? };
     let condition = if has_ended(&process) { Condition::Ended } else { Condition::Running };
-    // A process that ends has no token; then the user is not asked for.
+    // A process that is ending has no token, so its user is not checked.
     let is_ours = match user_of_process(&process) {
         Err(_) if has_ended(&process) => true,
         user => user? == own_uid(),
     };
     let parent = parent_of(&process, id.start)?;
-    // Without groups and sessions, each process counts as its own.
+    // Without groups and sessions, each process has its own.
     Ok(Some(Entry { id, parent, group: pid, session: pid, is_ours, condition }))
 }
 
-/// The start time of a process in units of 100 nanoseconds since 1601.
+/// Returns the start time in units of 100 ns since 1601.
 pub(crate) fn started_at(process: &OwnedHandle) -> io::Result<u64> {
     let mut times = [FILETIME::default(); 4];
     let [created, exited, kernel, user] = &mut times;
@@ -288,9 +284,9 @@ pub(crate) fn has_ended(process: &OwnedHandle) -> bool {
     is_set(process.as_raw_handle())
 }
 
-/// The pid of the parent; 0 if that has ended, or is hidden. The system keeps naming a parent that has
-/// ended, and gives its pid to others: a process younger than its child is not its parent. Where the
-/// clock was set back between the two starts, the parent is not known as one.
+/// Returns the parent's pid, or 0 if the parent has ended or is hidden. Windows still names an
+/// ended parent, and reuses its pid: a process younger than its child is not its parent. If the
+/// clock was set back between the two starts, the parent is not recognized.
 fn parent_of(process: &OwnedHandle, start: u64) -> io::Result<u32> {
     let mut info = PROCESS_BASIC_INFORMATION::default();
     // SAFETY: the handle is open; the place is ours and of the size that is given.
@@ -313,7 +309,7 @@ fn parent_of(process: &OwnedHandle, start: u64) -> io::Result<u32> {
     Ok(if is_there { pid } else { 0 })
 }
 
-/// Processes that end meanwhile or are hidden are left out.
+/// Leaves out hidden processes, and those that end meanwhile.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     Ok(pids()?.into_iter().filter_map(|pid| look_up(pid).ok().flatten()).collect())
 }
@@ -356,7 +352,6 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     (now.saturating_sub(up)..=now).contains(&id.start)
 }
 
-/// The name of the program's file.
 pub(super) fn name_of(pid: u32) -> Option<String> {
     let process = open_to_look(pid).ok()?;
     let mut name = [0; 1024];

@@ -1,9 +1,9 @@
-//! Programs that npm or uv has installed, and programs that the user has chosen: editor, pager, login shell.
+//! Programs that npm or uv installed, and those that the user chose: editor, pager, login shell.
 //!
-//! On Windows npm makes a command script for each program of a package (`claude.cmd`), which runs `node` with a
-//! file next to it. cmd.exe has rules of its own for arguments (some cannot be passed at all), and would stay
-//! between acpd and the agent. So acpd starts what the script runs. A script that is not exactly as npm writes
-//! it is refused: it may do anything.
+//! On Windows npm makes a command script for each program of a package (`claude.cmd`), which runs
+//! `node` with a file next to it. cmd.exe cannot pass every argument, and would stay between acpd
+//! and the agent. So acpd starts the command of the script. A script that differs from npm's is
+//! refused, because it may do anything.
 //!
 //! ```text
 //! "%_prog%"  --no-warnings "%dp0%\node_modules\pkg\cli.js" %*
@@ -25,42 +25,38 @@ pub use system::{
     shell_with, uv_packages, uv_program, uv_tools,
 };
 
-/// The longest script that is read, in bytes.
+/// Longest script in bytes.
 const LONGEST: u64 = 4 << 10;
 
-/// Text before the call in versions of npm: it ends the script's own variables.
+/// Text before the call, by version of npm: it ends the script's own variables.
 const KNOWN_STARTS: [&str; 3] =
     ["", "endLocal &", "endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% &"];
 
-/// Why a file cannot be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it is a script for a shell, which would read more into its arguments than what they say")]
 pub struct NeedsShell;
 
-/// Returns what to start for a file: the file itself, or what a script of npm runs.
-///
-/// # Errors
-/// When it is a script for a shell, and not npm's. A system that runs scripts by itself has none.
+/// Returns the command of a file: the file itself, or the command in a script of npm. Fails for
+/// another script on a system where it needs a shell.
 pub fn without_shell(file: PathBuf) -> Result<ScriptCommand, NeedsShell> {
     if !system::needs_shell(&file) {
         return Ok(ScriptCommand { program: file, args: Vec::new() });
     }
-    // npm writes one for each shell.
+    // npm writes one script per shell.
     let is_for_powershell = file.extension().is_some_and(|found| found.eq_ignore_ascii_case("ps1"));
     let script = if is_for_powershell { file.with_extension("cmd") } else { file };
     script_command(&script).ok_or(NeedsShell)
 }
 
-/// The command in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptCommand {
     /// The interpreter: a path if it is installed next to the script, else a name.
     pub program: PathBuf,
-    /// The first arguments, the last one the file that is run.
+    /// The last argument is the file that is run.
     pub args: Vec<String>,
 }
 
-/// Reads a script, if npm has written it and the file that it runs exists.
+/// Returns `None` unless npm has written the script and its file exists.
 fn script_command(script: &Path) -> Option<ScriptCommand> {
     let is_script = script.extension().is_some_and(|found| found.eq_ignore_ascii_case("cmd"));
     let dir = script.parent().filter(|_| is_script)?;
@@ -76,7 +72,7 @@ fn script_command(script: &Path) -> Option<ScriptCommand> {
     Some(ScriptCommand { program, args })
 }
 
-/// The call of a script, its file relative to the script.
+/// The call in a script; `file` is relative to the script.
 #[derive(Debug, PartialEq, Eq)]
 struct Call {
     program: String,
@@ -105,7 +101,7 @@ fn parse(text: &str) -> Option<Call> {
     all.then(|| Call { program: program.to_owned(), args, file: file.to_owned() })
 }
 
-/// Returns whether no name of a file has this character, or cmd.exe gives it a meaning.
+/// Returns whether a file name cannot have this character, or cmd.exe gives it a meaning.
 fn is_special(c: char) -> bool {
     c.is_control() || "\"%:/*?<>|".contains(c)
 }

@@ -12,7 +12,7 @@ pub const EDITOR: &str = "notepad";
 /// Files that cmd.exe, PowerShell or the script host run.
 const SCRIPTS: [&str; 10] = ["bat", "cmd", "ps1", "vbs", "vbe", "js", "jse", "wsf", "wsh", "msc"];
 
-/// No name of a file has a quotation mark in it.
+/// A file name has no quotation mark.
 pub fn shell_with(line: &str, file: &Path) -> Command {
     shell(&format!("{line} \"{}\"", file.display()))
 }

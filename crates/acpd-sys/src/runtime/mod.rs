@@ -1,4 +1,4 @@
-//! Sockets and pipes on the tokio runtime, on which everything here is to be called.
+//! Sockets and pipes on the tokio runtime; all functions need the runtime.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]

@@ -11,7 +11,6 @@ pub use daemon::*;
 pub type StreamReader = OwnedReadHalf;
 pub type StreamWriter = OwnedWriteHalf;
 
-/// Splits a connection into halves that are read and written at the same time.
 pub fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
     stream.set_nonblocking(true)?;
     Ok(UnixStream::from_std(stream)?.into_split())
@@ -31,21 +30,18 @@ mod daemon {
     use crate::users::Peer;
     use crate::wait::never_block;
 
-    /// A socket that listens already, and passes from one program to the next.
+    /// A listening socket that can pass to the next program.
     pub type ListeningSocket = OwnedFd;
     pub type ShimStream = tokio::net::UnixStream;
-    /// The end of a pipe that a child reads from.
     pub type PipeSender = pipe::Sender;
-    /// The end of a pipe that a child writes to.
     pub type PipeReceiver = pipe::Receiver;
 
-    /// Listens at this path, which only this user can reach. The name stays when the listener is dropped: a
-    /// successor may have bound it by then.
+    /// Listens at this path, for this user only. The socket's file stays when the listener is
+    /// dropped: a successor may have bound it.
     pub fn listen(path: &Path) -> io::Result<Listener> {
         listen_again(socket::Listener::bind(path)?.into())
     }
 
-    /// Takes over a socket that listens already.
     pub fn listen_again(socket: ListeningSocket) -> io::Result<Listener> {
         never_block(&socket)?;
         UdsListener::try_from(socket)
@@ -53,7 +49,7 @@ mod daemon {
             .map_err(|error| io::Error::other(error.to_string()))
     }
 
-    /// Returns the socket itself, which keeps listening, where the system can pass it on.
+    /// Returns the listening socket, if the system can pass it on.
     pub fn into_socket(listener: Listener) -> Option<ListeningSocket> {
         let Listener::UdSocket(listener) = listener;
         OwnedFd::try_from(listener).ok()
@@ -80,18 +76,17 @@ mod daemon {
         PipeReceiver::from_owned_fd(pipe.into())
     }
 
-    /// Reports removals in a directory and of the directory itself, where the system does (Linux).
+    /// Reports removals in a directory and of the directory itself (Linux only).
     #[derive(Debug)]
     pub struct RemovalWatch(Option<pipe::Receiver>);
 
     impl RemovalWatch {
         pub fn of(dir: &Path) -> RemovalWatch {
-            // Without it, the socket is looked at from time to time.
+            // Without a watch, the socket is checked from time to time.
             let events = removals(dir).ok().flatten();
             RemovalWatch(events.and_then(|fd| pipe::Receiver::from_owned_fd_unchecked(fd).ok()))
         }
 
-        /// Waits for the next removal.
         pub async fn next(&mut self) {
             let Some(events) = &self.0 else { return std::future::pending().await };
             let mut has_come = false;
@@ -107,7 +102,6 @@ mod daemon {
         }
     }
 
-    /// A descriptor that can be read after each removal.
     fn removals(dir: &Path) -> io::Result<Option<OwnedFd>> {
         #[cfg(target_os = "linux")]
         {

@@ -43,14 +43,14 @@ mod daemon {
     use crate::socket::{client_of, server_of};
     use crate::users::{Peer, PrivateTo};
 
-    /// Nothing that listens passes from one process to the next.
+    /// No listener passes from one process to the next.
     pub type ListeningSocket = Infallible;
     pub type ShimStream = NamedPipeClient;
     /// Written bytes are on their way; [`flush`](tokio::io::AsyncWriteExt::flush) returns whether they got there.
     pub type PipeSender = File;
     pub type PipeReceiver = File;
 
-    /// How long a client waits before it tries a busy pipe again.
+    /// Pause before a busy pipe is tried again.
     const BUSY: Duration = Duration::from_millis(2);
 
     pub fn listen(path: &Path) -> io::Result<Listener> {
@@ -72,7 +72,7 @@ mod daemon {
         match socket {}
     }
 
-    /// Gives the name back, which the successor takes.
+    /// Frees the name, which the successor takes.
     pub fn into_socket(listener: Listener) -> Option<ListeningSocket> {
         drop(listener);
         None
@@ -83,7 +83,7 @@ mod daemon {
         client_of(pipe.as_handle().as_raw_handle())
     }
 
-    /// Lets itself be identified, and no more.
+    /// The server can identify this process, but not act as its user.
     pub async fn connect_to_shim(path: &Path) -> io::Result<ShimStream> {
         loop {
             match ClientOptions::new().open(path) {

@@ -1,4 +1,4 @@
-//! Signals. On Windows, what a console and the system ask of a program counts as the same signals.
+//! Signals. On Windows, events of the console and the system count as signals.
 //!
 //! ```text
 //!                 Unix                         Windows
@@ -31,11 +31,11 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The signals that ask for an end, by default.
+    /// Signals that end a process by default.
     pub const ENDING: [Signal; 4] =
         [Signal::HangUp, Signal::Interrupt, Signal::Quit, Signal::Terminate];
 
-    /// The number of the signal. A process that it ends has the exit code 128 + N in a shell.
+    /// Returns N, where a shell gives a process that the signal ended the exit code 128 + N.
     pub fn number(self) -> i32 {
         match self {
             Signal::HangUp => 1,
@@ -59,19 +59,15 @@ impl Signal {
     }
 }
 
-/// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedSignal {
     pub signal: Signal,
-    /// The process that sent it, where the system knows one: not for a terminal that is gone.
+    /// `None` if unknown, or if the signal reports a terminal that is gone.
     pub sender: Option<u32>,
 }
 
-/// The signals of a [`SignalPipe`] since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenSignals {
-    /// A child ended.
     pub child: bool,
-    /// The process is asked to end.
     pub stop: bool,
 }

@@ -15,11 +15,10 @@ use crate::wait::{Source, never_block};
 
 pub(super) use signal_hook::consts::SIGCONT;
 
-/// The signals by which a user or the system asks a server to end. A hang-up of no process tells of a
-/// terminal that is gone.
+/// Signals that ask a server to exit. A hang-up without a sender reports a terminal that is gone.
 pub const STOP_REQUESTS: [Signal; 3] = [Signal::HangUp, Signal::Interrupt, Signal::Terminate];
 
-/// Catches these signals from now on. Each call of `next` blocks until one comes.
+/// Catches these signals from now on. Each `next` blocks until one arrives.
 pub fn watch(
     signals: &[Signal],
 ) -> io::Result<impl Iterator<Item = ReceivedSignal> + Send + use<>> {
@@ -33,37 +32,35 @@ pub fn watch(
     }))
 }
 
-/// Drops these signals from now on. Programs that this one starts get them.
+/// Ignores these signals from now on. Programs that this one starts get them.
 pub fn ignore(signals: &[Signal]) -> io::Result<()> {
     let mut numbers = signals.iter().map(|signal| signal.number());
     numbers.try_for_each(|number| flag::register(number, Arc::default()).map(drop))
 }
 
-/// Catches the nudges of other processes of acpd from now on. Each call of `next` blocks until one comes.
-/// A nudge says that something has changed which this process knows how to look up.
+/// Catches nudges of other acpd processes from now on. Each `next` blocks until one arrives. A
+/// nudge reports a change that this process can look up.
 pub fn nudges() -> io::Result<impl Iterator<Item = ()> + Send + use<>> {
     let mut source = Signals::new([SIGUSR1])?;
     Ok(std::iter::from_fn(move || source.forever().next().map(drop)))
 }
 
-/// Nudges a process, which catches that.
+/// Nudges a process, which must catch nudges: SIGUSR1 ends others.
 pub fn nudge(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) {
-        // It may have ended.
         let _ = kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGUSR1);
     }
 }
 
-/// Ends the process as the signal does if no one catches it.
+/// Ends the process like the signal does by default.
 pub fn end_by(signal: Signal) {
-    // There is nothing to be done if it should not.
+    // There is no other way if this fails.
     let _ = low_level::emulate_default_handler(signal.number());
 }
 
-/// Signals as a source to poll, for a process of one thread.
+/// Signals as a source for a [`Wait`](crate::wait::Wait), in a process of one thread.
 #[derive(Debug)]
 pub struct SignalPipe {
-    /// Readable after a signal.
     pipe: PipeReader,
     child: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
@@ -78,7 +75,7 @@ impl SignalPipe {
         let signals = SignalPipe { pipe, child: Arc::default(), stop: Arc::default() };
         let caught = [(SIGCHLD, &signals.child), (SIGTERM, &signals.stop), (SIGHUP, &signals.stop)];
         for (signal, is_seen) in caught {
-            // In this order: it is set before the pipe is readable.
+            // The flag is set before the pipe is readable.
             flag::register(signal, Arc::clone(is_seen))?;
             low_level::pipe::register(signal, write.try_clone()?)?;
         }
@@ -86,12 +83,11 @@ impl SignalPipe {
         Ok(signals)
     }
 
-    /// Watches the end of this child. The system reports that of every child.
+    /// Reports the end of this child; Unix reports every child.
     pub fn watch_child(&mut self, _child: u32) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns what came since the last call.
     pub fn take(&mut self) -> SeenSignals {
         while matches!(self.pipe.read(&mut [0; 64]), Ok(count) if count > 0) {}
         let take = |flag: &AtomicBool| flag.swap(false, Ordering::Relaxed);

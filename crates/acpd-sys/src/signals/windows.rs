@@ -26,7 +26,7 @@ use crate::handle::{Event, check, is_set, open_to_look, owned, wait_any};
 use crate::users::PrivateTo;
 use crate::wait::{Interest, Source};
 
-/// As on Linux; the signal never comes.
+/// As on Linux; the signal never arrives.
 pub(super) const SIGCONT: i32 = 18;
 
 pub const STOP_REQUESTS: [Signal; 3] = [Signal::Interrupt, Signal::Quit, Signal::Terminate];
@@ -35,8 +35,8 @@ pub const STOP_REQUESTS: [Signal; 3] = [Signal::Interrupt, Signal::Quit, Signal:
 type Listener = Box<dyn Fn(Signal) -> bool + Send>;
 
 static LISTENERS: Mutex<Vec<Listener>> = Mutex::new(Vec::new());
-/// Whether the handler is set. A lock of its own: the system holds one around each of the two calls
-/// below, so one lock for both would deadlock.
+/// Set once the handler is registered. The system holds a lock around each of the two calls below,
+/// so one lock for both statics would deadlock.
 static IS_HANDLED: Mutex<bool> = Mutex::new(false);
 
 fn listeners() -> MutexGuard<'static, Vec<Listener>> {
@@ -54,8 +54,8 @@ fn listen(listener: impl Fn(Signal) -> bool + Send + 'static) -> io::Result<()> 
     Ok(())
 }
 
-/// The signal of an event, and whether the system ends the process as soon as it is taken, or some
-/// seconds later.
+/// Returns the signal of an event, and whether the system ends the process when the handler
+/// returns, or some seconds later.
 fn signal_of(event: u32) -> Option<(Signal, bool)> {
     match event {
         CTRL_C_EVENT => Some((Signal::Interrupt, false)),
@@ -67,12 +67,12 @@ fn signal_of(event: u32) -> Option<(Signal, bool)> {
     }
 }
 
-/// Runs on a thread of its own.
+/// Runs on a thread of the system.
 unsafe extern "system" fn handle(event: u32) -> BOOL {
     let Some((signal, is_last)) = signal_of(event) else { return 0 };
-    let is_taken = tell(&listeners(), signal);
+    let is_taken = deliver(&listeners(), signal);
     if is_taken && is_last {
-        // The system ends the process when this returns: it ends by itself, or is killed.
+        // Returning ends the process at once; until then it can exit by itself.
         loop {
             thread::park();
         }
@@ -81,11 +81,10 @@ unsafe extern "system" fn handle(event: u32) -> BOOL {
 }
 
 /// Calls every listener. Returns whether one takes the signal.
-fn tell(listeners: &[Listener], signal: Signal) -> bool {
+fn deliver(listeners: &[Listener], signal: Signal) -> bool {
     listeners.iter().fold(false, |is_taken, listener| listener(signal) | is_taken)
 }
 
-/// Catches these signals from now on. Each call of `next` blocks until one comes.
 pub fn watch(
     signals: &[Signal],
 ) -> io::Result<impl Iterator<Item = ReceivedSignal> + Send + use<>> {
@@ -104,8 +103,8 @@ pub fn ignore(signals: &[Signal]) -> io::Result<()> {
     listen(move |signal| signals.contains(&signal))
 }
 
-/// One process does this once. A nudge is an event with the process's number in its name, which only this
-/// user can set.
+/// Works once per process. A nudge is an event with the pid in its name, which only this user can
+/// set.
 pub fn nudges() -> io::Result<impl Iterator<Item = ()> + Send + use<>> {
     let private = PrivateTo::user()?;
     let name = nudge_name(std::process::id());
@@ -123,25 +122,23 @@ pub fn nudges() -> io::Result<impl Iterator<Item = ()> + Send + use<>> {
 pub fn nudge(pid: u32) {
     // SAFETY: the name ends with a zero; it only returns a handle.
     let event = owned(unsafe { OpenEventW(EVENT_MODIFY_STATE, 0, nudge_name(pid).as_ptr()) });
-    // It may have ended.
     if let Ok(event) = event {
         // SAFETY: the handle is open.
         unsafe { SetEvent(event.as_raw_handle()) };
     }
 }
 
-/// A name in the namespace of the login, which other users cannot take.
+/// Returns a name in the namespace of the login, which other users cannot take.
 fn nudge_name(pid: u32) -> Vec<u16> {
     format!("Local\\acpd-nudge-{pid}\0").encode_utf16().collect()
 }
 
-/// Takes every signal and drops it: the program that runs in place of this one gets its own.
+/// Takes and drops every signal: the program that runs instead of this one gets its own.
 pub(crate) fn leave_to_others() -> io::Result<()> {
     listeners().clear();
     listen(|_| true)
 }
 
-/// Ends the process as the signal does if no one catches it.
 #[expect(clippy::exit, reason = "the system does no more")]
 pub fn end_by(signal: Signal) {
     std::process::exit(128 + signal.number());
@@ -153,7 +150,6 @@ pub fn interrupt_console() -> io::Result<()> {
     check(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) })
 }
 
-/// Signals as a source to poll, for a process of one thread.
 #[derive(Debug)]
 pub struct SignalPipe {
     stop: Arc<Event>,
@@ -176,13 +172,11 @@ impl SignalPipe {
         Ok(SignalPipe { stop, child: None, is_reported: false })
     }
 
-    /// Watches the end of this child.
     pub fn watch_child(&mut self, child: u32) -> io::Result<()> {
         (self.child, self.is_reported) = (Some(open_to_look(child)?), false);
         Ok(())
     }
 
-    /// Returns what came since the last call.
     pub fn take(&mut self) -> SeenSignals {
         let stop = is_set(self.stop.as_raw_handle());
         self.stop.reset();
@@ -216,10 +210,10 @@ mod tests {
         for (signal, is_taken) in
             [(Signal::Interrupt, true), (Signal::Quit, true), (Signal::Terminate, false)]
         {
-            assert_eq!(tell(&listeners, signal), is_taken, "{signal:?}");
+            assert_eq!(deliver(&listeners, signal), is_taken, "{signal:?}");
             assert_eq!(received.try_iter().collect::<Vec<_>>(), [signal, signal]);
         }
-        assert!(!tell(&[], Signal::Interrupt));
+        assert!(!deliver(&[], Signal::Interrupt));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The sockets of the daemon and of shims: Unix sockets, or named pipes on Windows. Both ends know each
+//! Sockets of the daemon and of shims: Unix sockets, or named pipes on Windows. Both ends know each
 //! other's user.
 
 use std::io;
@@ -19,7 +19,6 @@ pub use system::{
 #[cfg(all(windows, feature = "daemon"))]
 pub(crate) use system::{client_of, server_of};
 
-/// Why a socket stays where it is.
 #[derive(Debug, Error)]
 pub enum StaleError {
     #[error("somebody listens on `{}`", .path.display())]

@@ -27,13 +27,12 @@ use crate::wait::{Interest, Source, until_ready};
 
 pub type Stream = UnixStream;
 
-/// A socket that only this user can reach. It never blocks.
+/// A non-blocking socket that only this user can reach.
 #[derive(Debug)]
 pub struct Listener(UnixListener);
 
 impl Listener {
-    /// Listens at this path, in a private directory. A socket that a dead process has left there is
-    /// removed.
+    /// Listens at this path, in a private directory. The socket of a dead process is removed.
     pub fn bind(path: &Path) -> io::Result<Listener> {
         if let Some(parent) = path.parent() {
             files::private_dir(parent).map_err(io::Error::other)?;
@@ -53,7 +52,7 @@ impl Listener {
         Ok(stream)
     }
 
-    /// Waits for a connection up to the deadline: then [`io::ErrorKind::TimedOut`].
+    /// Waits for a connection; [`io::ErrorKind::TimedOut`] after the deadline.
     pub fn accept_until(&self, deadline: Instant) -> io::Result<Stream> {
         if until_ready(self.0.as_fd(), Interest::Read, deadline)? {
             self.accept()
@@ -77,11 +76,11 @@ impl AsFd for Listener {
 
 impl Source for Listener {}
 
-/// Connects to a socket, and waits for at most `patience`, which must not be zero, while the queue of the
-/// listener is full: then [`io::ErrorKind::TimedOut`].
+/// Connects to a socket. While the queue of the listener is full, waits for at most `patience`,
+/// which must not be zero, then returns [`io::ErrorKind::TimedOut`].
 pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let socket = stream_socket()?;
-    // The limit on sending is the one on connecting, too.
+    // The limit on sending also limits connecting.
     setsockopt(&socket, SendTimeout, &TimeVal::milliseconds(patience.as_millis() as i64))?;
     match nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?) {
         Ok(()) => {}
@@ -106,13 +105,11 @@ fn stream_socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// Ends a connection, also for threads that are reading from it or writing to it.
+/// Ends a connection, also for threads that read or write it.
 pub fn hang_up(stream: &Stream) {
-    // It may have ended already.
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// The process at the other end.
 pub fn other_end(stream: &Stream) -> io::Result<Peer> {
     peer_of(stream.as_fd())
 }
@@ -130,13 +127,12 @@ pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     Ok(Peer { uid: uid.as_raw(), pid: pid.and_then(|pid| u32::try_from(pid).ok()) })
 }
 
-/// The user whose process listens on this port of this machine, if the system says so.
 #[cfg(not(target_os = "linux"))]
 pub fn listener_uid(_addr: SocketAddr) -> Option<UserId> {
     None
 }
 
-/// The user whose process listens on this port of this machine, if the system says so.
+/// Returns the user who listens on this local port, if the system says so.
 #[cfg(target_os = "linux")]
 pub fn listener_uid(addr: SocketAddr) -> Option<UserId> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
@@ -144,7 +140,7 @@ pub fn listener_uid(addr: SocketAddr) -> Option<UserId> {
     lines.find_map(|line| listener(line, addr))
 }
 
-/// Returns the user in a line of these tables, if the line is about a socket that listens on the port.
+/// Returns the user in a line of these tables, if the line is a listener at this address.
 #[cfg(target_os = "linux")]
 fn listener(line: &str, addr: SocketAddr) -> Option<u32> {
     const LISTEN: &str = "0A";
@@ -158,8 +154,8 @@ fn listener(line: &str, addr: SocketAddr) -> Option<u32> {
     (any || local.ends_with(&hex(addr))).then(|| fields.nth(3)?.parse().ok()).flatten()
 }
 
-/// An address as in the tables: words of 32 bits in hexadecimal, as the processor stores them. An IPv4
-/// address is also the last word of the IPv6 address that it is mapped to.
+/// Formats an address as in the tables: words of 32 bits in hexadecimal, in the processor's byte
+/// order. An IPv4 address is also the last word of the IPv6 address to which it is mapped.
 #[cfg(target_os = "linux")]
 fn hex(addr: SocketAddr) -> String {
     let word = |bytes: &[u8]| {
@@ -172,8 +168,8 @@ fn hex(addr: SocketAddr) -> String {
     }
 }
 
-/// Returns whether the directory of a socket exists. It must be this user's own and closed to others:
-/// otherwise another user could listen there instead of the daemon.
+/// Returns whether the directory of a socket exists. It must belong to this user and be closed to
+/// others: otherwise another user could listen there.
 pub fn check_place(socket: &Path) -> Result<bool, DirError> {
     let Some(directory) = socket.parent() else { return Ok(false) };
     match directory.symlink_metadata() {
@@ -182,40 +178,35 @@ pub fn check_place(socket: &Path) -> Result<bool, DirError> {
     }
 }
 
-/// Identity of a socket file: another file at the same path has another one.
+/// Identity of a socket file, which another file at the same path does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketFile((u64, u64));
 
 impl SocketFile {
-    /// The file at this path, or `None` if there is none or it cannot be looked at.
+    /// Returns `None` if there is no file, or it cannot be looked at.
     pub fn at(path: &Path) -> Option<SocketFile> {
         Some(SocketFile(files::stamp(path).ok()??.id))
     }
 }
 
-/// Returns whether a process listens there, or has died without removing its socket.
+/// Returns whether a process listens there, or died without removing its socket.
 pub fn is_left(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Removes the socket of a process that no longer listens.
 pub fn remove(path: &Path) {
-    // It may be gone already.
     let _ = std::fs::remove_file(path);
 }
 
-/// Marks a socket as used now, so that cleaners of temporary directories leave it alone.
+/// Marks a socket as used, so that cleaners of temporary directories keep it.
 pub fn touch(path: &Path) -> io::Result<()> {
     let now = TimeSpec::UTIME_NOW;
     utimensat(AT_FDCWD, path, &now, &now, UtimensatFlags::NoFollowSymlink)?;
     Ok(())
 }
 
-/// Removes the socket of a daemon that is gone; a missing one is no error. Only a socket that
-/// refuses a connection is removed.
-///
-/// To be called under the instance lock: without it, another daemon might be between its bind
-/// and its listen.
+/// Removes the socket of a dead daemon, which refuses a connection. A missing socket is no error.
+/// Call it under the instance lock: another daemon might be between its bind and its listen.
 pub fn clear_stale_socket(path: &Path) -> Result<(), StaleError> {
     let failed = |source| StaleError::Io { path: path.to_owned(), source };
     match path.symlink_metadata() {

@@ -5,11 +5,11 @@
 //! client's process has this user's token    ◀──
 //! ```
 //!
-//! A name belongs to the maker of its first instance, so a second listener fails instead of sharing it. The owner of
-//! a pipe cannot be forged: it is the maker, or a group of the maker.
+//! A name belongs to the maker of its first instance, so a second listener fails instead of sharing
+//! it. The owner of a pipe cannot be forged: the owner is the maker, or a group of the maker.
 //!
-//! A [`Stream`] does overlapped calls and waits for each, so that two threads may read and write at the same time, that a
-//! wait may have a limit, and that one thread may end the other's.
+//! A [`Stream`] makes overlapped calls and waits for each. So two threads can read and write at the
+//! same time, a wait can have a limit, and one thread can end the other's.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -43,7 +43,6 @@ use crate::named_pipe::{instance, wide};
 use crate::users::{Peer, UserId, user_of_process, who_may};
 use crate::wait::{Interest, OverlappedCall, Source, is_end};
 
-/// Stands for no limit.
 const FOR_EVER: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -52,13 +51,12 @@ pub struct Listener {
     waiting: Mutex<Waiting>,
 }
 
-/// The instance of the pipe that waits for a client.
 #[derive(Debug)]
 struct Waiting {
     call: OverlappedCall,
-    /// A client came without a call that waited for it.
+    /// A client came while no call waited for it.
     is_connected: bool,
-    // After the call, which ends before it is closed.
+    // Closed after the call has ended.
     pipe: OwnedHandle,
 }
 
@@ -86,7 +84,7 @@ impl Listener {
             }
         }
         waiting.is_connected = false;
-        // The next one exists before this one can go: the name is never free.
+        // The next instance exists before this one can close: the name is never free.
         let pipe = std::mem::replace(&mut waiting.pipe, instance(&self.path, false)?);
         Stream::new(pipe, true)
     }
@@ -95,7 +93,7 @@ impl Listener {
         self.accept_until_or(deadline, None)
     }
 
-    /// Waits also for the end of a process: then [`io::ErrorKind::WouldBlock`].
+    /// Also waits for the end of a process, then returns [`io::ErrorKind::WouldBlock`].
     pub(crate) fn accept_until_or(
         &self,
         deadline: Instant,
@@ -112,7 +110,6 @@ impl Listener {
 }
 
 impl Waiting {
-    /// Begins to wait for a client, unless one is there.
     fn begin(&mut self) -> io::Result<()> {
         if self.is_connected || self.call.is_begun() {
             return Ok(());
@@ -131,17 +128,17 @@ impl Waiting {
         }
     }
 
-    /// Begins to wait, and returns the handle that is set when a client is there.
+    /// Begins to wait, and returns a handle that is set when a client is there.
     fn handle(&mut self) -> RawHandle {
         if self.begin().is_err() {
-            // The next `accept` returns why.
+            // The next `accept` returns the error.
             self.call.event.set();
         }
         self.call.event.as_raw_handle()
     }
 }
 
-/// Returns whether a client is there, or came and went.
+/// Returns whether a client is connected, or was.
 fn has_come(error: &io::Error) -> bool {
     let come = [ERROR_PIPE_CONNECTED, ERROR_NO_DATA];
     error.raw_os_error().is_some_and(|code| come.contains(&(code as u32)))
@@ -153,7 +150,6 @@ impl Source for Listener {
     }
 }
 
-/// One end of a connection.
 #[derive(Debug)]
 pub struct Stream {
     pipe: OwnedHandle,
@@ -184,7 +180,7 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     }
 }
 
-/// Waits until an instance of the pipe is free, which another client may get then.
+/// Waits until an instance of the pipe is free, which another client may still take.
 fn wait_for_place(path: &Path, limit: Duration) -> io::Result<()> {
     let name = wide(path);
     let millis = limit.as_millis().clamp(1, u128::from(u32::MAX - 1)) as u32;
@@ -203,21 +199,18 @@ impl Stream {
         Ok(Stream { pipe, is_server, ended: Event::new()?, read_limit, write_limit })
     }
 
-    /// Limits how long a read waits: then [`io::ErrorKind::TimedOut`].
     #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.read_limit.store(millis(limit), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Limits how long a write waits.
     #[expect(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
     pub fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.write_limit.store(millis(limit), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Does an overlapped call and waits for its end.
     fn run(
         &self,
         limit: &AtomicU64,
@@ -285,7 +278,7 @@ impl Write for &Stream {
         })
     }
 
-    /// Written bytes are in the pipe, and the reader gets them also when this end is closed.
+    /// Written bytes are in the pipe, and reach the reader even after this end is closed.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -316,7 +309,7 @@ pub fn other_end(stream: &Stream) -> io::Result<Peer> {
     if stream.is_server { client_of(pipe) } else { server_of(pipe) }
 }
 
-/// The process at the client's end of an open pipe, with the user of its token.
+/// Returns the client of an open pipe, with the user of its token.
 pub(crate) fn client_of(pipe: RawHandle) -> io::Result<Peer> {
     let mut pid = 0;
     // SAFETY: the handle is open, and the place is ours.
@@ -324,7 +317,7 @@ pub(crate) fn client_of(pipe: RawHandle) -> io::Result<Peer> {
     Ok(Peer { uid: user_of_process(&open_to_look(pid)?)?, pid: Some(pid) })
 }
 
-/// The process at the server's end of an open pipe, with the owner of the pipe.
+/// Returns the server of an open pipe, with the owner of the pipe.
 pub(crate) fn server_of(pipe: RawHandle) -> io::Result<Peer> {
     let mut pid = 0;
     // SAFETY: as above.

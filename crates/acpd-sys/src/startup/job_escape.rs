@@ -1,16 +1,17 @@
-//! Processes that must outlive us: without our console, and in no Job of others, if possible.
+//! Processes that outlive this one: without its console, and in no Job if possible.
 //!
 //! ```text
-//! started, suspended, out of our Job where that lets it
+//! started, suspended, outside of this process's Job if the Job allows that
 //!    ├── in no Job ────────────────────────────────────────▶ it runs
 //!    └── still in one ── once more, as a child of the shell
 //!                           ├── that works ────────────────▶ this one runs, and the first one is gone
 //!                           └── there is no shell ─────────▶ the first one runs, and ends with the Job
 //! ```
 //!
-//! The shell is the user's Explorer: it starts the user's programs, and a process may be given a parent whose
-//! Job it gets instead of ours. The other ways out of a Job were weighed and left: the task scheduler ends
-//! its tasks after three days and lets them run behind others, and hardened machines refuse what WMI starts.
+//! The shell is the user's Explorer, which starts the user's programs. A process can be given
+//! another parent, and gets the Job of that parent. Other ways out of a Job were rejected: the task
+//! scheduler ends its tasks after three days and lowers their priority, and hardened machines
+//! refuse what WMI starts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString, c_void};
@@ -40,22 +41,20 @@ use crate::handle::{check, open_process, owned};
 use crate::process::{jobs, keep_standard_handles, name_of, pids, started_at};
 use crate::users::{login_of, own_uid, user_of_process};
 
-/// The creation flags of such a process: it has no console of ours, and gets none of our signals.
+/// Creation flags: without this process's console and signals.
 const ALONE: u32 = CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP;
 
-/// The program name of the user's shell.
 const SHELL: &str = "explorer";
 
-/// A process without our console, and outside of our Job if possible.
 #[derive(Debug)]
 pub(crate) struct ApartProcess {
     pub(crate) handle: OwnedHandle,
-    /// The process ends with a Job that we are in, because no process may leave that.
+    /// The process ends with a Job of this process, because no process may leave that Job.
     pub(crate) is_bound: bool,
 }
 
-/// Starts a process with these files as stdin, stdout and stderr. `is_bare` says that it has nothing of our
-/// environment but what the command has.
+/// Starts a process with these files as stdin, stdout and stderr. If `is_bare`, it gets the
+/// environment of the command only.
 pub(crate) fn start_apart(
     mut command: Command,
     standard: [File; 3],
@@ -74,14 +73,15 @@ pub(crate) fn start_apart(
     }?;
     let started = run_or_replace(&first, &command, &standard, is_bare);
     if !matches!(started, Ok((None, _))) {
-        // The first one has done nothing, cannot have ended by itself, and is not waited for.
+        // The first one has done nothing, cannot have ended, and is not waited for.
         let _ = first.kill();
     }
     let (other, is_bound) = started?;
     Ok(ApartProcess { handle: other.unwrap_or_else(|| first.into()), is_bound })
 }
 
-/// Returns the process that runs instead of the first one, which is suspended; and whether it ends with our Job.
+/// Returns the process that replaces the suspended first one, and whether it ends with this
+/// process's Job.
 fn run_or_replace(
     first: &Child,
     command: &Command,
@@ -100,8 +100,8 @@ fn run_or_replace(
     Ok((None, is_in_a_job))
 }
 
-/// Explorers of this user and login, those in no Job first, then the oldest: the shell and not a window that an agent has
-/// opened.
+/// Returns Explorers of this user and login. Those in no Job come first, then the oldest: the
+/// shell, not a window that an agent has opened.
 fn shells() -> Vec<OwnedHandle> {
     let rights = PROCESS_CREATE_PROCESS | PROCESS_DUP_HANDLE | PROCESS_QUERY_LIMITED_INFORMATION;
     let login = login_of(std::process::id());
@@ -122,7 +122,7 @@ fn shells() -> Vec<OwnedHandle> {
     found.into_iter().map(|(.., process)| process).collect()
 }
 
-/// A handle that a process has been lent, and that is closed there when this goes.
+/// A handle that a process has been lent; dropping it closes the handle there.
 struct Lent<'a> {
     to: &'a OwnedHandle,
     there: HANDLE,
@@ -151,14 +151,13 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// The start attributes of a process that not every process has.
 struct Attributes(Vec<usize>);
 
 impl Attributes {
-    /// The caller keeps the handles in the list for as long as the list is.
+    /// The handles must outlive the list.
     fn new(parent: &HANDLE, handles: &[HANDLE]) -> io::Result<Attributes> {
         let mut size = 0;
-        // SAFETY: without a place it only tells the size.
+        // SAFETY: without a place it only returns the size.
         unsafe { InitializeProcThreadAttributeList(null_mut(), 2, 0, &raw mut size) };
         let mut place = vec![0_usize; size.div_ceil(size_of::<usize>())];
         // SAFETY: the place is ours and of that size.
@@ -192,7 +191,6 @@ impl Drop for Attributes {
     }
 }
 
-/// Starts the command as a child of this process.
 fn below(
     parent: &OwnedHandle,
     command: &Command,
@@ -234,8 +232,8 @@ fn below(
     process
 }
 
-/// The words of a command, as a program takes them apart again. Words with quotation marks are not taken: nothing that is
-/// started apart has one.
+/// Returns the words of a command as a program splits them. Words with quotation marks are refused;
+/// no command here has one.
 fn command_line(command: &Command) -> io::Result<Vec<u16>> {
     if !Path::new(command.get_program()).is_absolute() {
         return Err(io::ErrorKind::NotFound.into());
@@ -246,7 +244,7 @@ fn command_line(command: &Command) -> io::Result<Vec<u16>> {
         if word.iter().any(|unit| [0, u16::from(b'"')].contains(unit)) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // Before the mark that ends the word, each of these stands for itself when there are two.
+        // Backslashes before the closing mark must be doubled.
         let slashes = word.iter().rev().take_while(|unit| **unit == u16::from(b'\\')).count();
         line.push(u16::from(b'"'));
         line.extend(&word);
@@ -257,7 +255,8 @@ fn command_line(command: &Command) -> io::Result<Vec<u16>> {
     Ok(line)
 }
 
-/// The environment that the command would have, as the system takes it: in order, each with a zero behind it.
+/// Returns the environment of the command as the system takes it: sorted, each entry ended by a
+/// zero.
 fn environment(command: &Command, is_bare: bool) -> Vec<u16> {
     let mut all: BTreeMap<OsString, (OsString, OsString)> = BTreeMap::new();
     let ours = std::env::vars_os().filter(|_| !is_bare);

@@ -1,8 +1,9 @@
-//! Processes that outlive this one: the daemon, which reports how its start went, and shims.
+//! Processes that outlive this one: shims, and the daemon, which reports the result of its start.
 //!
-//! The client starts the daemon with the write end of a pipe, and its number (on Windows, its name) in
-//! `ACPD_STARTUP_FD`. The daemon writes `ready` and a newline, or `error ` and a text up to the end. So the
-//! client can print the daemon's own reason at once, instead of guessing after a time-out.
+//! The client starts the daemon with the write end of a pipe, whose number (on Windows, name) is in
+//! `ACPD_STARTUP_FD`. The daemon writes `ready` and a newline, or `error ` and a text up to the
+//! end. So the client can print the daemon's own reason at once, instead of guessing after a
+//! timeout.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -28,16 +29,13 @@ pub(crate) use job_escape::start_apart;
 pub(crate) use system::null;
 pub use system::{PipedProcess, is_bound, stderr_to};
 
-/// Names the daemon's end of the pipe.
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 
-/// The report of a daemon that listens.
 const READY: &[u8] = b"ready\n";
 
-/// The most that is read of a reason, in bytes.
+/// Longest reason that is read, in bytes.
 const REASON_LIMIT: usize = 64 * 1024;
 
-/// Why the daemon could not be started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
     #[error("cannot open the daemon's log")]
@@ -47,7 +45,7 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// The fix, as a sentence without its period.
+    /// Returns the fix as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         match self {
             SpawnError::Log(error) => error.hint(),
@@ -58,15 +56,12 @@ impl SpawnError {
     }
 }
 
-/// A daemon that was started and has not reported yet.
 #[derive(Debug)]
 pub struct StartupPipe(system::StartedDaemon);
 
-/// How the start of a daemon went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartupOutcome {
     Ready,
-    /// The reason of the daemon.
     Failed(String),
     /// The daemon ended without a report: its log may say more.
     Died,
@@ -74,12 +69,11 @@ pub enum StartupOutcome {
     TimedOut,
 }
 
-/// Starts `exe` as a daemon: no child of this process, in a session of its own and the root directory, with
-/// nothing on stdin, stdout and stderr appended to `log` (made, with its directory, private), and with this
-/// environment, marked as no agent's.
+/// Starts `exe` as a daemon: in its own session and the root directory, without stdin, with stdout
+/// and stderr appended to the private file `log`, and with this environment, marked as no agent's.
 ///
-/// A name without a slash is looked up in `PATH`. Being no descendant matters: some clients end every descendant of
-/// the command that they ran.
+/// A name without a slash is looked up in `PATH`. The daemon is no descendant of this process,
+/// because some clients end every descendant of a command that they ran.
 pub fn spawn_daemon(
     exe: &Path,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -99,19 +93,18 @@ fn command(exe: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io:
     let is_bare_name = exe.components().count() == 1 && !exe.has_root();
     let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
     let mut command = Command::new(program);
-    // Another mark, and not none: under an agent, a process without one is that agent's.
+    // Another mark instead of none: under an agent, a process without a mark belongs to that agent.
     command.args(args).env(MARK, NO_AGENT);
     Ok(command)
 }
 
 impl StartupPipe {
-    /// Returns whether the daemon ends together with this process, because the system releases no process from a
-    /// Job of Windows.
+    /// Returns whether the daemon ends with this process, because a Job of Windows releases no
+    /// process.
     pub fn is_bound(&self) -> bool {
         self.0.is_bound
     }
 
-    /// Waits for the report of the daemon for up to `deadline`.
     pub fn wait(self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;
         match self.report(end) {
@@ -125,7 +118,7 @@ impl StartupPipe {
         }
     }
 
-    /// Reads until the daemon is ready or writes no more.
+    /// Reads until the daemon is ready or closes the pipe.
     fn report(self, end: Instant) -> io::Result<Vec<u8>> {
         let mut pipe = self.0.into_pipe(end)?;
         let (mut said, mut piece) = (Vec::new(), [0; 4096]);
@@ -144,12 +137,12 @@ impl StartupPipe {
     }
 }
 
-/// The daemon's end of the pipe. Dropped without a report it means that the daemon died.
+/// The daemon's end of the pipe. Dropping it without a report means that the daemon died.
 #[derive(Debug)]
 pub struct Notifier(system::ReportPipe);
 
-/// Takes over the daemon's end of the pipe, if a client gave one. Removes the variable, so that no child is
-/// confused by it. To be called once, at the start of `main`, before there is a second thread.
+/// Takes the daemon's end of the pipe, if a client gave one, and removes the variable, which would
+/// confuse children. Call it once, at the start of `main`, before there is a second thread.
 pub fn startup_notifier() -> Option<Notifier> {
     let value = std::env::var(VARIABLE).ok()?;
     // SAFETY: no other thread reads the environment: the contract above.
@@ -158,15 +151,12 @@ pub fn startup_notifier() -> Option<Notifier> {
 }
 
 impl Notifier {
-    /// Reports that the daemon listens.
     pub fn ready(mut self) {
         // The client may no longer wait.
         let _ = self.0.write_all(READY);
     }
 
-    /// Reports why the daemon gives up.
     pub fn failed(mut self, reason: &str) {
-        // As above.
         let _ = self.0.write_all(format!("error {reason}").as_bytes());
     }
 }

@@ -12,17 +12,15 @@ use nix::unistd::{ForkResult, dup2_stderr, fork};
 use crate::process::{detach_child, inherited, leave_inherited, start_detached, take_inherited};
 use crate::wait::End;
 
-/// Returns whether this process ends together with others, which happens on Windows alone.
+/// Returns whether this process ends with others: on Windows only.
 pub fn is_bound() -> bool {
     false
 }
 
-/// Directs stderr to this file from now on.
 pub fn stderr_to(file: &File) -> io::Result<()> {
     Ok(dup2_stderr(file)?)
 }
 
-/// A daemon that was started, and the pipe of its report.
 #[derive(Debug)]
 pub(super) struct StartedDaemon {
     pipe: PipeReader,
@@ -30,13 +28,14 @@ pub(super) struct StartedDaemon {
 }
 
 impl StartedDaemon {
-    /// Waits for the daemon's end of the pipe; [`io::ErrorKind::TimedOut`] after the deadline.
+    /// Waits for the daemon to open its end of the pipe; [`io::ErrorKind::TimedOut`] after the
+    /// deadline.
     pub(super) fn into_pipe(self, _deadline: Instant) -> io::Result<End> {
         End::new(self.pipe)
     }
 }
 
-/// Starts the daemon, whose end of the pipe has its number in this variable, and which writes to this file.
+/// Starts the daemon, which finds the number of its end of the pipe in `variable`.
 pub(super) fn start_daemon(
     mut command: Command,
     log: File,
@@ -57,28 +56,26 @@ pub(super) fn start_daemon(
             leave_inherited(BorrowedFd::borrow_raw(number)).map(drop)
         });
     }
-    // The child ends at once; its child is the daemon. A failed exec is reported all the same.
+    // The child exits at once; its child is the daemon. A failed exec is still reported.
     command.spawn()?.wait()?;
     drop(theirs);
     Ok(StartedDaemon { pipe, is_bound: false })
 }
 
-/// The daemon's end of the pipe.
 pub(super) type ReportPipe = File;
 
-/// The end that this value of the variable names.
 pub(super) fn report_pipe(value: &str) -> Option<ReportPipe> {
     let number: RawFd = value.parse().ok()?;
     let found = fstat(inherited(number).ok()?).ok()?;
     if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFIFO {
         return None;
     }
-    // Agents do not inherit it: the client would wait for them.
+    // Agents must not inherit the pipe: the client would wait for them.
     Some(File::from(take_inherited(number).ok()?))
 }
 
-/// A process that outlives this one, with pipes to its stdin and stdout. It stays a child of this process, to
-/// be reaped.
+/// A process that outlives this one, with pipes to its stdin and stdout. It is a child of this
+/// process, which reaps it.
 #[derive(Debug)]
 pub struct PipedProcess {
     pub input: End,
@@ -87,7 +84,7 @@ pub struct PipedProcess {
 }
 
 impl PipedProcess {
-    /// Starts a command, which has nothing of this environment
+    /// Starts a command that inherits no environment
     /// ([`clear_environment`](crate::process::clear_environment)).
     pub fn start(mut command: Command) -> io::Result<PipedProcess> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -99,12 +96,11 @@ impl PipedProcess {
         Ok(PipedProcess { input, output, process })
     }
 
-    /// Returns whether it ends together with this process, as [`is_bound`] says of this one.
+    /// Returns whether the process ends with this one, see [`is_bound`].
     pub fn is_bound(&self) -> bool {
         false
     }
 
-    /// Kills it. It may have ended.
     pub fn kill(&mut self) {
         self.process.kill().ok();
     }

@@ -1,4 +1,4 @@
-//! The pipe of a daemon's report has a random name, which the daemon opens: no handle is inherited for it.
+//! The pipe of a daemon's report has a random name, which the daemon opens: no handle is inherited.
 
 use std::fs::File;
 use std::io;
@@ -18,14 +18,14 @@ use crate::socket::{Listener, Stream, connect, other_end};
 use crate::startup::job_escape::{ApartProcess, start_apart};
 use crate::wait::End;
 
-/// How long the daemon tries to reach its client.
+/// Longest time for the daemon to reach its client.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns whether this process is in a Job, and ends with it.
+/// Returns whether this process is in a Job, and ends with the Job.
 pub fn is_bound() -> bool {
     // SAFETY: it only returns a number that stands for this process.
     let us = unsafe { GetCurrentProcess() };
-    // Where the system does not say, there is nothing to warn of.
+    // Without an answer there is nothing to warn about.
     jobs::is_in_one(us).unwrap_or(false)
 }
 

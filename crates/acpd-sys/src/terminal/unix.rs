@@ -11,20 +11,19 @@ use nix::sys::termios::{
 };
 use nix::unistd::{ttyname, write};
 
-/// Whether the user can stop the program and continue it.
+/// The user can suspend and continue the program.
 pub const CAN_SUSPEND: bool = true;
 
-/// Whether keys come as a keyboard has them: also when they are released, AltGr as Ctrl and Alt, and
-/// pasted text as if it was typed.
+/// Keys arrive as on a keyboard: releases too, AltGr as Ctrl and Alt, and pasted text as
+/// typed.
 pub const HAS_BARE_KEYS: bool = false;
 
-/// The modes of a terminal as they were.
+/// Modes of a terminal before a change.
 #[derive(Debug, Clone)]
 pub struct Modes(Termios);
 
 impl Modes {
     pub fn restore(&self) {
-        // A terminal that is gone needs nothing.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.0);
     }
 }
@@ -37,31 +36,29 @@ fn change(when: SetArg, change: impl FnOnce(&mut Termios)) -> io::Result<Modes> 
     Ok(Modes(before))
 }
 
-/// Has the terminal hand over each key at once, without an echo; Ctrl-C stays a signal. Drops what was
-/// typed before.
+/// Makes the terminal deliver each key at once, without an echo; Ctrl-C stays a signal. Drops
+/// earlier input.
 pub fn single_keys() -> io::Result<Modes> {
     change(SetArg::TCSAFLUSH, |modes| {
         modes.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
     })
 }
 
-/// Takes the terminal for a full screen: every key as it is, escapes and UTF-8 out.
+/// Prepares the terminal for a full screen: raw keys in, escapes and UTF-8 out.
 pub fn raw() -> io::Result<Modes> {
     change(SetArg::TCSANOW, cfmakeraw)
 }
 
-/// Drops what was typed and not read yet.
 pub fn forget_typed() {
-    // Without a terminal there is nothing to drop.
     let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 
-/// Has a full screen's terminal report the mouse, in addition to the escapes that ask for that.
+/// Makes the terminal report the mouse, in addition to the escapes for that.
 pub fn report_mouse(_is_on: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes without the standard library's buffer and its lock, which another thread may hold.
+/// Writes without the standard library's buffer and lock, which another thread may hold.
 pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let stdout = io::stdout();
     while !bytes.is_empty() {
@@ -74,7 +71,7 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until there may be something to read. It fails if the terminal is gone.
+/// Waits until there may be input. Fails if the terminal is gone.
 pub fn wait() -> io::Result<()> {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -90,25 +87,24 @@ pub fn wait() -> io::Result<()> {
     }
 }
 
-/// Has the terminal announce once more that there are keys, as it does when its modes are set.
+/// Makes the terminal announce pending keys again, as a change of its modes does.
 pub fn announce_keys() {
     // If it fails, the next key is announced.
     let _ = change(SetArg::TCSANOW, |_| ());
 }
 
-/// Stops the program until the user continues it. The terminal is to be restored before.
+/// Stops the program until the user continues it. The caller restores the terminal before.
 pub fn suspend() {
     // An orphaned process group is not stopped.
     let _ = raise(Signal::SIGTSTP);
 }
 
-/// The name of the terminal, such as `pts/3`.
+/// Returns a name such as `pts/3`.
 pub fn name() -> Option<String> {
     let path = ttyname(io::stdin()).ok()?;
     Some(path.strip_prefix("/dev/").unwrap_or(&path).to_str()?.to_owned())
 }
 
-/// Returns whether stdin is a pipe or a file.
 pub fn input_is_fed() -> bool {
     let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
     let kind = stdin.and_then(|stdin| stdin.metadata()).map(|data| data.file_type());
@@ -128,7 +124,7 @@ pub fn has_unicode() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// Sets the encoding of programs in the terminal to UTF-8, until it is dropped. On Unix it always is.
+/// Sets the encoding of programs in the terminal to UTF-8, until dropped. Does nothing on Unix.
 #[derive(Debug)]
 pub struct Utf8(());
 

@@ -19,10 +19,10 @@ use crate::handle::{check, wait_any};
 pub const CAN_SUSPEND: bool = false;
 pub const HAS_BARE_KEYS: bool = true;
 
-/// The most that older consoles take at once, in bytes.
+/// Bytes that older consoles take at once.
 const AT_ONCE: usize = 8192;
 
-/// The modes of a console as they were, and its encoding for a full screen.
+/// Modes of a console before a change, and the encoding for a full screen.
 #[derive(Debug)]
 pub struct Modes {
     input: CONSOLE_MODE,
@@ -31,7 +31,6 @@ pub struct Modes {
 
 impl Modes {
     pub fn restore(&self) {
-        // A console that is gone needs nothing.
         let _ = set(STD_INPUT_HANDLE, self.input);
         if let Some((output, encoding)) = &self.output {
             let _ = set(STD_OUTPUT_HANDLE, *output);
@@ -50,7 +49,7 @@ pub fn single_keys() -> io::Result<Modes> {
 pub fn raw() -> io::Result<Modes> {
     let (input, output) = (mode(STD_INPUT_HANDLE)?, mode(STD_OUTPUT_HANDLE)?);
     let before = Modes { input, output: Some((output, Utf8::set())) };
-    // Keys come as they are, Ctrl-C too, and changes of the size among them; not the mouse yet.
+    // Keys arrive raw, Ctrl-C too, with changes of the size; not the mouse yet.
     let cooked =
         ENABLE_LINE_INPUT | ENABLE_ECHO_INPUT | ENABLE_PROCESSED_INPUT | ENABLE_MOUSE_INPUT;
     let raw = input & !cooked | ENABLE_WINDOW_INPUT;
@@ -66,7 +65,7 @@ pub fn forget_typed() {
     unsafe { FlushConsoleInputBuffer(standard(STD_INPUT_HANDLE)) };
 }
 
-/// The console selects text with the mouse otherwise.
+/// Otherwise the console selects text with the mouse.
 pub fn report_mouse(is_on: bool) -> io::Result<()> {
     let now = mode(STD_INPUT_HANDLE)?;
     set(
@@ -96,7 +95,7 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The part of a text that a console takes at once, without a cut character at the end.
+/// Returns the part that a console takes at once, without a cut character at the end.
 fn at_once(text: &[u8]) -> &[u8] {
     let most = AT_ONCE.min(text.len());
     let begins = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);

@@ -1,4 +1,4 @@
-//! Users: ids on Unix, SIDs on Windows; and the user at the other end of a connection.
+//! Users (ids on Unix, SIDs on Windows), and the user at the other end of a connection.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
@@ -10,17 +10,16 @@ pub(crate) use system::nobody;
 pub(crate) use system::{ADMINISTRATORS, Access, PrivateTo, login_of, user_of_process, who_may};
 pub use system::{Openness, UserId, may_do_anything, own_uid};
 
-/// The process at the other end of a connection, as the kernel saw it when it connected.
+/// The process at the other end of a connection, at the time of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Decides on access.
     pub uid: UserId,
-    /// For logs: pids are used again. Not every system reports it.
+    /// For logs only: pids are reused. Not every system reports it.
     pub pid: Option<u32>,
 }
 
 impl Peer {
-    /// Returns whether it is this process's own user. An administrator is another one.
+    /// Returns whether the peer is the user of this process. An administrator is another user.
     pub fn is_ours(&self) -> bool {
         self.uid == own_uid()
     }

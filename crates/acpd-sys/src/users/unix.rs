@@ -1,10 +1,8 @@
-/// An effective user id.
 pub type UserId = u32;
 
 /// Permission bits that open a directory or file to others.
 pub type Openness = u32;
 
-/// The effective user id of this process.
 pub fn own_uid() -> UserId {
     nix::unistd::geteuid().as_raw()
 }

@@ -1,4 +1,4 @@
-//! SIDs, and security descriptors: who may do what with a file or a pipe.
+//! SIDs, and security descriptors: the access to files and pipes.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle, RawHandle};
@@ -25,7 +25,7 @@ use crate::handle::{check, owned};
 /// A user or a group: a SID as text, such as `S-1-5-18`.
 pub type UserId = String;
 
-/// A user or group other than the owner that may read a directory or file, or more.
+/// Another user or group that may read a directory or file, or more.
 pub type Openness = UserId;
 
 const SYSTEM: &str = "S-1-5-18";
@@ -34,7 +34,7 @@ pub(crate) const ADMINISTRATORS: &str = "S-1-5-32-544";
 const CREATOR: &str = "S-1-3-0";
 const EVERYONE: &str = "S-1-1-0";
 
-/// Copies a SID of the system's.
+/// Copies a SID of the system.
 ///
 /// # Safety
 /// It is null or points to a whole SID.
@@ -51,7 +51,6 @@ unsafe fn copied(sid: PSID) -> io::Result<UserId> {
     }
 }
 
-/// Returns whether this user may do anything on this machine anyway.
 pub fn may_do_anything(user: &UserId) -> bool {
     [SYSTEM, ADMINISTRATORS].contains(&user.as_str())
 }
@@ -61,7 +60,6 @@ pub(crate) fn nobody() -> UserId {
     "S-1-0-0".to_owned()
 }
 
-/// The user of this process.
 pub fn own_uid() -> UserId {
     static OWN: OnceLock<UserId> = OnceLock::new();
     // SAFETY: it returns a constant, which needs not be closed.
@@ -69,7 +67,6 @@ pub fn own_uid() -> UserId {
     OWN.get_or_init(own).clone()
 }
 
-/// The number of the login that a process belongs to.
 pub(crate) fn login_of(pid: u32) -> u32 {
     let mut login = 0;
     // SAFETY: the place is ours.
@@ -114,7 +111,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// Parses a descriptor in the Security Descriptor Definition Language.
+/// Parses the Security Descriptor Definition Language.
 fn described(text: &str) -> io::Result<Descriptor> {
     let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
     let mut made = null_mut();
@@ -130,17 +127,17 @@ fn described(text: &str) -> io::Result<Descriptor> {
     Ok(Descriptor(made))
 }
 
-/// Security of new objects: owned by this user and closed to others, whatever a directory hands down.
+/// Security of new objects: owned by this user and closed to others, without inherited rights.
 #[derive(Debug)]
 pub(crate) struct PrivateTo(Descriptor);
 
 impl PrivateTo {
-    /// For a file or a pipe.
+    /// For a file or pipe.
     pub(crate) fn user() -> io::Result<PrivateTo> {
         PrivateTo::with("")
     }
 
-    /// For a directory, and for what will be made in it.
+    /// For a directory, and for all that is created in it.
     pub(crate) fn user_and_below() -> io::Result<PrivateTo> {
         PrivateTo::with("OICI")
     }
@@ -150,7 +147,8 @@ impl PrivateTo {
         described(&format!("O:{own}D:P(A;{flags};GA;;;{own})")).map(PrivateTo)
     }
 
-    /// Attributes for a call that makes something, valid as long as `self`. No child inherits the handle.
+    /// Attributes for a call that creates an object, valid as long as `self`. Children do not
+    /// inherit the handle.
     pub(crate) fn attributes(&self) -> SECURITY_ATTRIBUTES {
         SECURITY_ATTRIBUTES {
             nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
@@ -173,11 +171,11 @@ impl PrivateTo {
     }
 }
 
-/// The owner of an object, and another user that may do anything with it.
+/// The owner of an object, and another user with a right to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) owner: UserId,
-    /// One of them, the system and administrators left out.
+    /// One of them, except for the system and administrators.
     pub(crate) other: Option<UserId>,
 }
 

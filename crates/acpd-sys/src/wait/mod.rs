@@ -1,4 +1,4 @@
-//! Waits for several things at once, with a deadline; and ends of pipes and connections that never block.
+//! Waits for several sources with a deadline, and non-blocking ends of pipes and connections.
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(windows, path = "windows.rs")]
@@ -10,12 +10,10 @@ pub(crate) use system::{OverlappedCall, is_end};
 #[cfg(unix)]
 pub(crate) use system::{never_block, until_ready};
 
-/// What an [`End`] is waited for: an end of the stream or an error counts, too.
+/// Event of an [`End`]. The end of the stream and an error count, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Bytes to read.
     Read,
-    /// Room to write.
     Write,
     Both,
 }

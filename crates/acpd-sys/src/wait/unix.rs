@@ -11,25 +11,23 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use super::Interest;
 
-/// What a [`Wait`] can wait for.
 pub trait Source: AsFd {}
 
 impl Source for End {}
 impl Source for Bell {}
 
-/// An end of a pipe or a connection. It never blocks, but returns [`io::ErrorKind::WouldBlock`].
+/// A non-blocking end of a pipe or connection: its calls return [`io::ErrorKind::WouldBlock`].
 #[derive(Debug)]
 pub struct End(File);
 
 impl End {
-    /// This process's end of a child's pipe or of a socket.
     pub fn new(end: impl Into<OwnedFd>) -> io::Result<End> {
         let end = end.into();
         never_block(&end)?;
         Ok(End(File::from(end)))
     }
 
-    /// The directions of a connection, one to read from and one to write to.
+    /// Returns an end to read from and an end to write to.
     pub fn halves(connection: impl Into<OwnedFd>) -> io::Result<(End, End)> {
         let write = connection.into();
         Ok((End::new(write.try_clone()?)?, End::new(write)?))
@@ -40,15 +38,13 @@ impl End {
         self.0.read(buffer)
     }
 
-    /// Writes once. After [`io::ErrorKind::WouldBlock`], call it again with the same bytes, or with these
-    /// and more behind them: some of them may be on their way, and count then.
+    /// Writes once. After [`io::ErrorKind::WouldBlock`], repeat the call with the same bytes, or
+    /// with more behind them: some may be on their way, and count then.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
 
-    /// Ends the writing direction of a connection.
     pub fn shut_down(&self) {
-        // The other end may be gone.
         let _ = shutdown(self.0.as_raw_fd(), Shutdown::Write);
     }
 
@@ -85,14 +81,12 @@ impl Bell {
         Ok((Bell(bell), Rope(Arc::new(rope))))
     }
 
-    /// Silences the bell until it is rung again.
     pub fn silence(&mut self) {
         while matches!(self.0.read(&mut [0; 64]), Ok(count) if count > 0) {}
     }
 }
 
 impl Rope {
-    /// Rings the bell.
     pub fn pull(&self) {
         // A full pipe wakes as well, and the bell may be gone.
         let _ = (&*self.0).write(b"!");
@@ -105,7 +99,7 @@ impl AsFd for Bell {
     }
 }
 
-/// Sources to wait for, each with a name of its owner's.
+/// Sources to wait for, with names that the caller gives.
 #[derive(Debug)]
 pub struct Wait<'a, T> {
     fds: Vec<PollFd<'a>>,
@@ -123,8 +117,8 @@ impl<'a, T: Copy + PartialEq> Wait<'a, T> {
         self.names.push(name);
     }
 
-    /// Waits until something is ready or the deadline has come. Returns what is ready, the last added
-    /// first. It may return nothing also before the deadline.
+    /// Waits for an event or the deadline. Returns the ready sources, the last added first;
+    /// sometimes none, even before the deadline.
     pub fn until(mut self, deadline: Instant) -> Vec<T> {
         if poll(&mut self.fds, timeout(deadline)).is_err() {
             // Interrupted; the signal has a pipe of its own.
@@ -160,13 +154,13 @@ pub(crate) fn until_ready(
     }
 }
 
-/// The time that is left for `poll`, rounded up, so that the last wait is not a busy one.
+/// Returns the remaining time, rounded up, so that the last wait is not a busy one.
 fn timeout(deadline: Instant) -> PollTimeout {
     let left = deadline.saturating_duration_since(Instant::now());
     PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
 }
 
-/// Makes reads and writes of this descriptor fail instead of wait.
+/// Makes reads and writes of this descriptor fail instead of block.
 pub(crate) fn never_block(fd: impl AsFd) -> io::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
     fcntl(&fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;

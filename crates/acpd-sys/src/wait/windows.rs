@@ -1,5 +1,6 @@
-//! Windows does not report that something can be read, only that it was. So an [`End`] that is waited for reads
-//! ahead, into bytes of its own; and written bytes are copied, and count when the system has taken them.
+//! Windows reports that something was read, not that it can be read. So an [`End`] that is waited
+//! for reads ahead into its own bytes. Written bytes are copied, and count when the system has
+//! taken them.
 
 use std::fmt;
 use std::fs::File;
@@ -26,7 +27,7 @@ use super::Interest;
 use crate::handle::{Event, check, is_set, wait_any};
 use crate::named_pipe::{Flow, one_way};
 
-/// The most that is read ahead or is on its way out, in bytes: as much as a pipe holds.
+/// Most bytes read ahead or on their way out: as much as a pipe holds.
 const PIECE: usize = 64 << 10;
 
 /// Returns whether the other end of a pipe is gone.
@@ -35,15 +36,15 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| ends.contains(&(code as u32)))
 }
 
-/// A call of the system that continues while this process does something else, with the bytes that it reads or
-/// writes, and the event that is set when it is over.
+/// A call of the system in progress, with its bytes and the event that is set at its end.
 ///
-/// The owner keeps the handle of the call open for as long as this lives: the handle is a later field.
+/// The owner keeps the handle of the call open for as long as this lives: the handle is a later
+/// field.
 #[derive(Debug)]
 pub(crate) struct OverlappedCall {
     bytes: Vec<u8>,
     pub(crate) event: Event,
-    /// Boxed: the system writes to it.
+    /// Boxed, because the system writes to it.
     state: Box<CallState>,
     /// The handle of a call whose result was not asked for yet.
     on: Option<RawHandle>,
@@ -70,7 +71,8 @@ impl OverlappedCall {
         self.on.is_some()
     }
 
-    /// Begins a call that is not under way. `call` borrows the bytes, which stay where they are until it is over.
+    /// Begins a call when none is in progress. `call` borrows the bytes, which stay in place until
+    /// its end.
     pub(crate) fn begin(
         &mut self,
         on: RawHandle,
@@ -88,7 +90,7 @@ impl OverlappedCall {
         Ok(())
     }
 
-    /// Returns the result of the call, once, in bytes; `None` while it is under way, or when none is.
+    /// Returns the result of the call in bytes, once; `None` during a call, and without one.
     pub(crate) fn result(&mut self) -> io::Result<Option<usize>> {
         let Some(on) = self.on else { return Ok(None) };
         let mut count = 0;
@@ -104,7 +106,7 @@ impl OverlappedCall {
         }
     }
 
-    /// Ends the call, which is under way or over. Returns its result: it may have been over before this.
+    /// Ends the call, which may be over already, and returns its result.
     pub(crate) fn end(&mut self) -> io::Result<usize> {
         let on = self.on.take().ok_or(io::ErrorKind::NotFound)?;
         let mut count = 0;
@@ -136,7 +138,7 @@ pub struct End {
     write: OverlappedCall,
     /// Bytes of the read call that were read ahead.
     ahead: Range<usize>,
-    // After the calls, which end before it is closed.
+    // Closed after the calls have ended.
     open: Open,
 }
 
@@ -175,7 +177,7 @@ impl End {
         while self.ahead.is_empty() {
             match self.begin_read().and_then(|()| self.read.result()) {
                 Ok(None) => return Err(io::ErrorKind::WouldBlock.into()),
-                // In a pipe, it only means that nothing was written once.
+                // In a pipe, zero bytes are an empty write.
                 Ok(Some(0)) if matches!(self.open, Open::Socket(_)) => return Ok(0),
                 Ok(Some(count)) => self.ahead = 0..count,
                 Err(error) if is_end(&error) => return Ok(0),
@@ -241,7 +243,7 @@ impl Source for End {
     fn begin(&mut self, interest: Interest, handles: &mut Vec<RawHandle>) {
         if interest != Interest::Write {
             if self.begin_read().is_err() {
-                // The next read returns why.
+                // The next read returns the error.
                 self.read.event.set();
             }
             handles.push(self.read.event.as_raw_handle());
