@@ -1,5 +1,5 @@
-//! Client methods that acpd serves itself: ACP agents ask their client for files ([`fs`]) and terminals
-//! ([`terminal`]), and acpd does that when no editor is there to do it.
+//! Client methods that acpd serves when no editor does: files ([`fs`]) and terminals
+//! ([`terminal`]).
 //!
 //! Architecture invariants: nothing here knows of the hub, of JSON-RPC or of sessions; no file is
 //! touched but through a directory handle of [`fs::Roots`]; nothing that a terminal started

@@ -1,4 +1,4 @@
-//! Why a file of an agent could not be read or written, in words for the agent.
+//! Errors of file requests, in words for the agent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum FsError {
-    /// There is no such file; ACP's `-32002`.
+    /// ACP's error -32002.
     #[error("`{}` does not exist", .path.display())]
     NotFound { path: PathBuf },
     #[error("`{}` is refused: {why}; the session's directories are {}", .path.display(), list(.roots))]
@@ -16,13 +16,10 @@ pub enum FsError {
     NotUtf8 { path: PathBuf },
     #[error("`{}` has {bytes} bytes, and more than {limit} of them were asked for", .path.display())]
     TooBig { path: PathBuf, bytes: u64, limit: u64 },
-    /// The lines asked for are further into the file than is looked.
     #[error("the lines asked for are not in the first {bytes} bytes of `{}`, and no more is looked at", .path.display())]
     TooFar { path: PathBuf, bytes: u64 },
-    /// The disk is slow, or what it is asked for is much.
     #[error("reading `{}` takes too long", .path.display())]
     TooSlow { path: PathBuf },
-    /// The text is no longer needed.
     #[error("reading `{}` was cancelled: the agent was stopped", .path.display())]
     Cancelled { path: PathBuf },
     /// The path is a directory, a pipe, a socket or a device.

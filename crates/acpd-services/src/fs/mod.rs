@@ -1,10 +1,9 @@
 //! `fs/read_text_file` and `fs/write_text_file` on disk, confined to a session's directories.
 //!
-//! A path is first looked up as the system sees it, to learn where it leads and in which directory
-//! of the session that is. The result is only a guess: the path is then opened through that
-//! directory's handle, which refuses all that leads out of it, however quickly a symbolic link is
-//! put in place in between. A file with a second hard link outside, and another file system mounted
-//! inside, cannot be told apart from inside files.
+//! A path is first resolved, to find the session directory that has it. The path may change
+//! afterwards, so it is then opened through that directory's handle, which never leads out of the
+//! directory. Two things look like files inside and are not refused: a hard link to a file outside,
+//! and a file system mounted inside.
 //!
 //! All functions block; none waits for another process, and a read is bounded in bytes and in time.
 

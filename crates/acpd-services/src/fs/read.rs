@@ -12,46 +12,39 @@ use cap_std::fs::OpenOptions;
 use super::error::FsError;
 use super::roots::{Roots, open_regular};
 
-/// The longest text that is read, in bytes.
+/// Longest text that is returned, in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;
-/// Bytes of a file that are looked at for the lines that were asked for.
+/// Maximum bytes to read in search of the requested lines.
 const MOST_LOOKED_AT: u64 = 256 << 20;
-/// How long that may take.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
-/// The lines of a file that are wanted. The default is all of them.
+/// Lines of a file; by default all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lines {
-    /// The first one, which counts from 1.
+    /// Counts from 1.
     pub first: Option<u32>,
-    /// How many at most.
     pub limit: Option<u32>,
 }
 
-/// How much work one read may be. A file can be far larger than the disk that it is on.
+/// Limits on one read. A sparse file can be far larger than its disk.
 #[derive(Debug, Clone)]
 pub struct Effort {
-    /// Bytes that are looked at, at most.
     pub bytes: u64,
-    /// When it has taken long enough.
     pub until: Instant,
     /// Set when the text is no longer needed.
     pub cancelled: Arc<AtomicBool>,
 }
 
 impl Effort {
-    /// As much as may be, from now on.
+    /// Returns the largest allowed effort; its time begins now.
     pub fn most(cancelled: Arc<AtomicBool>) -> Effort {
         Effort { bytes: MOST_LOOKED_AT, until: Instant::now() + MOST_TIME, cancelled }
     }
 }
 
-/// The text of a file: the wanted lines of it. Lines end after `\n` and keep their ends, `\r\n` too; a
-/// byte order mark stays. Past the end there is no text, which is no error (`fs/read_text_file`). Of a
-/// file of any size a part can be read, as far as the effort goes.
-///
-/// # Errors
-/// See [`FsError`]; a part is to be text, the rest of the file may be anything.
+/// Returns lines of a file. Lines keep their ends, `\r\n` too; a byte order mark stays. Lines past
+/// the end are empty text, not an error (`fs/read_text_file`). Only the returned part must be
+/// UTF-8, and it may lie in a file of any size, within the effort.
 pub fn read_text_file(
     roots: &Roots,
     path: &Path,
@@ -62,7 +55,7 @@ pub fn read_text_file(
     let read = || -> io::Result<_> {
         let size = file.size()?;
         let first = wanted.first.unwrap_or(1).max(1);
-        // A file whose text cannot be returned is not read.
+        // A file that is too long to be returned is not read.
         let whole = first == 1 && wanted.limit.is_none();
         let text =
             if whole && size > MOST_BYTES { None } else { lines(file, first, wanted.limit)? };
@@ -78,7 +71,7 @@ pub fn read_text_file(
     }
 }
 
-/// The bytes of these lines, or `None` if they are too many.
+/// Returns `None` if the lines are longer than [`MOST_BYTES`].
 fn lines(file: Bounded, first: u32, limit: Option<u32>) -> io::Result<Option<Vec<u8>>> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut text = Vec::new();
@@ -101,7 +94,7 @@ fn lines(file: Bounded, first: u32, limit: Option<u32>) -> io::Result<Option<Vec
     Ok(Some(text).filter(|text| text.len() as u64 <= MOST_BYTES))
 }
 
-/// Opens a regular file, of any size and with any bytes in it.
+/// Opens a regular file of any size and content.
 pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsError> {
     let place = roots.locate(path)?;
     let not_a_file = || FsError::NotAFile { path: path.to_owned() };
@@ -113,7 +106,7 @@ pub fn open(roots: &Roots, path: &Path, effort: Effort) -> Result<Bounded, FsErr
     Ok(Bounded { path: path.to_owned(), file, looked_at: 0, effort })
 }
 
-/// A file that is read up to a limit of effort.
+/// A file whose reads fail beyond the effort.
 #[derive(Debug)]
 pub struct Bounded {
     path: PathBuf,
@@ -123,7 +116,6 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// Size of the file in bytes.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }

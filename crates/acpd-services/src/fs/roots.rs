@@ -1,4 +1,4 @@
-//! The directories of a session, and where a path leads among them.
+//! The directories of a session, and the resolution of paths in them.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
 use super::error::FsError;
 
-/// Symbolic links that a path may lead through, of those whose end does not exist.
+/// Maximum number of dangling symbolic links that a path may lead through.
 const MOST_LINKS: usize = 40;
 
-/// The directories of a session, open. What is renamed meanwhile stays what it is.
+/// The open directories of a session. Renaming one does not make it another one.
 #[derive(Debug)]
 pub struct Roots {
     roots: Vec<Root>,
@@ -31,23 +31,19 @@ struct Root {
 pub enum Kind {
     Directory,
     File,
-    /// Something that is neither.
     Other,
 }
 
-/// A place in one of the directories, whether or not something is there.
+/// A path in one of the directories; nothing has to exist there.
 pub(super) struct Place<'a> {
     pub(super) dir: &'a Dir,
-    /// Relative to it, without symbolic links and `..` when it was looked up; empty for itself.
+    /// Relative to `dir`, and empty for `dir` itself. Had no symbolic links and `..` when resolved.
     pub(super) path: PathBuf,
 }
 
 impl Roots {
-    /// Opens the working directory and the additional directories of a session. New files and
-    /// directories get the user's `umask`, not that of this process.
-    ///
-    /// # Errors
-    /// When one of them cannot be opened; the error names it.
+    /// Opens the working directory and the additional directories. New files and directories get
+    /// the user's `umask`, not that of this process.
     pub fn open(
         cwd: &Path,
         additional_directories: &[PathBuf],
@@ -66,10 +62,7 @@ impl Roots {
         Ok(Roots { roots, umask })
     }
 
-    /// Returns the kind of a path, if that is inside.
-    ///
-    /// # Errors
-    /// See [`FsError`]; when nothing is there, too.
+    /// Returns the kind of a path. A path that is missing or outside is an error.
     pub fn kind(&self, path: &Path) -> Result<Kind, FsError> {
         let Place { dir, path: inside } = self.locate(path)?;
         let is_root = inside.as_os_str().is_empty();
@@ -86,7 +79,7 @@ impl Roots {
         self.umask
     }
 
-    /// Where a path leads, if that is inside. Of what is outside, not even existence is told.
+    /// Resolves a path. The error for a path outside does not reveal whether the path exists.
     pub(super) fn locate(&self, path: &Path) -> Result<Place<'_>, FsError> {
         if !path.is_absolute() {
             return Err(self.outside(path, "it is not absolute"));
@@ -103,10 +96,10 @@ impl Roots {
         places.next().ok_or_else(|| self.leads_out(path))
     }
 
-    /// An error of an operation on a place. A path that leads out was changed since it was looked
-    /// up.
+    /// Returns the error of an operation on a resolved path. A path that leads out was changed
+    /// after it was resolved.
     pub(super) fn error(&self, path: &Path, error: io::Error) -> FsError {
-        // The library's own refusal, not the system's.
+        // cap-std's refusal; an error of the system has a number.
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             return self.leads_out(path);
         }
@@ -136,18 +129,17 @@ impl Root {
     }
 }
 
-/// Where a path leads, whether or not something is there: where it ends in a symbolic link whose
-/// end does not exist, that end.
+/// Resolves a path that need not exist. A dangling symbolic link at its end is followed.
 fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     if path.as_os_str().len() >= LONGEST_PATH {
-        // The path could be created step by step, and then not be opened by its name.
+        // Created step by step, such a path could not be opened by its full name.
         return Err(io::Error::new(io::ErrorKind::InvalidFilename, "file name too long"));
     }
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
-    // No name has the path that ends with `..`: of what does not exist, there is no parent.
+    // A path that ends with `..` has no name, and a missing directory has no parent.
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::NotFound.into());
     };
@@ -160,8 +152,8 @@ fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
     }
 }
 
-/// Opens a file, and never waits for it: the other end of a pipe may never be opened. `None` if it
-/// is no regular file.
+/// Opens a file without waiting: the other end of a pipe may never be opened. `None` if it is no
+/// regular file.
 pub(super) fn open_regular(
     dir: &Dir,
     path: &Path,

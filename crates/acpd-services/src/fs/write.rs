@@ -14,16 +14,12 @@ use super::roots::{Roots, open_regular};
 enum Old {
     Nothing,
     File(u32),
-    /// Something that is no file.
     Other,
 }
 
-/// Replaces the text of a file, or makes it, its directories too (`fs/write_text_file`). It has the
-/// old text or the new one at any moment, and keeps its permissions; a symbolic link stays, and what
-/// it leads to is written. A file that may not be written is not replaced either.
-///
-/// # Errors
-/// See [`FsError`]; the file is as it was then.
+/// Replaces the text of a file, or creates it with its directories (`fs/write_text_file`). At any
+/// moment, and after an error, the file has either the old text or the new one. It keeps its
+/// permissions. A symbolic link stays, and its target is written. A read-only file is not replaced.
 pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), FsError> {
     let place = roots.locate(path)?;
     let not_a_file = || FsError::NotAFile { path: path.to_owned() };
@@ -49,7 +45,6 @@ pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), 
     written.then_some(()).ok_or_else(not_a_file)
 }
 
-/// The directory at this path, made if it is missing.
 fn directory(top: &Dir, path: &Path, umask: u32) -> io::Result<Dir> {
     let mut dir = top.try_clone()?;
     for name in path {
@@ -63,14 +58,13 @@ fn directory(top: &Dir, path: &Path, umask: u32) -> io::Result<Dir> {
 
 fn make(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Dir> {
     match dir.create_dir(name) {
-        // Another writer was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return dir.open_dir(name),
         made => made?,
     }
     let made = dir.open_dir(name)?;
     if HAS_MODES {
         let handle = made.open(".")?;
-        // Of what it inherits, only the permissions are ours to set.
+        // Inherited bits like setgid stay; only the permissions are set.
         set_mode(&handle, mode(&handle)? & 0o7000 | (0o777 & !umask))?;
     }
     Ok(made)
@@ -82,7 +76,7 @@ fn old(dir: &Dir, name: &OsStr) -> io::Result<Old> {
         found => found?,
     };
     if !found.is_file() {
-        // To open a device can have effects.
+        // Opening a device can have effects.
         return Ok(Old::Other);
     }
     let file = open_regular(dir, Path::new(name), OpenOptions::new().write(true))?;

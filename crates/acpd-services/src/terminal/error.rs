@@ -1,4 +1,4 @@
-//! Why a terminal cannot be made or used, in words for the agent.
+//! Errors of terminals, in words for the agent.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,6 @@ pub enum TerminalError {
     TooMany,
     #[error("cannot run a command in `{}`: it is not a directory", .cwd.display())]
     NoDirectory { cwd: PathBuf },
-    /// Such a variable would become another one.
     #[error("`{name}` cannot be the name of an environment variable: it is empty or has a `=`")]
     BadVariable { name: String },
     #[error("cannot start `{command}`: {source}")]

@@ -1,4 +1,4 @@
-//! The thread of a terminal that ends its process tree, and tells when nothing of it is left.
+//! The thread of a terminal that ends its process tree, and reports when nothing of it is left.
 
 use std::process::Child;
 use std::sync::Arc;
@@ -14,16 +14,15 @@ use tokio::sync::watch;
 
 use super::types::Children;
 
-/// How often a tree that is going down is looked at.
+/// Pauses between looks at a tree that ends.
 const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
-/// How often a tree that runs is looked at, to know what it starts before that hides.
+/// Time between looks at a running tree, to see descendants before they hide.
 const WALK: Duration = Duration::from_secs(5);
 
 pub(super) enum Job {
-    /// The leader has ended, and all waiting parties are notified.
+    /// The leader has ended, and its exit was sent.
     Ended,
-    /// The tree is to end.
-    End,
+    EndTree,
 }
 
 pub(super) struct Keeper {
@@ -32,12 +31,10 @@ pub(super) struct Keeper {
     pub(super) id: ProcessId,
     /// On Windows, the pid is not reused while this exists.
     pub(super) _child: Arc<Child>,
-    /// The child is a keeper.
-    pub(super) is_kept: bool,
-    /// The keeper ends the tree when this is dropped, also because the daemon has died.
+    pub(super) leader_is_kept: bool,
+    /// The keeper process ends the tree when the lease is dropped or the daemon dies.
     pub(super) lease: Option<Lease>,
-    /// The leader has ended.
-    pub(super) ended: bool,
+    pub(super) leader_ended: bool,
     pub(super) grace: Duration,
     pub(super) children: Arc<dyn Children>,
     /// Dropped when nothing is left.
@@ -46,7 +43,7 @@ pub(super) struct Keeper {
     pub(super) wake: Rope,
 }
 
-/// Tells when nothing of a tree is left.
+/// Signal that nothing of a tree is left.
 #[derive(Debug, Clone)]
 pub(super) struct Gone(watch::Receiver<()>);
 
@@ -60,34 +57,34 @@ impl Gone {
     }
 
     pub(super) async fn wait(&mut self) {
-        // Nothing is ever sent: only the sender's end is waited for.
+        // Nothing is ever sent; the wait ends when the sender is dropped.
         while self.0.changed().await.is_ok() {}
     }
 }
 
 impl Keeper {
-    /// Looks after the tree until nothing of it is left; then the leader is let go.
+    /// Watches the tree until nothing of it is left, then reaps the child.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
-        while !(self.ended && self.tree.is_empty()) {
+        while !(self.leader_ended && self.tree.is_empty()) {
             match jobs.recv_timeout(WALK) {
-                Ok(Job::Ended) => self.ended = true,
+                Ok(Job::Ended) => self.leader_ended = true,
                 Err(RecvTimeoutError::Timeout) => drop(self.tree.refresh()),
-                Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Job::EndTree) | Err(RecvTimeoutError::Disconnected) => {
                     self.end();
                     break;
                 }
             }
         }
-        // Reaped before that, its exit would be lost.
-        while !self.ended {
+        // Reaping the child before its end is reported would lose the exit.
+        while !self.leader_ended {
             match jobs.recv_timeout(self.grace) {
-                Ok(Job::Ended) | Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                Ok(Job::Ended) | Err(RecvTimeoutError::Disconnected) => self.leader_ended = true,
                 // The command may have stopped its keeper, which then reports nothing.
-                Err(RecvTimeoutError::Timeout) if self.is_kept => dismiss(self.id),
-                Ok(Job::End) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) if self.leader_is_kept => dismiss(self.id),
+                Ok(Job::EndTree) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        if self.is_kept {
+        if self.leader_is_kept {
             dismiss(self.id);
         }
         self.children.reap(self.id.pid);
@@ -96,10 +93,10 @@ impl Keeper {
     }
 
     fn end(&mut self) {
-        let Keeper { tree, ended, .. } = self;
+        let Keeper { tree, leader_ended, .. } = self;
         Ladder::term_first(self.grace, LOOK.longest).climb(LOOK, |signal| {
             if let Some(signal) = signal {
-                tree.stop(signal, *ended);
+                tree.stop(signal, *leader_ended);
             }
             tree.is_empty()
         });

@@ -1,4 +1,4 @@
-//! Ends what a killed daemon has left of its terminals.
+//! Ends the processes of terminals that a killed daemon left.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,11 +7,10 @@ use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::StopSignal;
 use acpd_sys::tree::{Tree, marks};
 
-/// How often what is left is looked at.
 const LOOK: Pauses = Pauses { first: Duration::from_millis(5), longest: Duration::from_secs(1) };
 
-/// Ends all processes of terminals with such markers, and returns when nothing is left. `grace` is
-/// the time from SIGTERM to SIGKILL.
+/// Ends all processes of terminals with a marker that `is_left`, and returns when none runs.
+/// `grace` is the time from SIGTERM to SIGKILL.
 pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
     let mut left: HashMap<String, Tree> = HashMap::new();
     Ladder::term_first(grace, LOOK.longest).climb(LOOK, |signal| {

@@ -1,10 +1,13 @@
 //! `terminal/*`: commands that acpd runs for an agent.
 //!
-//! A terminal is a process in a session and group of its own, without input, whose stdout and stderr are one
-//! pipe. In the daemon it has a keeper between it and us ([`acpd_sys::keeper`]), on systems that have such. Three threads look after it: the first one reads the pipe and keeps the last of it; the second
-//! one waits for the process, which stays a zombie so that its group id stays its own; the third one ends
-//! the tree when it is to end, and reaps the process when nothing of the tree is left
-//! ([`acpd_sys::tree::Tree`]).
+//! A terminal is a process in its own session and group, without input; stdout and stderr are one
+//! pipe. On Linux the daemon puts a keeper above it ([`acpd_sys::keeper`]). Three threads serve a
+//! terminal:
+//!
+//! - one reads the pipe and keeps the last bytes;
+//! - one waits for the process, which stays a zombie so that its group id is not reused;
+//! - one ends the tree ([`acpd_sys::tree::Tree`]), and reaps the process when nothing of it is
+//!   left.
 
 mod error;
 mod keeper;
@@ -28,19 +31,19 @@ pub use types::{
 use keeper::Gone;
 use start::Terminal;
 
-/// All terminals. Dropped, it ends them like [`Terminals::end`], as long as this process lives.
+/// All terminals. Dropping them ends them like [`Terminals::end`], as long as this process lives.
 pub struct Terminals {
     children: Arc<dyn Children>,
     grace: Duration,
-    /// The program that can be a keeper, if commands get one.
+    /// Program of the keepers; `None` for commands without keepers.
     exe: Option<PathBuf>,
     held: HashMap<String, Terminal>,
-    /// Released, and maybe not gone yet.
+    /// Released terminals, of which something may still run.
     ending: Vec<Gone>,
 }
 
 impl Terminals {
-    /// No terminals yet. `grace` is the time from SIGTERM to SIGKILL.
+    /// `grace` is the time from SIGTERM to SIGKILL.
     pub fn new(children: Arc<dyn Children>, grace: Duration) -> Terminals {
         Terminals { children, grace, exe: None, held: HashMap::new(), ending: Vec::new() }
     }
@@ -52,10 +55,7 @@ impl Terminals {
         Terminals { exe: Some(exe), ..self }
     }
 
-    /// Runs a command (`terminal/create`).
-    ///
-    /// # Errors
-    /// See [`TerminalError`]; nothing runs then.
+    /// Runs a command (`terminal/create`). After an error nothing runs.
     pub fn create(&mut self, request: CreateTerminal) -> Result<(), TerminalError> {
         self.ending.retain(|gone| !gone.is_gone());
         let owned = self.held.values().filter(|terminal| terminal.owner == request.owner);
@@ -74,19 +74,12 @@ impl Terminals {
     }
 
     /// Returns the output of a command so far (`terminal/output`).
-    ///
-    /// # Errors
-    /// When there is no such terminal.
     pub fn output(&self, id: &str) -> Result<Output, TerminalError> {
         Ok(self.get(id)?.state.borrow().output())
     }
 
-    /// The end of a command (`terminal/wait_for_exit`), with what it had written by then, for as many
-    /// as want to know it. A command that has ended may have left processes in the background that go
-    /// on and write.
-    ///
-    /// # Errors
-    /// When there is no such terminal.
+    /// Waits for the end of a command (`terminal/wait_for_exit`), and returns the output up to
+    /// then. Processes that the command left in the background may continue to write.
     pub fn wait(
         &self,
         id: &str,
@@ -96,28 +89,23 @@ impl Terminals {
             if let Ok(ended) = state.wait_for(|state| state.exit.is_some()).await {
                 return ended.output();
             }
-            // The reader has gone: the output is complete as it is.
+            // The reader has ended: the output is complete.
             let mut last = state.borrow().output();
             last.exit.get_or_insert_default();
             last
         })
     }
 
-    /// Ends a command (`terminal/kill`): SIGTERM to its group, or to all that is left if it has ended
-    /// itself; after the grace SIGKILL to all of its tree. Its output and exit can still be asked for.
-    ///
-    /// # Errors
-    /// When there is no such terminal.
+    /// Ends a command (`terminal/kill`): SIGTERM to its group, or to all that is left if the
+    /// command has ended by itself; after the grace SIGKILL to its tree. Output and exit stay
+    /// available.
     pub fn kill(&self, id: &str) -> Result<(), TerminalError> {
         self.get(id)?.end();
         Ok(())
     }
 
-    /// Ends and forgets a terminal (`terminal/release`). It is forgotten at once; the future
-    /// completes when nothing of it is left, even if it is not awaited.
-    ///
-    /// # Errors
-    /// When there is no such terminal.
+    /// Ends and forgets a terminal (`terminal/release`). The future need not be awaited; it
+    /// completes when nothing of the terminal is left.
     pub fn release(
         &mut self,
         id: &str,
@@ -128,8 +116,8 @@ impl Terminals {
         Ok(all_gone(vec![terminal.gone.clone()]))
     }
 
-    /// Releases all terminals; the future tells when nothing is left of them and of those released
-    /// before.
+    /// Releases all terminals. The future completes when nothing is left of them and of those
+    /// released before.
     pub fn end(self) -> impl Future<Output = ()> + Send + use<> {
         let held = self.held.into_values().map(|terminal| terminal.gone.clone());
         all_gone(held.chain(self.ending).collect())

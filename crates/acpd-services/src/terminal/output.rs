@@ -1,4 +1,4 @@
-//! Reads what a command writes, and keeps the last of it.
+//! Reads the output of a command, and keeps the end of it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,9 +12,8 @@ use tokio::sync::watch;
 use super::keeper::Gone;
 use super::types::{Exit, Output};
 
-/// The most that a pipe holds, in bytes.
+/// Largest capacity of a pipe, in bytes.
 const PIPE: usize = 1 << 20;
-/// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
 const FAR: Duration = Duration::from_hours(1);
@@ -35,16 +34,14 @@ impl State {
     }
 }
 
-/// Events that a [`read`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Pipe,
     Bell,
 }
 
-/// Reads until all writers have closed, and reports the exit when everything before it was read.
-/// The sender of the exit, and the releaser of the tree, ring the bell after that. Blocks the
-/// thread.
+/// Reads until all writers have closed, and publishes the exit after the output before it. The
+/// threads that send the exit and release the tree ring the bell afterwards. Blocks the thread.
 pub(super) fn read(
     mut pipe: End,
     mut bell: Bell,
@@ -96,7 +93,7 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Reads what a pipe holds at this moment, and no more than a pipe can hold.
+/// Reads what the pipe holds now, at most [`PIPE`] bytes: others may write meanwhile.
 fn keep_rest(pipe: &mut End, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Result<()> {
     let mut total = 0;
     while total < PIPE {
@@ -122,9 +119,9 @@ struct Kept {
 }
 
 impl Kept {
-    /// Bytes that are kept beyond the limit. Where a character was cut, its up to three other bytes
-    /// look like rubbish; up to three at the end are not shown. Text is never shorter than the bytes
-    /// that it stands for, so neither gets into what the limit leaves.
+    /// Bytes kept beyond the limit: up to three at the front may be the rest of a cut character,
+    /// and up to three at the end are not shown yet. Text is never shorter than its bytes, so both
+    /// stay out of the limit.
     const SPARE: usize = 6;
 
     fn new(limit: usize) -> Kept {
@@ -140,8 +137,8 @@ impl Kept {
         self.dropped |= over > 0 || last.len() < bytes.len();
     }
 
-    /// The text of at most `limit` bytes, and whether there was more before. What may still become a
-    /// character is not shown before it does or the stream has ended.
+    /// Returns the last text within the limit, and whether there was more before. The beginning of
+    /// a character is shown only if the stream has ended.
     fn text(&self, ended: bool) -> (String, bool) {
         let (front, back) = self.bytes.as_slices();
         let bytes = [front, back].concat();
@@ -153,7 +150,7 @@ impl Kept {
     }
 }
 
-/// How many of the last bytes are the beginning of a character.
+/// Returns the number of bytes at the end that are the beginning of a character.
 fn unfinished(bytes: &[u8]) -> usize {
     let last = &bytes[bytes.len().saturating_sub(3)..];
     let is_beginning = |tail: &&[u8]| {

@@ -22,7 +22,7 @@ use super::types::{Children, CreateTerminal, Exit, MOST_OUTPUT, USUAL_OUTPUT};
 /// Stack size of the threads in bytes.
 const STACK: usize = 256 << 10;
 
-/// A terminal that runs. Dropped, it ends.
+/// A running terminal; dropping it ends it.
 pub(super) struct Terminal {
     pub(super) owner: u64,
     jobs: mpsc::Sender<Job>,
@@ -32,8 +32,8 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn end(&self) {
-        // The thread is gone when the tree is.
-        self.jobs.send(Job::End).ok();
+        // The thread ends with the tree.
+        self.jobs.send(Job::EndTree).ok();
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn start(
     if !request.cwd.is_dir() {
         return Err(TerminalError::NoDirectory { cwd: request.cwd.clone() });
     }
-    // The mark could pass for another one, and its processes for another's.
+    // A name with a `=` could set `ACPD_HOST`, the mark of a tree, to that of another one.
     let is_bad = |name: &str| name.is_empty() || name.contains('=');
     if let Some((name, _)) = request.env.iter().find(|(name, _)| is_bad(name)) {
         return Err(TerminalError::BadVariable { name: name.clone() });
@@ -71,7 +71,7 @@ fn run(
     let (mut command, mut control) = command(request, exe)?;
     command.stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
-    // `command` has the child's ends of the pipe and of the connection, which would never end.
+    // `command` holds the child's ends of the pipe and of the connection, which would never close.
     drop(command);
     let started = control.as_mut().map(|control| Ok((control.begin()?, control.lease()?)));
     let (kept, lease) = match started.transpose() {
@@ -99,9 +99,9 @@ fn run(
             tree: Tree::new(&request.marker, leader).with_keeper(kept.map(|_| pid)),
             id,
             _child: Arc::clone(&child),
-            is_kept: kept.is_some(),
+            leader_is_kept: kept.is_some(),
             lease,
-            ended: false,
+            leader_ended: false,
             grace,
             children: Arc::clone(children),
             alive,
@@ -114,7 +114,6 @@ fn run(
                 Some(mut control) => control.wait(),
                 None => wait_leader(pid).ok(),
             };
-            // The threads may have gone already.
             exit.send(status.map(Exit::from).unwrap_or_default()).ok();
             wake.pull();
             ended.send(Job::Ended).ok();
@@ -134,10 +133,9 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name).stack_size(STACK).spawn(work).map(drop)
 }
 
-/// Returns the command, and the connection to its keeper if it has one.
 fn command(request: &CreateTerminal, exe: Option<&Path>) -> io::Result<(Command, Option<Control>)> {
     let mut plain =
-        if is_line(request) { shell(&request.command) } else { Command::new(&request.command) };
+        if needs_shell(request) { shell(&request.command) } else { Command::new(&request.command) };
     plain.args(&request.args).stdin(Stdio::null());
     let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
     let (mut command, control) = match wrapped {
@@ -154,15 +152,13 @@ fn command(request: &CreateTerminal, exe: Option<&Path>) -> io::Result<(Command,
     Ok((command, control))
 }
 
-/// Returns whether the command is a line for a shell.
-fn is_line(request: &CreateTerminal) -> bool {
+fn needs_shell(request: &CreateTerminal) -> bool {
     let has_space = request.command.contains(char::is_whitespace);
-    let is_program = || which::which_in(&request.command, path(request), &request.cwd).is_ok();
+    let is_program = || which::which_in(&request.command, path_of(request), &request.cwd).is_ok();
     request.args.is_empty() && has_space && !is_program()
 }
 
-/// The `PATH` that it will have.
-fn path(request: &CreateTerminal) -> Option<OsString> {
+fn path_of(request: &CreateTerminal) -> Option<OsString> {
     let is_path = |name: &OsStr| is_same_variable(name, OsStr::new("PATH"));
     let own = request.env.iter().rfind(|(name, _)| is_path(name.as_ref()));
     let base = request.base_env.iter().rfind(|(name, _)| is_path(name));

@@ -9,62 +9,55 @@ use acpd_sys::process::{ExitKind, signal_name};
 
 /// Terminals of one owner at a time.
 pub const MOST_OF_OWNER: usize = 64;
-/// Terminals of all owners at a time, those included that are released and not gone yet.
+/// Terminals of all owners at a time, including released ones that still end.
 pub const MOST_IN_ALL: usize = 256;
-/// Bytes of output that are kept if the request does not say.
+/// Bytes of output kept by default.
 pub const USUAL_OUTPUT: u64 = 1 << 20;
-/// Maximum number of kept output bytes, for any request.
+/// Bytes of output kept at most.
 pub const MOST_OUTPUT: u64 = 2 << 20;
 
 /// Reaper of this process's children. A reaper of unknown children must leave these alone.
 pub trait Children: Send + Sync {
-    /// Starts a child that is not reaped before one of the other two is called for it.
+    /// Starts a child that is reaped by one of the other two methods only.
     fn start(&self, command: &mut Command) -> io::Result<Child>;
     /// Kills and reaps a child that was just started and cannot be used.
     fn discard(&self, child: Child);
-    /// Reaps a child that has ended.
     fn reap(&self, pid: u32);
 }
 
 #[derive(Debug, Clone)]
 pub struct CreateTerminal {
-    /// How it will be called; unique among all.
+    /// Unique among all terminals.
     pub id: String,
-    /// The agent process whose terminal it is.
     pub owner: u64,
-    /// A program; or, if there are no arguments and no program of this name, and there is white space
-    /// in it, a line for the system's shell (`sh -c`): that is what several agents send.
+    /// A program. Several agents send a line for the system's shell (`sh -c`) instead: it has no
+    /// arguments, contains white space, and is not the name of a program.
     pub command: String,
     pub args: Vec<String>,
-    /// The environment that the agent has as well.
+    /// The agent's environment.
     pub base_env: Vec<(OsString, OsString)>,
-    /// Additional variables of the request.
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
-    /// Bytes of output to keep, the last ones; [`USUAL_OUTPUT`] if it is not said, [`MOST_OUTPUT`] at
-    /// most.
+    /// Bytes of output to keep; [`USUAL_OUTPUT`] by default, [`MOST_OUTPUT`] at most.
     pub output_byte_limit: Option<u64>,
-    /// `ACPD_HOST` of its processes: unique among all that acpd has ever started, its agents too.
+    /// `ACPD_HOST` of its processes: unique among all that acpd ever starts, agents too.
     pub marker: String,
 }
 
-/// How a command ended (`TerminalExitStatus`). Nothing is known if the system did not say.
+/// Exit of a command (`TerminalExitStatus`); empty if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit code, if the process exited.
     pub code: Option<u32>,
-    /// The name of the signal that ended it, like `SIGTERM`.
+    /// A name like `SIGTERM`.
     pub signal: Option<String>,
 }
 
-/// Output of a command so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Last bytes as text; invalid UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// Set if earlier output was cut off.
     pub truncated: bool,
-    /// How it ended, if it did. All that it wrote before is in the text then.
+    /// Set once the command has ended; the text then has all output from before.
     pub exit: Option<Exit>,
 }
 
