@@ -1,4 +1,4 @@
-//! The agent: how it is started or reached.
+//! Starts an agent or connects to it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -19,30 +19,28 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::launch::{How, Program, Report};
 
-/// Time between two tries of a connection.
+/// Pause between checks of an agent that acpd started and that does not listen yet.
 const TRY: Duration = Duration::from_millis(50);
-/// Time between two tries of a connection to an agent that acpd does not start.
+/// Pause between attempts to connect to an agent that acpd does not start.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Longest time that a connection to this machine may take.
+/// Longest time for one connection to this machine.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// An agent that can be talked with. No end of it blocks.
+/// A running or connected agent. None of its ends blocks.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// The process, a child of ours, if there is one.
+    /// The process, a child of the shim; `None` if there is only a connection.
     pub(crate) leader: Option<ProcessId>,
-    /// Keeps the pid from being used again.
+    /// On Windows, the pid is not reused while this exists.
     _child: Option<Child>,
     pub(crate) stdin: Option<End>,
-    /// Output, until the agent closes it.
     pub(crate) stdout: Option<End>,
-    /// Other output, which is only logged.
+    /// Output that is logged only.
     pub(crate) stderr: Vec<End>,
     /// Stdin and stdout are one connection.
     pub(crate) tcp: bool,
 }
 
-/// Starts or reaches it.
 pub(crate) fn start(
     how: &How,
     marker: &str,
@@ -157,7 +155,8 @@ fn over_tcp(
     }
 }
 
-/// Waits a moment, and keeps what is written in it: an agent whose output is not read would stand still.
+/// Waits for [`TRY`], and keeps what the agent prints: an agent whose output is not read would
+/// block.
 fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
     let mut wait = Wait::empty();
     for end in &mut *talk {
@@ -177,11 +176,10 @@ fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
     });
 }
 
-/// Connects to an agent that may not listen yet.
 fn connect(addr: SocketAddr, timeout: Duration) -> io::Result<Agent> {
     let end = Instant::now() + timeout;
     loop {
-        // Nothing at all is no timeout to the standard library.
+        // `connect_timeout` refuses a timeout of zero.
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match TcpStream::connect_timeout(&addr, left) {
             Ok(stream) => return over_stream(stream, addr),

@@ -1,5 +1,5 @@
-//! A cgroup (version 2) for one agent, where the system allows one. Best effort: the shim also walks
-//! over the agent's descendants, which needs no cgroup.
+//! A cgroup (version 2) for one agent. Best effort: the shim also walks over the agent's
+//! descendants, which needs no cgroup.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 
 use acpd_sys::tree::has_other_mark;
 
-/// Folders of the unified hierarchy, alone or next to the old ones.
+/// Mount points of the unified hierarchy: alone, or next to version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// A cgroup of ours.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes one below our own; `None` if we may not, or there is no such thing.
+    /// Creates a cgroup below the shim's own one; `None` if the system does not allow that.
     pub(crate) fn create(marker: &str) -> Option<Cgroup> {
         let list = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = list.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -33,7 +32,6 @@ impl Cgroup {
         Some(cgroup)
     }
 
-    /// The one that a shim has recorded.
     pub(crate) fn at(dir: PathBuf) -> Cgroup {
         Cgroup { dir }
     }
@@ -42,13 +40,12 @@ impl Cgroup {
         &self.dir
     }
 
-    /// The file by which a process enters.
     pub(crate) fn procs(&self) -> io::Result<File> {
         OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))
     }
 
-    /// Kills everything in it. What has another mark is moved out before, with all below it, which
-    /// has that mark too; if it cannot be moved, nothing is killed in this way.
+    /// Kills everything in the cgroup. Processes with another mark are moved out before, and so are
+    /// those below them, which have the same mark. If one cannot be moved, nothing is killed.
     pub(crate) fn kill(&self, marker: &str) {
         if self.evict(marker).is_ok() {
             fs::write(self.dir.join("cgroup.kill"), "1").ok();
@@ -65,14 +62,13 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Returns whether nothing of the agent runs in it.
     pub(crate) fn is_empty(&self, marker: &str) -> bool {
         self.evict(marker).ok();
         let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
         !events.lines().any(|line| line == "populated 1")
     }
 
-    /// Removes it and those that were made in it; only empty ones go.
+    /// Removes the cgroup and those below it, as far as they are empty.
     pub(crate) fn remove(&self) {
         remove(&self.dir);
     }

@@ -1,17 +1,15 @@
-//! The agent's stderr: the end of what the daemon has not fetched yet, and the last words, which go with
-//! the exit.
+//! The agent's stderr: the end of the text that the daemon has not fetched, and the last words,
+//! which go with the exit.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::frame::TAIL;
 
-/// Bytes that are kept for a daemon.
 const RING: usize = 64 << 10;
-/// Age of a text after which it does not explain an end.
+/// Age after which a text does not explain an exit.
 const STALE: Duration = Duration::from_mins(1);
 
-/// The ring and the last words.
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     ring: VecDeque<u8>,
@@ -19,7 +17,6 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// Adds what was read; the oldest is dropped.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         push(&mut self.ring, bytes, RING);
         self.last.push(bytes, Instant::now());
@@ -29,12 +26,10 @@ impl Errors {
         self.ring.is_empty()
     }
 
-    /// Takes all that no daemon has fetched.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ring).into()
     }
 
-    /// The agent has ended.
     pub(crate) fn end(&mut self) {
         self.last.end(Instant::now());
     }
@@ -44,7 +39,7 @@ impl Errors {
     }
 }
 
-/// The last that an agent wrote to stderr, up to [`TAIL`] bytes, without a long silence in it.
+/// The last bytes on stderr, up to [`TAIL`], without a pause of [`STALE`] in them.
 #[derive(Debug, Default)]
 pub(crate) struct LastWords {
     bytes: VecDeque<u8>,
@@ -52,14 +47,13 @@ pub(crate) struct LastWords {
 }
 
 impl LastWords {
-    /// Adds what was read.
     pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
         self.end(now);
         self.at = Some(now);
         push(&mut self.bytes, bytes, TAIL);
     }
 
-    /// The agent has ended: what it wrote long before has nothing to do with that.
+    /// Drops a text that is too old to explain the agent's end.
     pub(crate) fn end(&mut self, now: Instant) {
         if self.at.is_some_and(|at| now.saturating_duration_since(at) > STALE) {
             self.bytes.clear();

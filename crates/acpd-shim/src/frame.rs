@@ -1,10 +1,9 @@
 //! Protocol of a daemon and a shim, over a Unix socket.
 //!
 //! A frame is `u8 type, u32 payload length, payload`; all integers are little endian. Both sides
-//! skip types that they do not know and ignore what follows the fields that they know, so that a
-//! newer one can say more: so daemons and shims of different releases speak with each other. [`VERSION`] is in
-//! both hellos; it counts changes that the other side cannot skip. What each release says is kept in
-//! `tests/releases/`, and a test speaks it.
+//! skip unknown types, and ignore bytes after the fields that they know, so releases can differ.
+//! [`VERSION`], in both hellos, counts changes that the other side cannot skip. `tests/releases/`
+//! has the frames of each release, and a test speaks them.
 //!
 //! | type | frame | payload |
 //! | --- | --- | --- |
@@ -23,8 +22,8 @@
 //! | 0x85 | written | chunk u64 |
 //! | 0x86 | exit | stage u8, kind u8, code i32, bytes |
 //!
-//! `written` is a frame of its own, and not a part of `credit`, because the two move apart: room
-//! comes back with every byte that the agent takes, a chunk counts when it is whole.
+//! `written` is not a part of `credit`: credit comes back with every byte that the agent takes, a
+//! chunk counts when it is whole.
 
 use std::fmt;
 
@@ -33,64 +32,59 @@ use thiserror::Error;
 
 pub use acpd_sys::ladder::Step;
 
-/// The version of this protocol.
 pub const VERSION: u16 = 1;
-/// The release that this program is of.
 pub const RELEASE: Release = Release(
     number(env!("CARGO_PKG_VERSION_MAJOR")),
     number(env!("CARGO_PKG_VERSION_MINOR")),
     number(env!("CARGO_PKG_VERSION_PATCH")),
 );
-/// The most bytes of input or output in one frame.
+/// Maximum bytes of input or output in one frame.
 pub const PIECE: usize = 64 << 10;
-/// The most bytes of `in` that a shim keeps for its agent.
+/// Maximum bytes of `in` that a shim keeps for its agent.
 pub const WINDOW: u32 = 1 << 20;
-/// The most bytes of stderr in an exit.
+/// Maximum bytes of stderr in an exit.
 pub const TAIL: usize = 2 << 10;
 
-/// The longest payload that is accepted, of unknown types too.
+/// Maximum payload in bytes, of unknown types too.
 const LONGEST: usize = PIECE + 1024;
 const HEAD: usize = 5;
 
-/// Frames of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToShim<'a> {
-    /// The first frame of a connection, which replaces an earlier connection. Sent again, it starts over on
-    /// the same one.
+    /// The first frame of a connection, which replaces an earlier connection. A second hello
+    /// restarts the conversation on the same connection.
     Hello {
         version: u16,
         /// Output before this offset is committed; the shim sends the output from here on.
         from: u64,
     },
-    /// A piece of a chunk of stdin, of up to [`PIECE`] bytes. Chunks come in order, from 1 on; the
-    /// bytes go to the agent as they are. What the shim has already is skipped; a gap, or more than
-    /// was credited, ends the connection.
+    /// A piece of a chunk of stdin, up to [`PIECE`] bytes. Chunks come in order, from 1 on. The
+    /// shim skips bytes that it has already. A gap, or more bytes than were credited, ends the
+    /// connection.
     In {
         chunk: u64,
         /// Start of the piece in the chunk, in bytes.
         at: u32,
-        /// Set if the piece is the last of its chunk.
         last: bool,
         bytes: &'a [u8],
     },
     /// Output before this offset is committed; it may lie inside a line.
     Ack { offset: u64 },
-    /// Time that the agent may continue without a daemon, counted from the loss of the connection;
-    /// then it is stopped. 0: for ever.
+    /// Time for which the agent may continue without a daemon, from the loss of the connection. 0:
+    /// no limit.
     Lease { ms: u64 },
-    /// The shim takes this step of the stop ladder now.
+    /// Orders a step of the stop ladder.
     Signal(Step),
-    /// The exit is recorded: the shim removes its directory and its socket and ends. Sent after
-    /// [`Stage::Gone`]; before that it is ignored.
+    /// The exit is recorded: the shim removes its directory and its socket, and exits. Ignored
+    /// before [`Stage::Gone`].
     Exit,
 }
 
-/// Frames of a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToDaemon<'a> {
     /// The answer to [`ToShim::Hello`], before anything else.
     Hello(Hello),
-    /// Output, without gaps: from `from` of the hello on, or from `base` if that is later.
+    /// Output without gaps, from `from` of the hello on, or from `base` if that is later.
     Out {
         offset: u64,
         /// Up to [`PIECE`] bytes.
@@ -101,12 +95,11 @@ pub enum ToDaemon<'a> {
         /// Up to [`PIECE`] bytes.
         bytes: &'a [u8],
     },
-    /// More bytes of [`ToShim::In`] may be sent.
+    /// The daemon may send more bytes of [`ToShim::In`].
     Credit { bytes: u32 },
     /// Every chunk up to this one is fully written to the agent.
     Written { chunk: u64 },
-    /// The agent has ended. Sent after all its output, once for each stage, and again after every
-    /// hello.
+    /// The agent has ended. Sent after all its output, once per stage, and again after every hello.
     Exit {
         stage: Stage,
         status: Status,
@@ -115,7 +108,6 @@ pub enum ToDaemon<'a> {
     },
 }
 
-/// The state of a shim when a daemon connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     pub version: u16,
@@ -124,19 +116,19 @@ pub struct Hello {
     pub agent: u32,
     /// The agent's start, as in [`ProcessId::start`](acpd_sys::process::ProcessId::start).
     pub start: u64,
-    /// Offset of the first byte of output that is still there.
+    /// Offset of the first byte of output that the shim still has.
     pub base: u64,
     /// Number of bytes of output read so far.
     pub end: u64,
-    /// The chunk of stdin that is expected next, or continued,
+    /// The chunk of stdin that is expected next or continued,
     pub chunk: u64,
-    /// from this byte of it on.
+    /// and the first expected byte of it.
     pub at: u32,
     /// The last chunk that is fully written to the agent.
     pub written: u64,
     /// Number of bytes of [`ToShim::In`] that may be sent.
     pub credit: u32,
-    /// The release of its program; 0.1.0 does not say it.
+    /// Not sent by 0.1.0.
     pub release: Option<Release>,
 }
 
@@ -150,7 +142,6 @@ impl fmt::Display for Release {
     }
 }
 
-/// A part of a version, as Cargo gives it.
 const fn number(text: &str) -> u16 {
     match u16::from_str_radix(text, 10) {
         Ok(number) => number,
@@ -158,16 +149,13 @@ const fn number(text: &str) -> u16 {
     }
 }
 
-/// Stages of the end of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// The leader has ended, or the connection to it; all output was read and sent.
+    /// The leader or the connection has ended; all output was read and sent.
     Ended = 1,
-    /// None of its processes is left.
     Gone = 2,
 }
 
-/// Exit status of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Code(i32),
@@ -186,7 +174,6 @@ impl From<ExitKind> for Status {
 }
 
 impl Status {
-    /// The end as a predicate, as [`ExitKind::predicate`] puts it.
     pub fn predicate(self) -> String {
         match self {
             Status::Code(code) => ExitKind::Code(code).predicate(),
@@ -196,7 +183,6 @@ impl Status {
         }
     }
 
-    /// The kind and the code in a frame.
     pub(crate) fn numbers(self) -> (u8, i32) {
         match self {
             Status::Code(code) => (0, code),
@@ -206,7 +192,7 @@ impl Status {
         }
     }
 
-    /// A newer shim may send a kind that is not in this table.
+    /// A newer shim may send an unknown kind.
     pub(crate) fn from_numbers(kind: u8, code: i32) -> Status {
         match kind {
             0 => Status::Code(code),
@@ -217,23 +203,19 @@ impl Status {
     }
 }
 
-/// Errors that end a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// A frame over the limit: the bytes are not of this protocol.
+    /// The bytes are not of this protocol.
     #[error("a frame of {0} bytes is too long")]
     TooLong(usize),
-    /// A payload without the fields that its type has.
     #[error("a frame of type {0:#04x} is cut off")]
     CutOff(u8),
-    /// A field has a value that means nothing.
     #[error("a frame of type {0:#04x} has the unknown value {1}")]
     Value(u8, u8),
 }
 
-/// A frame that arrives: [`ToShim`] or [`ToDaemon`].
 pub trait Incoming<'a>: Sized {
-    /// Reads the payload of a frame; `None` if its type is not known.
+    /// Reads the payload of a frame; `None` for an unknown type.
     fn decode(kind: u8, payload: &'a [u8]) -> Result<Option<Self>, FrameError>;
 }
 
@@ -352,12 +334,10 @@ impl<'a> Incoming<'a> for ToDaemon<'a> {
     }
 }
 
-/// Reads a release, which a shim of 0.1.0 does not send.
 fn release(from: &mut Reader<'_>) -> Option<Release> {
     Some(Release(from.u16().ok()?, from.u16().ok()?, from.u16().ok()?))
 }
 
-/// Takes numbers off the front of a payload, little endian.
 #[derive(Debug)]
 struct Reader<'a> {
     kind: u8,
@@ -410,11 +390,10 @@ pub(crate) fn put_out_head(to: &mut Vec<u8>, offset: u64, length: usize) {
     to.extend(offset.to_le_bytes());
 }
 
-/// Bytes as they arrive, to be taken out as frames.
+/// Splits received bytes into frames.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// Start of the next frame.
     at: usize,
 }
 
@@ -425,17 +404,14 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Frees unused memory.
     pub fn give_back(&mut self) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.shrink_to_fit();
     }
 
-    /// The next whole frame, if there is one; unknown ones are skipped.
-    ///
-    /// # Errors
-    /// If the bytes are not of this protocol: the connection is of no more use.
+    /// Returns the next whole frame; unknown types are skipped. After an error the connection is of
+    /// no use.
     pub fn next_frame<'a, F: Incoming<'a>>(&'a mut self) -> Result<Option<F>, FrameError> {
         let Inbox { bytes, at } = self;
         loop {

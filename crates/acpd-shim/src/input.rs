@@ -1,4 +1,4 @@
-//! The agent's input: chunks that arrive in pieces, until the agent takes them.
+//! Input for the agent: chunks that arrive in pieces and wait until the agent takes them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,29 +7,26 @@ use acpd_sys::wait::End;
 
 use crate::frame::WINDOW;
 
-/// Room is told in portions of this size.
+/// Credit is announced in portions of this size.
 const PORTION: u32 = WINDOW / 4;
 
-/// Input that the agent has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     queue: VecDeque<u8>,
-    /// Chunks whose end is in the queue or right before it, with the count of bytes there.
+    /// Chunks that end in the queue or right before it, with [`Input::received`] at their end.
     ends: VecDeque<(u64, u64)>,
-    /// Bytes that ever were in the queue, and that left it.
+    /// Bytes that ever entered the queue, and those that left it.
     received: u64,
     taken: u64,
-    /// The piece that is expected next.
     chunk: u64,
     at: u32,
     written: u64,
-    /// Room that is not told yet.
+    /// Credit that was not announced yet.
     owed: u32,
-    /// Set if further input is dropped.
     closed: bool,
 }
 
-/// The daemon does not keep to the order or to its credit.
+/// The daemon broke the order of pieces or exceeded its credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Violation;
 
@@ -38,23 +35,20 @@ impl Input {
         Input { chunk: 1, ..Input::default() }
     }
 
-    /// Chunk and byte that are expected next.
     pub(crate) fn position(&self) -> (u64, u32) {
         (self.chunk, self.at)
     }
 
-    /// The last chunk that is fully written.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// The whole credit of a new connection.
     pub(crate) fn credit(&mut self) -> u32 {
         self.owed = 0;
         WINDOW - self.queue.len() as u32
     }
 
-    /// Room that is worth telling.
+    /// Returns credit that is enough to be announced.
     pub(crate) fn take_owed(&mut self) -> Option<u32> {
         (self.owed >= PORTION).then(|| std::mem::take(&mut self.owed))
     }
@@ -63,7 +57,7 @@ impl Input {
         self.queue.is_empty()
     }
 
-    /// Takes in a piece; what is here already is skipped.
+    /// Adds a piece, without the bytes that are here already.
     pub(crate) fn accept(
         &mut self,
         chunk: u64,
@@ -93,7 +87,8 @@ impl Input {
         if last {
             if !self.closed {
                 match self.ends.back_mut() {
-                    // Chunks without bytes end together, and take no room however many they are.
+                    // Chunks without bytes share one entry: they take no credit, so their number is
+                    // not limited.
                     Some((chunk, end)) if *end == self.received => *chunk = self.chunk,
                     _ => self.ends.push_back((self.chunk, self.received)),
                 }
@@ -105,7 +100,6 @@ impl Input {
         Ok(())
     }
 
-    /// Writes what the agent takes without waiting.
     pub(crate) fn write(&mut self, stdin: &mut End) -> io::Result<()> {
         while !self.queue.is_empty() {
             let (head, _) = self.queue.as_slices();
@@ -130,7 +124,7 @@ impl Input {
         }
     }
 
-    /// Drops all that will come; what is here is still written.
+    /// Drops all further input; queued input is still written.
     pub(crate) fn close_after_this(&mut self) {
         self.closed = true;
     }
@@ -139,7 +133,7 @@ impl Input {
         self.closed
     }
 
-    /// Drops what is left and all that will come: the agent no longer reads.
+    /// Drops queued and further input: the agent no longer reads.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.owed += self.queue.len() as u32;

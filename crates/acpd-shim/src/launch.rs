@@ -1,9 +1,8 @@
-//! Start of a shim.
+//! The launch of a shim.
 //!
-//! The launch comes on the shim's stdin, so that no argument list and no environment shows the
-//! agent's secrets: a length (u32, little endian) and as many bytes, [`Launch::encode`]. The answer is
-//! one line on its stdout. Launches are not kept and not forwarded, so another version of them is
-//! refused: it means that the daemon's program was replaced under its feet.
+//! The launch comes on the shim's stdin, so that no argument list and no environment shows the agent's
+//! secrets: a length (u32, little endian), then [`Launch::encode`]. The shim answers with one line
+//! on stdout. A launch of another version is refused: the daemon's program was replaced meanwhile.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -18,21 +17,19 @@ use acpd_sys::wait::Interest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The version of the launch's encoding.
 const VERSION: u16 = 2;
-/// The longest launch, in bytes: more than the system allows for arguments and environment, of which a byte
-/// takes up to four.
+/// Longest launch in bytes: more than the system allows for arguments and environment, at four
+/// bytes per byte.
 const LONGEST: usize = 32 << 20;
-/// The longest answer, in bytes.
+/// Longest answer in bytes.
 const LONGEST_ANSWER: usize = 8 << 10;
 
-/// Orders for a shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     pub how: How,
-    /// `ACPD_HOST` of the agent: names its directory and its processes.
+    /// `ACPD_HOST` of the agent, and the name of the shim's directory.
     pub marker: String,
-    /// The socket to listen on, in a directory of ours (0700).
+    /// The socket to listen on, in a directory of mode 0700.
     #[serde(with = "path")]
     pub socket: PathBuf,
     /// Output kept in memory before it is spooled, in bytes.
@@ -40,88 +37,76 @@ pub struct Launch {
     /// Output spooled before the agent is held back, in bytes.
     pub spool: u64,
     pub ladder: LadderTimes,
-    /// Time to continue without a daemon, from the start; `None`: no limit.
+    /// Time to continue without a daemon, from the start; `None` for no limit.
     pub lease: Option<Duration>,
 }
 
-/// Ways to get at an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
-    /// Start it, and talk on its stdin and stdout.
+    /// A program that talks on its stdin and stdout.
     Stdio(Program),
-    /// Start it, and talk on a connection to a port of this machine, where it will listen.
-    TcpSpawn {
-        program: Program,
-        port: u16,
-        /// Longest time until it listens.
-        timeout: Duration,
-    },
-    /// Connect to an agent that runs somewhere, and never stop it.
+    /// A program that will listen on a port of this machine.
+    TcpSpawn { program: Program, port: u16, timeout: Duration },
+    /// A running agent, which is never stopped.
     TcpConnect { addr: SocketAddr, timeout: Duration },
 }
 
-/// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     #[serde(with = "path")]
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// The whole environment but `ACPD_HOST`, which the shim adds.
+    /// The whole environment, except `ACPD_HOST`, which the shim adds.
     pub env: Vec<(OsString, OsString)>,
     #[serde(with = "path")]
     pub cwd: PathBuf,
 }
 
-/// When an agent that is being stopped gets more than a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LadderTimes {
     /// From the end of stdin to SIGTERM.
     pub eof: Duration,
     /// From SIGTERM to SIGKILL.
     pub term: Duration,
-    /// From SIGTERM to SIGKILL for the processes that an agent left when it ended by itself.
+    /// From SIGTERM to SIGKILL for processes that an agent left when it ended by itself.
     pub leftovers: Duration,
 }
 
-/// A shim whose agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
-    /// The shim, a child of this process.
+    /// A child of this process.
     pub shim: ProcessId,
-    /// The agent, if it is a process: not if there is only a connection.
+    /// `None` if there is only a connection.
     pub agent: Option<ProcessId>,
-    /// The shim ends together with others that this process belongs to, see [`PipedProcess::is_bound`].
+    /// The shim ends with a Job of this process, see [`PipedProcess::is_bound`].
     pub is_bound: bool,
 }
 
-/// Reasons why there is no agent. The shim is gone or about to go.
+/// Errors of a launch. The shim is gone or about to exit.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The launch cannot be told to a shim.
     #[error("the launch of an agent takes {0} bytes, {LONGEST} are allowed")]
     TooLong(usize),
     #[error("cannot start `{}`", .exe.display())]
     Exec { exe: PathBuf, source: io::Error },
-    /// The shim could not do its own part.
     #[error("the agent's shim cannot start: {0}")]
     Shim(String),
-    /// The agent could not be started or reached.
     #[error("{message}")]
     Agent {
         message: String,
-        /// Error of the system, with its number where there is one.
+        /// Has the system's error number if there is one.
         source: io::Error,
     },
-    /// The shim ended, or was killed, without an answer. Something of the agent may be left.
+    /// The shim exited or was killed without an answer. Processes of the agent may be left.
     #[error("the agent's shim ended while it started")]
     Died,
-    /// The deadline passed, and the shim was killed. Something of the agent may be left.
+    /// The deadline passed, and the shim was killed. Processes of the agent may be left.
     #[error("the agent's shim did not start in time")]
     TimedOut,
 }
 
 impl StartError {
-    /// Returns whether trying again is of no use before the user changes something.
+    /// Returns whether another attempt fails until the user changes something.
     pub fn is_permanent(&self) -> bool {
         let StartError::Agent { source, .. } = self else { return false };
         matches!(
@@ -130,7 +115,7 @@ impl StartError {
                 | io::ErrorKind::PermissionDenied
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::InvalidInput
-                // Tried for as long as a start may take.
+                // Was retried for the whole time of a start.
                 | io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
@@ -139,7 +124,6 @@ impl StartError {
     }
 }
 
-/// A launch that a shim cannot read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LaunchError {
     #[error("the launch has version {0}, not {VERSION}: the program was replaced")]
@@ -151,7 +135,7 @@ pub enum LaunchError {
 }
 
 impl Launch {
-    /// Returns the bytes that [`Launch::decode`] reads: the version, then JSON.
+    /// Returns the version, then JSON.
     pub fn encode(&self) -> Vec<u8> {
         let mut to = VERSION.to_le_bytes().to_vec();
         let json = serde_json::to_writer(&mut to, self);
@@ -159,7 +143,6 @@ impl Launch {
         to
     }
 
-    /// Reads what [`Launch::encode`] made.
     pub fn decode(bytes: &[u8]) -> Result<Launch, LaunchError> {
         let (version, json) = bytes.split_first_chunk().ok_or(LaunchError::Damaged)?;
         match u16::from_le_bytes(*version) {
@@ -168,7 +151,6 @@ impl Launch {
         }
     }
 
-    /// Reads a launch from the shim's stdin.
     pub(crate) fn receive(mut from: impl io::Read) -> io::Result<Launch> {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
@@ -182,7 +164,7 @@ impl Launch {
     }
 }
 
-/// Paths as text of the system, which need not be UTF-8.
+/// Paths as text of the system, which is not always UTF-8.
 mod path {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
@@ -198,22 +180,20 @@ mod path {
     }
 }
 
-/// Answer of a shim.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// The agent runs, or is connected: who this shim is, and who the agent.
+    /// The shim and its agent, which is `None` if there is only a connection.
     Ok(ProcessId, Option<ProcessId>),
     Agent {
         message: String,
-        /// The system's number for it, 0 if there is none.
+        /// Error number of the system, or 0.
         errno: i32,
     },
-    /// The shim itself cannot start.
     Shim(String),
 }
 
 impl Report {
-    /// One line. Messages are the last word of it, and end with it.
+    /// Returns one line; a message extends to its end.
     pub(crate) fn to_line(&self) -> String {
         let plain = |message: &str| message.replace('\n', " ");
         match self {
@@ -248,12 +228,11 @@ impl Report {
     }
 }
 
-/// Starts `exe shim dir` in a session of its own, tells it `launch`, and waits up to `deadline` for
-/// its answer. `dir` is its directory, made before. Blocks the thread.
+/// Starts `exe shim dir` in its own session, sends `launch`, and waits up to `deadline` for the
+/// answer. `dir` was created before. Blocks the thread.
 ///
-/// The shim stays a child of this process: a caller that reaps its children reaps that one too. After an
-/// error the directory is the caller's to remove; before that, what may be left of the agent is to be
-/// ended with [`Orphans`](crate::orphans::Orphans).
+/// The shim is a child of this process, which has to reap it. After an error the caller first ends
+/// what is left of the agent with [`Orphans`](crate::orphans::Orphans), then removes the directory.
 pub fn start(
     exe: &Path,
     launch: &Launch,
@@ -277,7 +256,8 @@ pub fn start_command(
         return Err(StartError::TooLong(body.len()));
     }
     let bytes = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
-    // Not a part of any agent's tree, should we run under one; and all that is below it is an agent's.
+    // This mark keeps the shim out of the tree of an agent above acpd, and all below it belongs to
+    // an agent.
     clear_environment(&mut command);
     command.env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
     let exe = command.get_program().into();
@@ -300,7 +280,6 @@ pub fn start_command(
             None => Err(StartError::Died),
         },
         Ok(None) => {
-            // The shim may have ended at this moment.
             shim.kill();
             Err(StartError::TimedOut)
         }
@@ -311,7 +290,7 @@ pub fn start_command(
     }
 }
 
-/// Writes the launch and reads the answer; `None` if the deadline passes first.
+/// Writes the launch and reads the answer; `None` if the deadline passes.
 fn converse(shim: &mut PipedProcess, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
     let PipedProcess { input, output, .. } = shim;
     let mut rest = launch;

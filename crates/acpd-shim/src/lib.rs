@@ -1,13 +1,14 @@
-//! The shim: a small process for each agent. It owns the agent's pipes and processes, keeps the agent's
-//! output until the daemon has written it to its database, and continues when the daemon dies.
+//! The shim: a small process per agent. It owns the agent's pipes and processes, keeps the agent's
+//! output until the daemon has committed it, and outlives the daemon.
 //!
-//! - [`launch`]: how the daemon starts it;
-//! - [`frame`]: the protocol between it and a daemon;
-//! - [`shim_dir`]: the directory by which the next daemon finds it;
-//! - [`orphans`]: how to end an agent whose shim was killed.
+//! - [`launch`]: the start by the daemon;
+//! - [`frame`]: the protocol with a daemon;
+//! - [`shim_dir`]: the directory by which the next daemon finds the shim;
+//! - [`orphans`]: the end of an agent whose shim was killed.
 //!
 //! Architecture invariants: a shim never parses what passes through it; it is one thread around one
-//! [`Wait`](acpd_sys::wait::Wait), and waits nowhere else for a daemon or an agent; its buffers grow on demand, are bounded, and are given back.
+//! [`Wait`](acpd_sys::wait::Wait), and waits nowhere else for a daemon or an agent; its buffers
+//! grow on demand, are bounded, and are freed again.
 
 mod agent;
 mod cgroup;

@@ -11,19 +11,17 @@ use crate::frame::{Inbox, Stage};
 pub(crate) struct Link {
     end: End,
     pub(crate) inbox: Inbox,
-    /// Frames on their way, and how much of them is gone.
+    /// Frames to send, of which `sent` bytes are sent.
     pub(crate) outbox: Vec<u8>,
     sent: usize,
-    /// After the daemon's hello.
-    pub(crate) told: Option<Told>,
+    /// `None` before the daemon's hello.
+    pub(crate) announced: Option<AnnouncedState>,
 }
 
-/// News that this daemon has.
+/// Facts that this daemon was sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told {
-    /// The output before this offset.
+pub(crate) struct AnnouncedState {
     pub(crate) output: u64,
-    /// The last chunk that is written.
     pub(crate) written: u64,
     pub(crate) stage: Option<Stage>,
 }
@@ -31,16 +29,15 @@ pub(crate) struct Told {
 impl Link {
     pub(crate) fn new(stream: Stream) -> io::Result<Link> {
         let (inbox, outbox) = (Inbox::default(), Vec::new());
-        Ok(Link { end: End::new(stream)?, inbox, outbox, sent: 0, told: None })
+        Ok(Link { end: End::new(stream)?, inbox, outbox, sent: 0, announced: None })
     }
 
-    /// Returns the end to wait for, and the events of it.
     pub(crate) fn source(&mut self) -> (&mut End, Interest) {
         let interest = if self.is_waiting() { Interest::Both } else { Interest::Read };
         (&mut self.end, interest)
     }
 
-    /// Reads once into the inbox.
+    /// Reads once into the inbox. The end of the stream is an error.
     pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         match self.end.read(scratch) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -52,7 +49,6 @@ impl Link {
         }
     }
 
-    /// Writes what the daemon takes without waiting.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.is_waiting() {
             match self.end.write(&self.outbox[self.sent..]) {
@@ -66,7 +62,7 @@ impl Link {
         Ok(())
     }
 
-    /// Returns whether the daemon has to read before more can be sent.
+    /// Returns whether bytes wait until the daemon reads.
     pub(crate) fn is_waiting(&self) -> bool {
         self.sent < self.outbox.len()
     }
@@ -77,7 +73,7 @@ impl Link {
     }
 }
 
-/// Returns no error for what only has to be tried again.
+/// Returns no error if the call is only to be repeated.
 fn waits(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),

@@ -1,4 +1,4 @@
-//! Processes of an agent whose shim was killed, or that never had one.
+//! Processes of an agent whose shim was killed, or that had none.
 
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
@@ -6,13 +6,13 @@ use acpd_sys::tree::Tree;
 use crate::cgroup::Cgroup;
 use crate::shim_dir::ShimDir;
 
-/// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
-/// and all that hang on them. To be used when [`ShimDir::verify`] says that the shim is dead.
+/// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked
+/// ones, and all their descendants. Only for a shim that is dead by [`ShimDir::verify`].
 ///
-/// On Windows there is nothing left of an agent whose shim was killed: the system ends its Job.
+/// On Windows nothing is left of an agent whose shim was killed: the system ends its Job.
 ///
-/// The [stop ladder](acpd_sys::ladder) ends them, one step at a time, so that a thread with other work
-/// can take the steps.
+/// The caller takes the steps of the [stop ladder](acpd_sys::ladder), because its thread has other
+/// work.
 #[derive(Debug)]
 pub struct Orphans {
     tree: Tree,
@@ -21,7 +21,7 @@ pub struct Orphans {
 }
 
 impl Orphans {
-    /// Looks for them. A shim directory that cannot be read leaves the marks to go by.
+    /// Finds the processes. If the directory cannot be read, only marked ones are found.
     pub fn of(shim_dir: &ShimDir) -> Orphans {
         let record = shim_dir.record().ok().flatten();
         let none = ProcessId { pid: 0, start: 0 };
@@ -33,13 +33,12 @@ impl Orphans {
         Orphans { tree, marker, cgroup }
     }
 
-    /// Looks for what is left of an agent that never had a shim: it was a child of an earlier daemon.
+    /// Finds the processes of an agent without a shim, a child of an earlier daemon.
     pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
         let tree = Tree::leftovers(marker, leader, &[]);
         Orphans { tree, marker: marker.to_owned(), cgroup: None }
     }
 
-    /// Sends the signal to all of them.
     pub fn signal(&mut self, signal: StopSignal) {
         if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
             cgroup.kill(&self.marker);
@@ -47,12 +46,11 @@ impl Orphans {
         self.tree.stop(signal, true);
     }
 
-    /// Those that still run.
     pub fn alive(&mut self) -> Vec<ProcessId> {
         self.tree.alive()
     }
 
-    /// Returns whether nothing is left. Then the cgroup is gone too.
+    /// Returns whether no process is left, and then removes the cgroup.
     pub fn is_gone(&mut self) -> bool {
         if !self.tree.is_empty() {
             return false;

@@ -1,9 +1,9 @@
-//! The agent's output, from the first byte that is not acknowledged on.
+//! The agent's output, from the first byte that is not acknowledged.
 //!
-//! The oldest of it is in the spool, the rest in memory; memory that is full is spooled as a whole.
-//! The spool is given up when all of it is acknowledged; one that is full is written again when half
-//! of it is, so that a line of half of what may be kept always finds room. So it may hold more than
-//! is needed, and what is held never has a gap.
+//! The oldest output is in the spool, the rest in memory. Full memory is moved to the spool as a
+//! whole. The spool is removed when all of it is acknowledged. A full spool is written again
+//! without its acknowledged part when that is at least half of it. So a line of half the total
+//! limit always finds room, the spool may hold more than is needed, and the output has no gap.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,7 +11,6 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use crate::shim_dir::{SPOOL_HEAD, ShimDir};
 
-/// Output that is kept, in memory and on disk.
 #[derive(Debug)]
 pub(crate) struct Output {
     shim_dir: ShimDir,
@@ -19,7 +18,7 @@ pub(crate) struct Output {
     spool_limit: u64,
     memory: VecDeque<u8>,
     spool: Option<Spool>,
-    /// The disk took nothing: not tried again before [`Output::give_back`].
+    /// The disk refused a write; not tried again before [`Output::give_back`].
     refused: bool,
     base: u64,
     end: u64,
@@ -28,7 +27,7 @@ pub(crate) struct Output {
 #[derive(Debug)]
 struct Spool {
     file: File,
-    /// Offsets of its first byte and behind its last one.
+    /// Offsets of its first byte and behind its last byte.
     start: u64,
     end: u64,
 }
@@ -47,17 +46,18 @@ impl Output {
         }
     }
 
-    /// Offset of the first byte that is kept.
+    /// Returns the offset of the first byte.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
 
-    /// Offset behind the last byte.
+    /// Returns the offset behind the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the number of bytes that may be added now. Full memory is spooled, if that is possible.
+    /// Returns the number of bytes that can be added. Full memory is moved to the spool first, if
+    /// possible.
     pub(crate) fn room(&mut self) -> usize {
         if self.memory.len() >= self.memory_limit && !self.refused {
             self.refused = self.make_room().is_err();
@@ -65,11 +65,11 @@ impl Output {
         self.memory_limit.saturating_sub(self.memory.len())
     }
 
-    /// Adds output. More than [`Output::room`] is only for what must not be lost.
+    /// Adds output. Only output that would be lost otherwise may exceed [`Output::room`].
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let needed = self.memory.len() + bytes.len();
         if needed > self.memory.capacity() {
-            // By doubling, and never to twice the limit.
+            // Doubled, but to the limit at most.
             let doubled = (2 * self.memory.capacity()).min(self.memory_limit);
             self.memory.reserve_exact(needed.max(doubled) - self.memory.len());
         }
@@ -77,7 +77,7 @@ impl Output {
         self.end += bytes.len() as u64;
     }
 
-    /// Lets go of all before this offset.
+    /// Drops all output before this offset.
     pub(crate) fn ack(&mut self, offset: u64) {
         self.base = offset.clamp(self.base, self.end);
         if self.spool.as_ref().is_some_and(|spool| spool.end <= self.base) {
@@ -88,7 +88,8 @@ impl Output {
         self.memory.drain(..self.base.saturating_sub(first) as usize);
     }
 
-    /// Returns the number of bytes that [`Output::copy`] can copy from this offset on; 0 only at the end.
+    /// Returns the number of bytes that one [`Output::copy`] from this offset can copy; 0 at the
+    /// end only.
     pub(crate) fn run(&self, offset: u64) -> usize {
         let end = match &self.spool {
             Some(spool) if offset < spool.end => spool.end,
@@ -97,7 +98,6 @@ impl Output {
         usize::try_from(end - offset).unwrap_or(usize::MAX)
     }
 
-    /// Adds `count` bytes from this offset on to `to`, which have to be there.
     pub(crate) fn copy(&self, offset: u64, count: usize, to: &mut Vec<u8>) -> io::Result<()> {
         if let Some(spool) = self.spool.as_ref().filter(|spool| offset < spool.end) {
             let before = to.len();
@@ -115,19 +115,18 @@ impl Output {
         Ok(())
     }
 
-    /// Gives memory back that is not needed now, and has the disk tried again.
+    /// Frees unused memory, and allows another attempt to write to the disk.
     pub(crate) fn give_back(&mut self) {
         self.refused = false;
         self.memory.shrink_to_fit();
     }
 
-    /// Writes everything to disk, for a later daemon.
+    /// Moves all output to the disk, for a later daemon.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         self.spill()?;
         self.spool.as_ref().map_or(Ok(()), |spool| spool.file.sync_all())
     }
 
-    /// Spools the memory, if the limit allows it.
     fn make_room(&mut self) -> io::Result<()> {
         let fits = |length: u64| length + self.memory.len() as u64 <= self.spool_limit;
         let Some(spool) = &self.spool else {
@@ -142,8 +141,7 @@ impl Output {
         self.spill()
     }
 
-    /// Puts a spool in place that starts with the first byte that is kept, and holds what the one
-    /// before it had of that.
+    /// Replaces the spool with one without the acknowledged bytes.
     fn renew(&mut self) -> io::Result<()> {
         let start = self.base;
         let end = self.spool.as_ref().map_or(start, |spool| spool.end);
@@ -169,7 +167,7 @@ impl Output {
             self.renew()?;
         }
         let Some(spool) = &mut self.spool else { return Ok(()) };
-        // A part that got there before an error is written over.
+        // Overwrites a part that was written before an error.
         let (head, tail) = self.memory.as_slices();
         let at = SPOOL_HEAD + spool.end - spool.start;
         spool.file.seek(SeekFrom::Start(at))?;

@@ -1,4 +1,4 @@
-//! The process: one thread that waits for everything at once.
+//! The shim's process: one thread that waits for all events at once.
 
 mod daemon;
 mod process;
@@ -27,25 +27,25 @@ use crate::output::Output;
 use crate::shim_dir::{Record, ShimDir};
 use crate::stop::Stop;
 
-/// Time between two looks at the descendants, to know them before they hide; then buffers are given
-/// back too.
+/// Time between two looks at the descendants, to know them before they hide, and between two
+/// releases of unused memory.
 const TICK: Duration = Duration::from_secs(5);
-/// Time between two looks at a tree that is going down, at first and at last.
+/// Shortest and longest time between two looks at a tree that ends.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// Time to wait for a process's exit status after a TCP agent has closed its connection.
+/// Time to wait for the exit status after a TCP agent has closed its connection.
 const HOLD: Duration = Duration::from_millis(100);
-/// The most that a pipe holds, in bytes.
+/// Largest capacity of a pipe, in bytes.
 const PIPE: usize = 1 << 20;
 
-/// Runs as the shim whose directory is `dir`: reads the launch from stdin, starts the agent, says on stdout
-/// how that went, and stays until the agent is gone and either the daemon has its end, or the lease is over
-/// and the rest is on disk. To be called first in `main`: it closes every descriptor but stdin, stdout and
-/// stderr.
+/// Runs the shim of the directory `dir`: reads the launch from stdin, starts the agent, and reports
+/// the result on stdout. Returns when the agent is gone, and either the daemon has recorded the
+/// exit, or the lease is over and the rest is on disk.
+///
+/// Must be called first in `main`: closes every descriptor except stdin, stdout and stderr.
 pub fn run(dir: &Path) -> ExitCode {
     match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
             if say(&started).is_err() {
-                // No daemon knows of this agent.
                 shim.give_up();
                 return ExitCode::FAILURE;
             }
@@ -55,7 +55,6 @@ pub fn run(dir: &Path) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(report) => {
-            // The daemon may be gone.
             say(&report).ok();
             ExitCode::FAILURE
         }
@@ -68,7 +67,6 @@ fn say(report: &Report) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Things that there may be to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ready {
     Signals,
@@ -82,7 +80,6 @@ enum Ready {
 
 struct Shim {
     dir: ShimDir,
-    /// Held as long as we live.
     lock: InstanceLock,
     signals: SignalPipe,
     incoming: Listener,
@@ -90,7 +87,7 @@ struct Shim {
     marker: String,
     agent: Agent,
     tree: Option<Tree>,
-    /// As written to the directory.
+    /// Descendants in the directory's record.
     recorded: Vec<ProcessId>,
     cgroup: Option<Cgroup>,
     input: Input,
@@ -98,36 +95,33 @@ struct Shim {
     errors: Errors,
     stop: Stop,
     link: Option<Link>,
-    /// A connection without a hello so far.
+    /// A connection that has not sent its hello.
     candidate: Option<Link>,
     lease: Option<Duration>,
-    /// Since when there is no daemon.
-    alone: Instant,
-    /// Set by a signal to end.
+    alone_since: Instant,
+    /// Set by a signal to exit.
     leaving: bool,
-    /// No daemon knows of this agent. It leaves no word of how it ended: a daemon that finds its directory before it is
-    /// removed would take that for the end of a run.
-    unknown: bool,
+    /// The daemon does not know this agent. Its exit is not recorded, because a daemon that finds
+    /// the directory would take that for the end of a run.
+    start_unreported: bool,
     exit: Option<Status>,
-    /// Until then it is not told that the connection was closed: the process may end because of
-    /// that, and how it ended says more.
-    hold: Option<Instant>,
-    /// Bytes still read after the leader's end, a full pipe at most: what descendants write later is dropped.
-    left: usize,
-    /// No more output is added.
+    /// Until then a closed connection is not announced: the process may exit because of it, and its
+    /// exit status says more.
+    hold_exit_until: Option<Instant>,
+    /// Bytes still read after the leader's end, at most a full pipe; descendants may write more.
+    left_to_read: usize,
+    /// No output is added.
     sealed: bool,
     /// Nothing of the agent runs.
     gone: bool,
-    /// The daemon has recorded the exit.
     acknowledged: bool,
-    /// Set if output or exit could not be left on the disk; tried again at the next tick.
-    stuck: bool,
-    /// There is more to tell than was told in one go.
-    busy: bool,
+    /// Output or exit could not be written to the disk; retried at the next tick.
+    keep_failed: bool,
+    has_more_frames: bool,
     tick: Instant,
-    /// Memory is to be given back before the next wait.
+    /// Unused memory is freed before the next wait.
     trim_memory: bool,
-    /// When a tree that is going down is looked at next, and how long after that.
+    /// Time of the next look at a tree that ends, and the pause after it.
     look_at: Instant,
     look: Duration,
     scratch: Vec<u8>,
@@ -145,7 +139,7 @@ impl Shim {
         let lock = shim_dir.lock().map_err(|error| shim("lock its directory", &error))?;
         let own = ProcessId::of(std::process::id())
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
-        // A daemon that finds us dead has to know the socket to remove.
+        // A daemon that finds this shim dead has to know the socket, to remove it.
         shim_dir.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
         let incoming = Listener::bind(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);
@@ -178,7 +172,7 @@ impl Shim {
         Ok((shim_process, started))
     }
 
-    /// A shim with a new agent; the caller adds the cgroup and what the agent has said on stderr.
+    /// The caller adds the cgroup and the agent's first stderr.
     fn new(
         dir: ShimDir,
         lock: InstanceLock,
@@ -206,17 +200,17 @@ impl Shim {
             link: None,
             candidate: None,
             lease: launch.lease,
-            alone: now,
+            alone_since: now,
             leaving: false,
-            unknown: false,
+            start_unreported: false,
             exit: None,
-            hold: None,
-            left: PIPE,
+            hold_exit_until: None,
+            left_to_read: PIPE,
             sealed: false,
             gone: false,
             acknowledged: false,
-            stuck: false,
-            busy: false,
+            keep_failed: false,
+            has_more_frames: false,
             tick: now + TICK,
             trim_memory: true,
             look_at: now,
@@ -225,9 +219,8 @@ impl Shim {
         }
     }
 
-    /// Ends an agent whose start was not reported.
     fn give_up(mut self) {
-        self.unknown = true;
+        self.start_unreported = true;
         self.stop.order(Step::Kill, Instant::now());
         self.take_step(Step::Kill);
         while !self.gone {
@@ -248,12 +241,12 @@ impl Shim {
             if self.acknowledged {
                 return self.leave();
             }
-            if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
-                // A shim that was told to end does so even if the disk takes nothing.
+            if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.keep_failed {
+                // A shim that has to exit does so even if the disk refuses the data.
                 if self.keep_on_disk() || self.leaving {
                     return self.end();
                 }
-                self.stuck = true;
+                self.keep_failed = true;
             }
             for ready in self.wait() {
                 self.work(ready);
@@ -261,15 +254,15 @@ impl Shim {
         }
     }
 
-    /// Puts everything that is not recorded into the directory, for a later daemon to find. False if
-    /// the disk does not take it: it would be lost with us.
+    /// Writes everything that is not recorded to the directory, for a later daemon. Returns `false`
+    /// if the disk refuses it.
     fn keep_on_disk(&mut self) -> bool {
-        // Beyond every limit: it is lost otherwise.
+        // Exceeds every limit; it would be lost otherwise.
         while !self.sealed {
             self.read_rest(PIECE);
         }
         let exit = self.exit.is_none_or(|status| self.dir.write_exit(status).is_ok());
-        // Both are tried: some of it is better than nothing.
+        // Both are tried, because each is useful alone.
         self.output.keep().is_ok() && exit
     }
 
@@ -278,21 +271,20 @@ impl Shim {
         socket::remove(&self.socket);
     }
 
-    /// Ends, with nothing to be found any more.
+    /// Exits and leaves nothing behind.
     fn leave(self) {
         self.end();
         let Shim { dir, lock, output, .. } = self;
-        // Not everywhere is a file removed that is open.
+        // Windows removes no open file.
         drop((lock, output));
-        // If it stays, it is the directory of a dead shim.
         dir.remove().ok();
     }
 
     fn lease_is_over(&self, now: Instant) -> bool {
-        self.leaving || self.lease.is_some_and(|lease| now.duration_since(self.alone) >= lease)
+        self.leaving
+            || self.lease.is_some_and(|lease| now.duration_since(self.alone_since) >= lease)
     }
 
-    /// Takes every step that is due.
     fn pass_time(&mut self, now: Instant) {
         if self.leaving || (self.link.is_none() && self.lease_is_over(now)) {
             self.stop.run(now);
@@ -309,7 +301,7 @@ impl Shim {
         }
         if now >= self.tick {
             self.tick = now + TICK;
-            self.stuck = false;
+            self.keep_failed = false;
             self.look_around();
             self.notice_children();
             self.check_socket();
@@ -319,9 +311,9 @@ impl Shim {
         }
     }
 
-    /// Returns when there is something to do that no event reports.
+    /// Returns the time of the next work that no event reports.
     fn next_wake(&self) -> Instant {
-        if self.busy {
+        if self.has_more_frames {
             return Instant::now();
         }
         let mut next = self.tick;
@@ -334,9 +326,9 @@ impl Shim {
         }
         match self.lease {
             Some(lease) if !linked => {
-                let end = self.alone.checked_add(lease).unwrap_or(next);
+                let end = self.alone_since.checked_add(lease).unwrap_or(next);
                 // An expired lease wakes the loop only if it can end the shim now.
-                if end > Instant::now() || (self.gone && !self.stuck) {
+                if end > Instant::now() || (self.gone && !self.keep_failed) {
                     next.min(end)
                 } else {
                     next
@@ -369,10 +361,11 @@ impl Shim {
             wait.add(stderr, Interest::Read, Ready::Stderr(index));
         }
         if std::mem::take(&mut self.trim_memory) {
-            // Right before the wait, so that only what the wait itself needs comes back.
+            // Right before the wait, so that only the wait itself allocates afterwards.
             limits::give_back_unused();
         }
-        // Backwards, so that a closed stderr does not move those that come after it.
+        // In reverse order, so that the removal of a closed stderr does not move the indexes of
+        // others.
         wait.until(wake)
     }
 
@@ -391,7 +384,7 @@ impl Shim {
             Ready::Candidate => {
                 let Some(link) = self.candidate.take() else { return };
                 match self.hear(link) {
-                    Some(link) if link.told.is_some() => self.link = Some(link),
+                    Some(link) if link.announced.is_some() => self.link = Some(link),
                     waiting => self.candidate = waiting,
                 }
             }
@@ -399,7 +392,7 @@ impl Shim {
                 let Some(link) = self.link.take() else { return };
                 match self.hear(link) {
                     Some(link) => self.link = Some(link),
-                    None => self.alone = Instant::now(),
+                    None => self.alone_since = Instant::now(),
                 }
             }
             Ready::Stdin => self.feed(),
@@ -417,7 +410,8 @@ impl Shim {
         }
     }
 
-    /// Cleaners of temporary directories remove sockets that look old.
+    /// Touches the socket, because cleaners of temporary directories remove old ones; binds it
+    /// again if it is gone.
     fn check_socket(&mut self) {
         if SocketFile::at(&self.socket).is_some() {
             touch(&self.socket).ok();
@@ -437,7 +431,7 @@ impl Shim {
     }
 }
 
-/// Prepares this process as far as the system lets us; the shim works without that, too.
+/// Best effort: the shim works without any of this.
 fn set_up_process() {
     close_inherited().ok();
     become_subreaper().ok();
@@ -446,7 +440,7 @@ fn set_up_process() {
     limits::return_buffers(limits::SMALL_BUFFER);
 }
 
-/// The buffer for what is read, which takes no memory before it is used.
+/// Returns the buffer for reads, which is allocated on first use.
 fn scratch_buffer(scratch: &mut Vec<u8>) -> &mut [u8] {
     if scratch.is_empty() {
         *scratch = vec![0; PIECE];

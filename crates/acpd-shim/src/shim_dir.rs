@@ -1,24 +1,24 @@
-//! The directory by which a shim is found again: `$STATE/shims/<marker>/`, mode 0700.
+//! The directory by which a daemon finds a shim: `$STATE/shims/<marker>/`, mode 0700.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `lock` | locked by the shim as long as it lives; taken before anything else |
-//! | `socket` | the path of its socket; there before the socket is |
-//! | `shim` | who it is ([`Record`]); there before the daemon hears of the start |
-//! | `exit` | how the agent ended, as soon as it has |
-//! | `spool` | output that did not fit in memory: 8 bytes offset of the first byte, then the bytes |
-//! | `tree` | the agent's descendants, where there is no cgroup |
+//! | `lock` | locked by the shim while it lives; taken before anything else |
+//! | `socket` | the path of its socket; written before the socket exists |
+//! | `shim` | its identity ([`Record`]); written before the daemon hears of the start |
+//! | `exit` | the agent's exit, as soon as it has ended |
+//! | `spool` | output that did not fit in memory, after the offset of its first byte (8 bytes) |
+//! | `tree` | the agent's descendants, if there is no cgroup |
 //!
-//! The daemon makes the directory before it starts the shim; the shim never makes it, so a start
-//! that is no longer waited for fails once the directory is removed.
+//! The daemon creates the directory before it starts the shim, and the shim never does. So a start
+//! that nothing waits for fails once the directory is removed.
 //!
-//! A shim without a daemon whose directory was removed stops its agent and ends: no daemon could find it.
+//! A shim without a daemon whose directory was removed stops its agent and exits: no daemon could
+//! find it.
 //!
-//! A shim that ends while something of its agent is not acknowledged (its lease is over) leaves
-//! `exit` and, in `spool`, the output: a daemon that finds it dead reads [`ShimDir::exit`] and
-//! [`ShimDir::leftover`], and removes the directory when both are committed. A shim that was killed
-//! leaves what had been written by then; its memory is lost, and its agent is to be ended with
-//! [`Orphans`](crate::orphans::Orphans).
+//! A shim whose lease is over leaves the data that is not acknowledged in `exit` and `spool`. A
+//! daemon that finds the shim dead reads [`ShimDir::exit`] and [`ShimDir::leftover`], and removes
+//! the directory when both are committed. A killed shim leaves only what it had written; its agent
+//! is ended with [`Orphans`](crate::orphans::Orphans).
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -33,64 +33,58 @@ use thiserror::Error;
 
 use crate::frame::Status;
 
-/// Bytes of the spool before the output.
+/// Bytes before the output in the spool.
 pub(crate) const SPOOL_HEAD: u64 = 8;
-/// No text file of a shim directory is longer: what is, was not written by a shim.
+/// Longest text file that a shim writes, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 #[derive(Debug, Error)]
 pub enum ShimDirError {
-    /// A directory is not fit.
     #[error(transparent)]
     Dir(#[from] DirError),
     #[error("cannot {what} `{}`", .path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    /// The file does not say what it should.
     #[error("`{}` is damaged", .path.display())]
     Damaged { path: PathBuf },
 }
 
-/// The directory of one shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShimDir {
     dir: PathBuf,
 }
 
-/// Identity of a shim: the file `shim`.
+/// Identity of a shim, in the file `shim`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Version of its protocol.
+    /// Version of the frame protocol.
     pub version: u16,
     pub shim: ProcessId,
-    /// The agent, if it is a process: not if there is only a connection.
+    /// `None` if there is only a connection.
     pub agent: Option<ProcessId>,
-    /// The socket that it listens on.
     pub socket: PathBuf,
-    /// The agent's cgroup, if it has one of its own.
     pub cgroup: Option<PathBuf>,
 }
 
-/// State of a recorded shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// Runs: the lock is held, and the process is the recorded one.
+    /// The lock is held, and the process is the recorded one.
     Alive(Record),
-    /// Does not run: the lock is free.
+    /// The lock is free.
     Dead,
-    /// A process holds the lock, and it cannot be shown that it is the recorded process. Neither kill
-    /// nor remove it. A shim that is just starting looks like this for some milliseconds.
+    /// The lock is held, but not provably by the recorded process. Neither kill that process nor
+    /// remove the directory. A shim that starts looks like this for some milliseconds.
     Unverifiable,
 }
 
-/// Output that a dead shim left, from an offset on.
+/// Output of a dead shim, from an offset on.
 #[derive(Debug)]
 pub struct Leftover {
-    /// Offset of the first byte: later than asked for if what was before it is lost.
+    /// Offset of the first byte; later than requested if earlier bytes are lost.
     pub offset: u64,
     pub bytes: io::Take<File>,
 }
 
-/// Every shim directory in this state directory, in no order.
+/// Returns all shim directories of this state directory, unordered.
 pub fn list(state: &Path) -> Result<Vec<ShimDir>, ShimDirError> {
     let dir = parent(state);
     let entries = match fs::read_dir(&dir) {
@@ -112,7 +106,7 @@ fn parent(state: &Path) -> PathBuf {
 }
 
 impl ShimDir {
-    /// The shim directory of this marker (the agent's `ACPD_HOST`), whether it is there or not.
+    /// Returns the path for this marker (the agent's `ACPD_HOST`); it need not exist.
     pub fn of(state: &Path, marker: &str) -> ShimDir {
         ShimDir { dir: parent(state).join(marker) }
     }
@@ -121,7 +115,6 @@ impl ShimDir {
         ShimDir { dir: dir.into() }
     }
 
-    /// Makes the directory, for a shim that is about to be started.
     pub fn create(state: &Path, marker: &str) -> Result<ShimDir, ShimDirError> {
         files::private_dir(&parent(state))?;
         let shim_dir = ShimDir::of(state, marker);
@@ -133,7 +126,6 @@ impl ShimDir {
         &self.dir
     }
 
-    /// The marker it is named after.
     pub fn marker(&self) -> &str {
         self.dir.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
@@ -142,18 +134,16 @@ impl ShimDir {
         self.dir.join(name)
     }
 
-    /// Takes the lock, for the shim's whole life.
     pub(crate) fn lock(&self) -> Result<InstanceLock, LockError> {
         InstanceLock::acquire(&self.file("lock"))
     }
 
-    /// Returns whether a shim holds the lock.
     pub fn is_held(&self) -> Result<bool, ShimDirError> {
         let path = self.file("lock");
         lock::is_held(&path).map_err(failed("lock", &path))
     }
 
-    /// Returns whether its shim runs: never by the pid alone.
+    /// Checks whether the shim runs, never by the pid alone.
     pub fn verify(&self) -> Identity {
         match self.is_held() {
             Ok(false) => return Identity::Dead,
@@ -168,7 +158,6 @@ impl ShimDir {
         }
     }
 
-    /// Reads the record of the shim; `None` if there is none yet.
     pub fn record(&self) -> Result<Option<Record>, ShimDirError> {
         self.parse("shim", |text| {
             let fields = Fields(text);
@@ -201,7 +190,7 @@ impl ShimDir {
         self.replace("shim", &text, Durable::Yes)
     }
 
-    /// Reads how the agent ended; `None` if it has not, or if that is not recorded.
+    /// Returns the agent's exit; `None` if it is not recorded.
     pub fn exit(&self) -> Result<Option<Status>, ShimDirError> {
         self.parse("exit", |text| {
             let fields = Fields(text);
@@ -214,7 +203,6 @@ impl ShimDir {
         self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), Durable::Yes)
     }
 
-    /// The recorded descendants of the agent; none if nothing is recorded.
     pub fn tree(&self) -> Result<Vec<ProcessId>, ShimDirError> {
         let parse = |text: &[u8]| {
             let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -228,7 +216,7 @@ impl ShimDir {
         self.replace("tree", lines.collect::<String>().as_bytes(), Durable::No)
     }
 
-    /// The output from `from` on that a dead shim left; `None` if there is nothing.
+    /// Returns the output of a dead shim from the offset `from` on.
     pub fn leftover(&self, from: u64) -> Result<Option<Leftover>, ShimDirError> {
         let path = self.file("spool");
         let mut file = match files::open(&path) {
@@ -254,7 +242,7 @@ impl ShimDir {
         Ok(found.map(|(offset, length)| Leftover { offset, bytes: file.take(length) }))
     }
 
-    /// Puts a new spool in place of the one that is there, if any, once it is filled.
+    /// Replaces the spool once the new one is filled.
     pub(crate) fn replace_spool(
         &self,
         fill: impl FnOnce(&File) -> io::Result<()>,
@@ -268,18 +256,18 @@ impl ShimDir {
             Ok(file)
         });
         if made.is_err() {
-            // The disk may be full: it is to be given back what it took.
+            // On a full disk, frees the space at once.
             fs::remove_file(&new).ok();
         }
         made
     }
 
     pub(crate) fn remove_spool(&self) {
-        // An empty one that stays goes with the shim directory.
         fs::remove_file(self.file("spool")).ok();
     }
 
-    /// The socket that its shim listens on, or is about to; `None` if it has not got so far.
+    /// Returns the socket of the shim, which may not exist yet; `None` before the shim has recorded
+    /// it.
     pub fn socket(&self) -> Option<PathBuf> {
         let path = |text: &[u8]| os_string(text).map(PathBuf::from);
         self.parse("socket", path).ok().flatten()
@@ -289,10 +277,10 @@ impl ShimDir {
         self.replace("socket", socket.as_os_str().as_encoded_bytes(), Durable::No)
     }
 
-    /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of
-    /// it is recorded, or by the shim itself.
+    /// Removes the directory and the shim's socket. Only for a dead shim of which everything is
+    /// recorded, or for the shim itself.
     pub fn remove(&self) -> Result<(), ShimDirError> {
-        // A shim that was killed has left its socket, perhaps before it said who it is.
+        // A killed shim has left its socket, maybe without a record.
         if let Some(socket) = self.socket() {
             socket::remove(&socket);
         }
@@ -302,7 +290,6 @@ impl ShimDir {
         }
     }
 
-    /// Puts a file in place, whole or not at all.
     fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), ShimDirError> {
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
         let write = || -> io::Result<()> {
@@ -352,7 +339,7 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShimDirE
     move |source| ShimDirError::Io { what, path, source }
 }
 
-/// Lines `key value`. Unknown ones are a newer shim's.
+/// Lines `key value`. A newer shim may write unknown keys.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -379,7 +366,6 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses `pid start`, two decimal numbers.
 fn process(text: &[u8]) -> Option<ProcessId> {
     let mut words = text.split(|byte| *byte == b' ');
     let id = ProcessId { pid: number(words.next()?)?, start: number(words.next()?)? };

@@ -1,5 +1,4 @@
-//! The stop of an agent: the daemon orders each step while it is connected, the shim takes the steps itself
-//! when it is not.
+//! The stop of an agent: a connected daemon orders each step; without one the shim takes the steps.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +6,19 @@ use acpd_sys::ladder::{Ladder, Patience, Step};
 
 use crate::launch::LadderTimes;
 
-/// Time that an agent may continue with stdin or stdout closed: then it gets SIGTERM, and after the same
-/// time SIGKILL.
+/// Time for an agent with closed stdin or stdout until SIGTERM, and from there until SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
-/// Time after which SIGKILL is repeated.
+/// Time after which SIGKILL is sent again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The stop of one agent.
 #[derive(Debug)]
 pub(crate) struct Stop {
     times: LadderTimes,
-    /// None before the stop begins.
+    /// `None` before the stop begins.
     ladder: Option<Ladder>,
-    /// The shim takes the steps whether a daemon is there or not.
+    /// The shim takes the steps even with a daemon.
     own: bool,
-    /// A daemon or its absence wanted the stop.
+    /// A daemon or the end of the lease caused the stop.
     asked: bool,
 }
 
@@ -34,7 +31,8 @@ impl Stop {
         Ladder::new(Patience { eof: self.times.eof, term, kill: AGAIN }, first, at)
     }
 
-    /// The daemon has a step taken, now. It takes the next ones too, unless it is lost.
+    /// Records a step that the daemon ordered. The daemon orders the next ones too, unless it is
+    /// lost.
     pub(crate) fn order(&mut self, step: Step, now: Instant) {
         self.asked = true;
         self.own |= step == Step::Kill;
@@ -42,7 +40,7 @@ impl Stop {
         self.ladder.get_or_insert(new).taken(step, now);
     }
 
-    /// A stop begins, or goes on without a daemon.
+    /// Begins a stop, or continues it without a daemon.
     pub(crate) fn run(&mut self, now: Instant) {
         self.asked = true;
         self.own = true;
@@ -50,7 +48,7 @@ impl Stop {
         self.ladder.get_or_insert(new);
     }
 
-    /// The agent has closed its stdin or stdout and lives on.
+    /// The agent has closed its stdin or stdout without exiting.
     pub(crate) fn cut_off(&mut self, now: Instant) {
         if self.ladder.is_none() {
             self.own = true;
@@ -58,7 +56,7 @@ impl Stop {
         }
     }
 
-    /// The agent's leader has ended. If no stop was ordered, what is left gets SIGTERM at once.
+    /// Without an ordered stop, the remaining processes get SIGTERM at once.
     pub(crate) fn leader_ended(&mut self, now: Instant) {
         if !self.asked {
             self.own = true;
@@ -66,12 +64,10 @@ impl Stop {
         }
     }
 
-    /// When the next step is due.
     pub(crate) fn due(&self, linked: bool) -> Option<Instant> {
         self.ladder.as_ref().filter(|_| self.own || !linked).map(Ladder::due)
     }
 
-    /// The step to be taken now.
     pub(crate) fn step(&mut self, now: Instant, linked: bool) -> Option<Step> {
         self.due(linked)?;
         let step = self.ladder.as_mut()?.step(now)?;

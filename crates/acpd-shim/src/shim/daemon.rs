@@ -1,4 +1,4 @@
-//! Conversation of a shim with its daemon.
+//! The shim's conversation with its daemon.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,14 +10,13 @@ use super::{Shim, scratch_buffer};
 use crate::frame::{
     FrameError, Hello, Inbox, PIECE, RELEASE, Stage, ToDaemon, ToShim, VERSION, put_out_head,
 };
-use crate::link::{Link, Told};
+use crate::link::{AnnouncedState, Link};
 
-/// Frames in a row before the daemon is listened to again.
+/// Frames sent in a row before the daemon is read again.
 const FRAMES: usize = 16;
 
 impl Shim {
     pub(super) fn accept(&mut self) {
-        // The connection may be gone again.
         let Ok(stream) = self.incoming.accept() else { return };
         let ours = other_end(&stream).is_ok_and(|peer| peer.is_ours());
         if ours {
@@ -25,7 +24,7 @@ impl Shim {
         }
     }
 
-    /// Reads what the daemon says; `None` if the connection is lost.
+    /// Reads and executes frames of the daemon; `None` if the connection is lost.
     pub(super) fn hear(&mut self, mut link: Link) -> Option<Link> {
         link.read(scratch_buffer(&mut self.scratch)).ok()?;
         let mut inbox: Inbox = std::mem::take(&mut link.inbox);
@@ -40,12 +39,12 @@ impl Shim {
         Some(link)
     }
 
-    /// `None` if the daemon does not keep to the protocol.
+    /// `None` if the daemon violates the protocol.
     fn obey(&mut self, frame: ToShim<'_>, link: &mut Link) -> Option<()> {
         let now = Instant::now();
         match frame {
             ToShim::Hello { from, .. } => self.greet(from, link),
-            _ if link.told.is_none() => return None,
+            _ if link.announced.is_none() => return None,
             ToShim::In { chunk, at, last, bytes } => {
                 self.input.accept(chunk, at, last, bytes).ok()?;
                 self.feed();
@@ -82,16 +81,16 @@ impl Shim {
             release: Some(RELEASE),
         };
         ToDaemon::Hello(hello).encode(&mut link.outbox);
-        link.told = Some(Told { output: self.output.base(), written, stage: None });
+        link.announced = Some(AnnouncedState { output: self.output.base(), written, stage: None });
     }
 
-    /// Tells the daemon what it does not know, as far as it listens.
+    /// Sends the daemon all news that it takes without blocking.
     pub(super) fn talk(&mut self) {
-        self.busy = false;
+        self.has_more_frames = false;
         let Some(mut link) = self.link.take() else { return };
         match self.talk_on(&mut link) {
             Ok(()) => self.link = Some(link),
-            Err(_) => self.alone = Instant::now(),
+            Err(_) => self.alone_since = Instant::now(),
         }
     }
 
@@ -107,16 +106,16 @@ impl Shim {
             }
             link.flush()?;
         }
-        self.busy = !link.is_waiting();
+        self.has_more_frames = !link.is_waiting();
         Ok(())
     }
 
-    /// Adds what is news to an empty outbox.
+    /// Adds news to an empty outbox.
     fn compose(&mut self, link: &mut Link) -> io::Result<()> {
-        let (Some(told), to) = (&mut link.told, &mut link.outbox) else { return Ok(()) };
+        let (Some(announced), to) = (&mut link.announced, &mut link.outbox) else { return Ok(()) };
         let written = self.input.written();
-        if written > told.written {
-            told.written = written;
+        if written > announced.written {
+            announced.written = written;
             ToDaemon::Written { chunk: written }.encode(to);
         }
         if let Some(bytes) = self.input.take_owed() {
@@ -125,16 +124,16 @@ impl Shim {
         if !self.errors.is_empty() {
             ToDaemon::Err { bytes: &self.errors.take() }.encode(to);
         }
-        // Acknowledged output is known, though.
-        told.output = told.output.max(self.output.base());
-        let count = self.output.run(told.output).min(PIECE);
+        // A daemon knows the output that it has acknowledged.
+        announced.output = announced.output.max(self.output.base());
+        let count = self.output.run(announced.output).min(PIECE);
         if count > 0 {
-            put_out_head(to, told.output, count);
-            self.output.copy(told.output, count, to)?;
-            told.output += count as u64;
+            put_out_head(to, announced.output, count);
+            self.output.copy(announced.output, count, to)?;
+            announced.output += count as u64;
             return Ok(());
         }
-        if self.hold.is_some_and(|until| Instant::now() < until) {
+        if self.hold_exit_until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
         }
         let stage = match (self.exit, self.sealed, self.gone) {
@@ -143,12 +142,12 @@ impl Shim {
             _ => None,
         };
         if let (Some(status), Some(stage)) = (self.exit, stage)
-            && told.stage < Some(stage)
+            && announced.stage < Some(stage)
         {
-            // Each stage is told, also when the second came before the first was.
-            let next = if told.stage.is_none() { Stage::Ended } else { stage };
-            told.stage = Some(next);
-            self.hold = None;
+            // Each stage is sent, even if the second was reached before the first was sent.
+            let next = if announced.stage.is_none() { Stage::Ended } else { stage };
+            announced.stage = Some(next);
+            self.hold_exit_until = None;
             ToDaemon::Exit { stage: next, status, stderr: self.errors.last_words() }.encode(to);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Work of a shim with its agent.
+//! The shim's work with its agent.
 
 use std::io;
 use std::time::Instant;
@@ -9,11 +9,11 @@ use acpd_sys::tree::Tree;
 use super::{HOLD, LOOK, Shim, scratch_buffer};
 use crate::frame::{PIECE, Status, Step};
 
-/// Limit on reads of stderr after the leader's end: others may still write.
+/// Limit on reads of stderr after the leader's end: other processes may still write.
 const LAST_READS: usize = 16;
 
 impl Shim {
-    /// Writes to the agent what it takes, and closes its stdin when that was asked for.
+    /// Writes what the agent takes, and closes its stdin if that was ordered.
     pub(super) fn feed(&mut self) {
         let Some(stdin) = &mut self.agent.stdin else { return };
         if self.input.write(stdin).is_err() {
@@ -32,19 +32,19 @@ impl Shim {
         if let Some(stdin) = self.agent.stdin.take()
             && self.agent.tcp
         {
-            // The other half of the connection stays.
+            // The agent's output on this connection stays open.
             stdin.shut_down();
         }
     }
 
-    /// Reads up to `most` bytes of output, or drops them if they do not count any more.
+    /// Reads up to `most` bytes of output, and drops them if the output is sealed.
     pub(super) fn read_stdout(&mut self, most: usize) {
         let Some(stdout) = &mut self.agent.stdout else {
             self.sealed |= self.exit.is_some();
             return;
         };
         if most == 0 {
-            // Read into nothing, it would look like its end.
+            // A read into an empty buffer would look like the end of the output.
             return;
         }
         match stdout.read(&mut scratch_buffer(&mut self.scratch)[..most]) {
@@ -68,7 +68,7 @@ impl Shim {
             self.notice_exit();
         }
         if self.agent.tcp && self.exit.is_none() {
-            self.hold = self.agent.leader.map(|_| now + HOLD);
+            self.hold_exit_until = self.agent.leader.map(|_| now + HOLD);
             self.ended(Status::Closed);
             self.stop.run(now);
         } else if self.exit.is_none() {
@@ -77,7 +77,6 @@ impl Shim {
         self.sealed |= self.exit.is_some();
     }
 
-    /// Returns whether it has read something.
     pub(super) fn read_stderr(&mut self, index: usize) -> bool {
         let Some(stderr) = self.agent.stderr.get_mut(index) else { return false };
         match stderr.read(scratch_buffer(&mut self.scratch)) {
@@ -92,8 +91,7 @@ impl Shim {
         false
     }
 
-    /// After the leader's end: reads what it wrote before, as far as there is room. What others add
-    /// later is not its.
+    /// After the leader's end: reads what it wrote before, as far as there is room.
     pub(super) fn drain(&mut self) {
         while self.exit.is_some() && !self.sealed {
             let room = self.output.room().min(PIECE);
@@ -104,54 +102,51 @@ impl Shim {
         }
     }
 
-    /// Reads up to `most` bytes of what the leader can have left.
+    /// Reads up to `most` bytes that the leader may have written.
     pub(super) fn read_rest(&mut self, most: usize) {
         let before = self.output.end();
-        self.read_stdout(most.min(self.left));
-        self.left -= (self.output.end() - before) as usize;
-        self.sealed |= self.left == 0;
+        self.read_stdout(most.min(self.left_to_read));
+        self.left_to_read -= (self.output.end() - before) as usize;
+        self.sealed |= self.left_to_read == 0;
     }
 
-    /// Notices that the leader has ended.
     pub(super) fn notice_exit(&mut self) {
-        let wanted = self.exit.is_none() || self.hold.is_some();
+        let wanted = self.exit.is_none() || self.hold_exit_until.is_some();
         let Some(leader) = self.agent.leader.filter(|_| wanted) else { return };
         let status = match try_wait_leader(leader.pid) {
             Ok(None) => return,
             Ok(Some(exit)) => exit.into(),
             Err(_) => Status::Unknown,
         };
-        self.hold = None;
+        self.hold_exit_until = None;
         self.ended(status);
         self.stop.leader_ended(Instant::now());
     }
 
     fn ended(&mut self, status: Status) {
         self.exit = Some(status);
-        if !self.unknown {
-            // On a full disk it is still told.
+        if !self.start_unreported {
+            // On a full disk the exit is still sent.
             self.dir.write_exit(status).ok();
         }
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
-            // On Windows a read brings what was read ahead, and the next one the rest.
+            // On Windows the first read returns what was read ahead, the next one the rest.
             (0..LAST_READS).take_while(|_| self.read_stderr(index)).for_each(drop);
         }
         self.errors.end();
     }
 
-    /// Something may be gone at this moment.
+    /// Schedules a look at the tree now: something may have exited.
     pub(super) fn look_soon(&mut self) {
         self.look = LOOK.0;
         self.look_at = Instant::now();
     }
 
-    /// Notices that the leader has ended and nothing is left.
     pub(super) fn notice_gone(&mut self) {
         if self.exit.is_none() || self.gone {
             return;
         }
-        // The agent may have closed only its connection.
         let runs = |leader: ProcessId| matches!(try_wait_leader(leader.pid), Ok(None));
         let empty =
             !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
@@ -159,14 +154,13 @@ impl Shim {
         if self.gone {
             self.notice_exit();
             if let Some(leader) = self.agent.leader {
-                // A zombie, or no longer ours.
                 reap(leader.pid).ok();
             }
             self.notice_children();
         }
     }
 
-    /// Reaps what was given to us when its parent died.
+    /// Reaps children that became the shim's when their parent died.
     pub(super) fn notice_children(&mut self) {
         reap_orphans(&self.agent.leader.iter().map(|leader| leader.pid).collect());
     }
@@ -178,7 +172,7 @@ impl Shim {
             return self.feed();
         };
         let Some(tree) = &mut self.tree else {
-            // An agent that is not ours is not stopped: the connection ends.
+            // An agent that acpd did not start is never stopped: only the connection ends.
             return self.stdout_ended();
         };
         if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
@@ -188,7 +182,7 @@ impl Shim {
         self.look_around();
     }
 
-    /// Looks at the descendants, and records them where no cgroup does.
+    /// Looks at the descendants, and records them if there is no cgroup.
     pub(super) fn look_around(&mut self) {
         let Some(tree) = self.tree.as_mut().filter(|_| !self.gone) else { return };
         let alive = tree.alive();
