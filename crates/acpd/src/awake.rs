@@ -1,9 +1,10 @@
-//! Keeps the machine awake while agents work (`keep_awake`): a command of the system holds that, as a child.
+//! Keeps the machine awake while agents work (`keep_awake`), with a command of the system as a
+//! child.
 //!
 //! ```text
 //!  asleep ── a turn runs ─▶ held ─┬─ no turn runs, or the daemon ends: its group is ended ─▶ asleep
 //!                                 ├─ the daemon is killed: the child's input ends, and so it ends
-//!                                 └─ it ends by itself: told once, tried again with the next turn
+//!                                 └─ it ends by itself: logged once, retried with the next turn
 //! ```
 
 use std::io;
@@ -23,29 +24,27 @@ const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 #[derive(Debug)]
 pub(crate) struct Awake {
     reaper: Reaper,
-    /// Dropped to let go.
+    /// Dropping it lets the machine sleep.
     held: Option<Helpers>,
-    /// The warning that it does not work was logged.
-    told: Arc<AtomicBool>,
+    warned: Arc<AtomicBool>,
 }
 
 impl Awake {
     pub(crate) fn new(reaper: Reaper) -> Awake {
-        Awake { reaper, held: None, told: Arc::default() }
+        Awake { reaper, held: None, warned: Arc::default() }
     }
 
-    /// Holds the machine awake, or lets go. Call it on the runtime.
+    /// Call it on the runtime.
     pub(crate) fn set(&mut self, works: bool) {
         if !works {
             self.held = None;
         } else if self.held.is_none() {
             let held = Helpers::new(self.reaper.clone());
-            tokio::spawn(hold(held.helper(), Arc::clone(&self.told)));
+            tokio::spawn(hold(held.helper(), Arc::clone(&self.warned)));
             self.held = Some(held);
         }
     }
 
-    /// Lets go, and waits until nothing is left.
     pub(crate) async fn end(self) {
         if let Some(held) = self.held {
             held.end().await;
@@ -53,7 +52,7 @@ impl Awake {
     }
 }
 
-async fn hold(helper: Helper, told: Arc<AtomicBool>) {
+async fn hold(helper: Helper, warned: Arc<AtomicBool>) {
     let program = AWAKE.join(" ");
     let prepare = |_| {
         let Some((program, args)) = AWAKE.split_first() else {
@@ -74,7 +73,7 @@ async fn hold(helper: Helper, told: Arc<AtomicBool>) {
         Ok(End::Late | End::Stopped | End::Unknown) => return,
         Err(error) => format!("cannot start `{program}`: {error}"),
     };
-    if !told.swap(true, Ordering::Relaxed) {
+    if !warned.swap(true, Ordering::Relaxed) {
         tracing::warn!("the machine is not kept awake: {why}");
     }
 }

@@ -1,13 +1,13 @@
-//! Finds out whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
-//! another program in its place.
+//! Checks whether a daemon could start here: `acpd check` for users, and for a daemon before
+//! another program replaces it.
 //!
 //! ```text
 //!  restart is asked for ─▶ the program is run as `acpd check` ─┬─ it can start ─▶ the daemon leaves
 //!                                                              └─ else ─▶ the reason is the answer
 //! ```
 //!
-//! Architecture invariant: the daemon lets go of nothing before the program that is to follow has shown
-//! that it can start with these directories, this configuration and this database.
+//! Architecture invariant: the daemon releases nothing before the next program has shown that it
+//! can start with these directories, this configuration and this database.
 
 use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,13 @@ use crate::failure::Failure;
 use crate::helper_process::{End, Helper, Helpers, read};
 use crate::installed_agents::find_default;
 
-/// How long a program may take to say whether it can start.
+/// Longest time for a program to report whether it can start.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The most that is read of what it says, in bytes.
+/// Longest output that is read, in bytes.
 const OUTPUT: u64 = 64 << 10;
-/// Last words of a program that can start. Another program does not print them.
+/// Last words of a program that can start; other programs do not print them.
 const CAN_START: &str = "can start";
 
-/// Returns the mistakes in the configuration.
-///
-/// # Errors
-/// When there is no place for one.
 pub fn report() -> Result<ConfigReport, Failure> {
     let file = config_file()?;
     let mistakes = config::load(&file).err().map(|error| error.mistakes().to_vec());
@@ -49,10 +45,7 @@ pub fn report() -> Result<ConfigReport, Failure> {
     })
 }
 
-/// Returns the effective values of the configuration, for this directory.
-///
-/// # Errors
-/// When there is no place for one, or something is wrong in it.
+/// Returns the effective values of the configuration for the current directory.
 pub fn values() -> Result<ConfigValues, Failure> {
     let file = config_file()?;
     let here = std::env::current_dir().unwrap_or_default();
@@ -60,10 +53,6 @@ pub fn values() -> Result<ConfigValues, Failure> {
     config::values(&file, &here, found).map_err(|e| Failure::new(&e, e.hint()))
 }
 
-/// The configuration without what may be a secret.
-///
-/// # Errors
-/// When there is no place for one, or it is no TOML.
 pub fn redacted() -> Result<String, Failure> {
     config::redacted(&config_file()?).map_err(|why| Failure::new(why, None::<String>))
 }
@@ -72,17 +61,13 @@ fn config_file() -> Result<PathBuf, Failure> {
     Ok(paths()?.config_file())
 }
 
-/// Finds the directories of this user.
 pub(crate) fn paths() -> Result<Paths, Failure> {
     Paths::discover().map_err(|e| Failure::new(&e, e.hint()))
 }
 
-/// Finds out whether a daemon could start, without starting one. Returns what to tell then.
-///
-/// # Errors
-/// Why it could not.
+/// Checks whether a daemon could start, without starting one. Returns a message for the user.
 pub fn run() -> Result<String, Failure> {
-    // Files that are made here are as private as those of a daemon.
+    // New files are as private as those of a daemon.
     limits::private_files();
     let paths = paths()?;
     private_dirs(&paths)?;
@@ -92,7 +77,6 @@ pub fn run() -> Result<String, Failure> {
     Ok(format!("acpd {} {CAN_START}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Makes the directories that a daemon writes in.
 pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
     let logs = paths.agent_log("agent");
     let agent_logs = logs.parent().unwrap_or(&paths.state);
@@ -106,17 +90,15 @@ pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
     config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
 
-/// A requested restart, and whether it can work.
+/// Result of the check of a program for a restart.
 #[derive(Debug)]
 pub struct Tried {
-    /// The client that asked, and the request; none for a signal.
+    /// The client and its request; `None` for a signal.
     pub asker: Option<(ClientId, Id)>,
-    /// Variables that came with it.
     pub brought: Environment,
     pub result: Result<(), Failure>,
 }
 
-/// Programs that are tried.
 #[derive(Debug)]
 pub struct Trials {
     exe: PathBuf,
@@ -126,12 +108,12 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Of the program at this path, which is the next one when its turn comes.
+    /// `exe` is the program of the next daemon.
     pub fn new(exe: PathBuf, helpers: Helpers) -> Trials {
         Trials { exe, helpers, limit: LIMIT, tasks: JoinSet::new() }
     }
 
-    /// Begins to try the program; [`Trials::next`] tells how that went. Call it on the runtime.
+    /// Begins a check, whose result [`Trials::next`] returns. Call it on the runtime.
     pub fn begin(&mut self, asker: Option<(ClientId, Id)>, brought: Environment) {
         let (exe, helper, limit) = (self.exe.clone(), self.helpers.helper(), self.limit);
         self.tasks.spawn(async move {
@@ -140,7 +122,6 @@ impl Trials {
         });
     }
 
-    /// Returns the result of the next trial; none if nothing is being tried.
     pub async fn next(&mut self) -> Option<Tried> {
         self.tasks.join_next().await?.ok()
     }

@@ -3,12 +3,12 @@
 //! ```text
 //!  silent ─ first line ─▶ opened ─┬─ the peer has ended ──────────▶ closed, after what it still reads
 //!    │                            ├─ let go (its sink is dropped) ─▶ closed, after what it still reads
-//!    └─ told, closed (`door`)     └─ cut ─────────────────────────▶ closed at once
+//!    └─ error, closed (`door`)    └─ cut ─────────────────────────▶ closed at once
 //! ```
 //!
-//! A writer works off what it is given strictly in order: lines, pieces of journal, answers that need
-//! the journal. So nothing overtakes anything, however slow a client is. What waits is counted in
-//! bytes; past its limit the hub sends this client no live lines until it has drained.
+//! A writer works off its queue strictly in order: lines, pieces of the journal, answers that need
+//! the journal. So nothing overtakes anything, however slow a client is. The queue is counted in
+//! bytes; past its limit the hub sends the client no live lines until the queue is empty.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -43,35 +43,33 @@ use crate::real_cwd::with_real_cwd;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
-/// Bytes that are written at once; a longer line is written by itself.
+/// Bytes per write; a longer line is written alone.
 const BLOCK: usize = 64 << 10;
-/// The longest first line of a connection, in bytes: a stranger costs no more.
+/// Longest first line of a connection, in bytes: an unknown client costs no more.
 const FIRST_LINE: usize = 64 << 10;
 /// Bytes of an incomplete line that are not counted.
 pub const SMALL_HALF: usize = 256 << 10;
-/// How long a connection that is about to be closed for its silence is listened to.
+/// Last time to read from a connection that is closed for its silence.
 const LAST_WORD: Duration = Duration::from_millis(20);
-/// How long a client that sends no more, or is told no more, may take to read what it was sent.
+/// Time for a client to read its last lines after either side has stopped sending.
 const LAST_READ: Duration = Duration::from_secs(10);
 
-/// Reports of a connection.
 #[derive(Debug)]
 pub enum FromClient {
-    /// How to send to it, before anything else: the relay keeps that to itself.
+    /// The sending end, before anything else. The relay keeps it.
     Sink(Sink),
     Event(ClientEvent),
 }
 
 pub type ClientEvents = mpsc::Sender<(ClientId, FromClient)>;
 
-/// About how much memory something takes until it is written, in bytes.
+/// Returns the approximate memory until the item is written, in bytes.
 fn size(what: &ToClient) -> usize {
     match what {
         ToClient::Line(line) | ToClient::Rows(line) => line.len() + 1,
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
-        // The lines of these are read when it is their turn.
         ToClient::Read(_)
         | ToClient::Log(_)
         | ToClient::Usage { .. }
@@ -79,16 +77,15 @@ fn size(what: &ToClient) -> usize {
     }
 }
 
-/// State of a connection that the relay and its writer share.
 #[derive(Debug, Default)]
 struct Backlog {
-    /// Sizes of what is not written yet, in bytes.
+    /// Unwritten bytes.
     waiting: AtomicUsize,
-    /// The hub was told that the client lags and was not told that it has drained.
+    /// The hub knows that the client lags, and not yet that it has drained.
     lagging: AtomicBool,
 }
 
-/// The sending end of a connection. Dropping it closes the connection after what was sent.
+/// The sending end of a connection. Dropping it closes the connection after the queued lines.
 #[derive(Debug)]
 pub struct Sink {
     queue: mpsc::UnboundedSender<ToClient>,
@@ -99,29 +96,26 @@ pub struct Sink {
 impl Sink {
     pub fn send(&self, what: ToClient) {
         self.backlog.waiting.fetch_add(size(&what), Ordering::Relaxed);
-        // The writer is gone when the client is; the reader tells of that.
+        // If the client is gone, the reader reports that.
         self.queue.send(what).ok();
     }
 
-    /// Bytes that were not written yet.
     pub fn waiting(&self) -> usize {
         self.backlog.waiting.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the client lags, as far as the hub knows.
     pub fn lagging(&self) -> bool {
         self.backlog.lagging.load(Ordering::Relaxed)
     }
 
-    /// Remembers what the hub was told. A client that lags is reported as drained when it has read
+    /// Records what the hub knows. A client that lags is reported as drained when it has read
     /// everything.
     pub fn set_lagging(&self, lagging: bool) {
         self.backlog.lagging.store(lagging, Ordering::Relaxed);
     }
 
-    /// Closes the connection at once; lines that wait are dropped.
+    /// Closes the connection at once; queued lines are dropped.
     pub fn cut(self) {
-        // The connection may be closed already.
         self.cut.send(()).ok();
     }
 }
@@ -138,13 +132,14 @@ pub struct Service {
     pub log: log::Filter,
     /// Longest line in bytes.
     pub line_limit: usize,
-    /// Bytes of incomplete lines over [`SMALL_HALF`], of all connections together.
+    /// Bytes of incomplete lines over [`SMALL_HALF`], of all connections.
     pub half_lines: Arc<AtomicUsize>,
 }
 
 impl Service {
-    /// Adds whether agents are installed, as far as files show it, and if not, how they are and why they cannot be run.
-    async fn tell_installed(&self, agents: &mut [AgentInfo]) {
+    /// Adds whether agents are installed, as far as files show that; if not, how to install them,
+    /// and why they cannot run.
+    async fn add_installed(&self, agents: &mut [AgentInfo]) {
         let config = Arc::clone(&self.config);
         let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
         let look = move || -> Vec<_> {
@@ -154,7 +149,7 @@ impl Service {
             };
             names.iter().map(found).collect()
         };
-        // Without an answer it is only not told.
+        // After a failure the members stay empty.
         let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         for (agent, found) in agents.iter_mut().zip(found) {
             let Some((Presence { is_installed, install, problem }, packages)) = found else {
@@ -169,24 +164,22 @@ impl Service {
         }
     }
 
-    /// Returns the changes of the configuration since it was read.
     async fn config_changed(&self) -> Option<ConfigChanged> {
         let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
         tokio::task::spawn_blocking(move || file.change(&config)).await.ok().flatten()
     }
 
-    /// Adds how large the journal and its index are.
-    async fn tell_sizes(&self, journal: &mut JournalMetrics) {
+    async fn add_sizes(&self, journal: &mut JournalMetrics) {
         let paths = Arc::clone(&self.paths);
         let look = move || [paths.database(), paths.search_index()].map(|path| size_on_disk(&path));
-        // Without an answer it is only not told.
+        // After a failure the members stay empty.
         let sizes = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         [journal.bytes, journal.index_bytes] = sizes;
     }
 
-    /// Adds the address of an agent, and what its process inherits and gets, without what may be a secret: a value is
-    /// told if every agent gets it.
-    fn tell_profile(&self, agent: &mut AgentInfo) {
+    /// Adds the agent's address, and the variables that its process inherits and gets. Values that
+    /// only some agents get may be secrets, and are left out.
+    fn add_profile(&self, agent: &mut AgentInfo) {
         let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
         if let Transport::TcpConnect(address) = profile.transport() {
             agent.address = Some(address.into());
@@ -200,20 +193,19 @@ impl Service {
         let credentials = profile.credentials.keys().map(|name| (name.into(), OsString::new()));
         let all: BTreeMap<OsString, OsString> = got.into_iter().chain(credentials).collect();
         agent.environment =
-            all.into_iter().map(|(name, value)| told(profile, &name, &value)).collect();
+            all.into_iter().map(|(name, value)| variable_info(profile, &name, &value)).collect();
         agent.login_shell = environment::told();
     }
 
-    /// Adds the processes that keep those of agents.
-    fn tell_shims(&self, agents: &mut [AgentInfo]) {
+    fn add_shims(&self, agents: &mut [AgentInfo]) {
         for agent in agents {
             let is_its = |pid| agent.pid == Some(pid) || agent.other_pids.contains(&pid);
             agent.shims = self.reaper.shims_of(is_its);
         }
     }
 
-    /// Adds what agents should inherit and do not.
-    fn tell_lacking(&self, agents: &mut [AgentInfo]) {
+    /// Adds variables that agents should inherit, but that are not there.
+    fn add_lacking(&self, agents: &mut [AgentInfo]) {
         let variables = variables();
         let is_there =
             |wanted: &str| variables.iter().any(|name| is_named(wanted, name.as_bytes()));
@@ -225,7 +217,6 @@ impl Service {
     }
 }
 
-/// The packages of an agent whose repository the catalogue has.
 fn packages_of(profile: &Profile) -> Vec<PackageInfo> {
     let parts = profile.repositories.iter().filter_map(|package| package.split_once('='));
     let package = |(name, repository): (&str, &str)| PackageInfo {
@@ -240,7 +231,7 @@ fn counted(agent: AgentInfo) -> AgentMetrics {
     AgentMetrics { name, state, restarts: restarts.into(), sessions, processes, rss }
 }
 
-fn told(profile: &Profile, name: &OsStr, value: &OsStr) -> VariableInfo {
+fn variable_info(profile: &Profile, name: &OsStr, value: &OsStr) -> VariableInfo {
     let text = name.to_string_lossy();
     let from = if profile.credentials.contains_key(&*text) {
         VariableFrom::Credential
@@ -256,20 +247,20 @@ fn told(profile: &Profile, name: &OsStr, value: &OsStr) -> VariableInfo {
     VariableInfo { name: text.into_owned().into(), value, from }
 }
 
-/// The names of the variables that agents may inherit.
 fn variables() -> Vec<String> {
     environment::variables().filter_map(|(name, _)| name.into_string().ok()).collect()
 }
 
-/// Serves a connection to its end. `silence` ends, with a word or without, when the connection is to go
-/// if it has said nothing by then.
+/// Serves a connection to its end. A message on `silence` closes a connection that has sent
+/// nothing, after an error line. If the sender of `silence` is dropped, the daemon ends, and there
+/// is no line.
 pub(crate) async fn serve(
     client: ClientId,
     stream: Stream,
     service: Service,
     silence: oneshot::Receiver<()>,
 ) {
-    // Now, when the process that connects is there.
+    // Read now, while the connecting process exists.
     let pid = runtime::peer_of_client(&stream).ok().and_then(|peer| peer.pid);
     let origin = match pid {
         Some(pid) => service.reaper.origin_of(pid).await,
@@ -309,22 +300,22 @@ pub(crate) async fn serve(
     tokio::select! {
         () = read_lines(client, lines, are_here, &config, &events) => {
             events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
-            // The peer sends no more, but may still read what it asked for.
+            // The peer has stopped sending, but may still read its answers.
             tokio::time::timeout(LAST_READ, out).await.ok();
             return;
         }
         () = &mut out => {}
         cut = is_cut => match cut {
             Ok(()) => return,
-            // Nothing more is sent to it; what was sent it may still read.
+            // The client may still read the lines that it was sent.
             Err(_) => drop(tokio::time::timeout(LAST_READ, out).await),
         },
     }
-    // The relay may have let it go itself.
+    // The relay may have closed the connection itself.
     events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
 }
 
-/// Returns the first lines of a connection. `None`: it has ended, or should be closed.
+/// Returns the first lines of a connection; `None` if it has ended or should be closed.
 async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> Option<Vec<Body>> {
     let let_go = tokio::select! {
         biased;
@@ -333,7 +324,7 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     };
     // The daemon ends.
     let_go.ok()?;
-    // Lines of the client may have come that were not read yet.
+    // Lines may have arrived that were not read yet.
     if let Ok(first) = tokio::time::timeout(LAST_WORD, lines.next()).await {
         return first;
     }
@@ -341,7 +332,7 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     None
 }
 
-/// Lines in which directories have their real names, if agents have the same directories.
+/// Replaces directories with their real names, if agents have the same directories.
 async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
     for body in lines.iter_mut().filter(|_| are_here) {
         if let Body::Line(line) = body {
@@ -370,14 +361,12 @@ async fn read_lines(
     }
 }
 
-/// The lines that a connection sends.
 struct Lines<'a> {
     stream: &'a Stream,
     framer: Framer,
-    /// Longest line in bytes, from the second line on.
+    /// In bytes, from the second line on.
     limit: usize,
     all_halves: Arc<AtomicUsize>,
-    /// How much of that is ours.
     half: usize,
 }
 
@@ -393,13 +382,14 @@ impl Lines<'_> {
         Lines { stream, framer, limit, all_halves, half: 0 }
     }
 
-    /// Counts what is kept of an incomplete line. Returns whether all connections together keep too much of such.
+    /// Counts the incomplete line. Returns whether all connections together keep too much of such
+    /// lines.
     fn count_half(&mut self) -> bool {
         let half = Some(self.framer.half_line()).filter(|half| *half > SMALL_HALF).unwrap_or(0);
         self.all_halves.fetch_sub(self.half, Ordering::Relaxed);
         let others = self.all_halves.fetch_add(half, Ordering::Relaxed);
         self.half = half;
-        // One line of the longest kind and as much again has room in any case.
+        // One longest line and as much again always have room.
         half > 0 && others + half > 2 * self.limit
     }
 
@@ -439,7 +429,6 @@ impl Out {
     async fn run(mut self) {
         while let Some(what) = self.queue.recv().await {
             let mut next = Some(what);
-            // Lines that wait go out together.
             while let Some(ToClient::Line(line)) = next {
                 self.lines.push_back(line);
                 next = self.queue.try_recv().ok();
@@ -494,8 +483,8 @@ impl Out {
             }
             ToClient::Read(read) => {
                 let session = read.session;
-                // Without this the client would miss the lines for ever after it got later ones. After a new
-                // connection it asks again.
+                // Without this error the client would get later lines and miss these for ever. It
+                // asks again on a new connection.
                 let piece = journal.piece(read).await;
                 let (lines, upto) = piece.ok_or_else(|| io::Error::other("unreadable journal"))?;
                 self.lines.extend(lines);
@@ -508,7 +497,7 @@ impl Out {
     }
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
-        self.service.tell_lacking(&mut status.agents);
+        self.service.add_lacking(&mut status.agents);
         let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
         let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();
         let usage = async {
@@ -521,7 +510,7 @@ impl Out {
                 None
             }
         };
-        // Each asks another thread: the answer waits for the slower one, not for both.
+        // Each asks another thread, so the answer waits for the slower one only.
         let (usage, changed) = tokio::join!(usage, changed);
         if !usage.is_empty() {
             let mut usage = usage.into_iter();
@@ -540,14 +529,14 @@ impl Out {
                 build::response(id, &status)
             }
             StatusPart::Agents => {
-                self.service.tell_shims(&mut status.agents);
-                self.service.tell_installed(&mut status.agents).await;
-                // Only one agent is told with the reason.
+                self.service.add_shims(&mut status.agents);
+                self.service.add_installed(&mut status.agents).await;
+                // Only the answer about one agent has the reason.
                 status.agents.iter_mut().for_each(|agent| agent.not_found = None);
                 build::response(id, &AgentList { agents: status.agents })
             }
             StatusPart::Metrics(mut metrics) => {
-                self.service.tell_sizes(&mut metrics.journal).await;
+                self.service.add_sizes(&mut metrics.journal).await;
                 metrics.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
                 metrics.agents = status.agents.into_iter().map(counted).collect();
                 build::response(id, &metrics)
@@ -556,9 +545,9 @@ impl Out {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = &mut agent {
                     login_shell::settled().await;
-                    self.service.tell_profile(agent);
-                    self.service.tell_shims(std::slice::from_mut(agent));
-                    self.service.tell_installed(std::slice::from_mut(agent)).await;
+                    self.service.add_profile(agent);
+                    self.service.add_shims(std::slice::from_mut(agent));
+                    self.service.add_installed(std::slice::from_mut(agent)).await;
                 }
                 build::response(id, &agent)
             }
@@ -566,12 +555,11 @@ impl Out {
     }
 
     async fn report(&self, event: ClientEvent) {
-        // The relay is gone only when the daemon ends.
         self.service.events.send((self.client, FromClient::Event(event))).await.ok();
     }
 
-    /// Writes all lines, many per system call. They are copied together for that: the stream writes
-    /// one slice at a time, which would be two calls for each line.
+    /// Writes all lines with few system calls. They are copied together, because the stream writes
+    /// one slice per call.
     async fn flush(&mut self) -> io::Result<()> {
         let mut writer = &*self.writer;
         let mut block = Vec::new();

@@ -1,10 +1,10 @@
-//! The clock of the hub, and waiting for a point in time.
+//! The clock of the hub.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use acpd_core::ids::Time;
 
-/// A clock that shows the time of day and never goes back.
+/// A clock with the time of day that never goes back.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     wall: u64,
@@ -12,7 +12,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts it at the time of day.
     pub fn start() -> Clock {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { wall: wall.as_millis() as u64, from: Instant::now() }
@@ -22,15 +21,14 @@ impl Clock {
         Time(self.wall + self.from.elapsed().as_millis() as u64)
     }
 
-    /// When it will show this time, or a little after that.
+    /// Returns when the clock shows this time, or shortly after.
     pub(crate) fn instant(&self, time: Time) -> tokio::time::Instant {
         let after = Duration::from_millis(time.0.saturating_sub(self.wall));
-        // A millisecond begun is not over: round up, or the deadline is found a little too early.
+        // Rounded up, or the deadline would be found too early.
         tokio::time::Instant::from_std(self.from + after + Duration::from_millis(1))
     }
 }
 
-/// Waits until then, or for ever.
 pub(crate) async fn until(at: Option<tokio::time::Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

@@ -1,7 +1,7 @@
-//! Backups of the journal, and the way back: processes of their own, `acpd backup` and `acpd restore`, for `acpctl`.
+//! Backup and restore of the journal: the processes `acpd backup` and `acpd restore`, for `acpctl`.
 //!
-//! A daemon has no part in a backup, and does not notice its failure. A restore takes the daemon's lock, so
-//! none runs and none can start before it is over. How both work is in `acpd_store::copy`.
+//! A daemon has no part in a backup. A restore takes the daemon's lock, so no daemon runs or starts
+//! meanwhile. `acpd_store::copy` has the details.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -17,53 +17,45 @@ use crate::daemon::locked;
 use crate::failure::Failure;
 use crate::{check, crash};
 
-/// The time between two lines about how far it is.
-const TELL: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Writes the journal into a file.
-///
-/// # Errors
-/// Why there is no backup.
 pub fn back_up(file: &Path) -> Result<(), Failure> {
     let paths = start()?;
-    let copied = acpd_store::back_up(&paths.database(), file, telling()).map_err(failure)?;
-    tell(&CopyLine::Done(report(file, copied)));
+    let copied = acpd_store::back_up(&paths.database(), file, print_progress()).map_err(failure)?;
+    print_line(&CopyLine::Done(report(file, copied)));
     Ok(())
 }
 
-/// Puts a backup in the journal's place, or only looks what is in it.
-///
-/// # Errors
-/// Why everything is as it was.
+/// Replaces the journal with a backup, or only reads the backup. After an error everything is as it
+/// was.
 pub fn restore(file: &Path, check: bool) -> Result<(), Failure> {
     let paths = start()?;
     if check {
         let found = acpd_store::look(file).map_err(failure)?;
-        tell(&CopyLine::Done(report(file, found)));
+        print_line(&CopyLine::Done(report(file, found)));
         return Ok(());
     }
     check::private_dirs(&paths)?;
     let _lock = InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?;
     let (journal, index) = (paths.database(), paths.search_index());
-    let copied = acpd_store::restore(file, &journal, &index, telling()).map_err(failure)?;
-    tell(&CopyLine::Done(report(&journal, copied)));
+    let copied = acpd_store::restore(file, &journal, &index, print_progress()).map_err(failure)?;
+    print_line(&CopyLine::Done(report(&journal, copied)));
     Ok(())
 }
 
-/// Files that are made here are as private as those of a daemon.
+/// Makes new files as private as those of a daemon.
 fn start() -> Result<Paths, Failure> {
     limits::private_files();
     check::paths()
 }
 
-/// Prints the progress, now and then.
-fn telling() -> impl FnMut(Stage) {
-    let mut told: Option<Instant> = None;
+fn print_progress() -> impl FnMut(Stage) {
+    let mut last: Option<Instant> = None;
     move |stage| match stage {
         Stage::Copying { done, of } => {
-            if told.is_none_or(|told| told.elapsed() >= TELL) {
-                told = Some(Instant::now());
-                tell(&CopyLine::Progress { done, of });
+            if last.is_none_or(|last| last.elapsed() >= PROGRESS_INTERVAL) {
+                last = Some(Instant::now());
+                print_line(&CopyLine::Progress { done, of });
             }
             crash::point("copying");
         }
@@ -72,8 +64,8 @@ fn telling() -> impl FnMut(Stage) {
     }
 }
 
-/// Prints a line. If the reader has gone away, the copy is made all the same.
-fn tell(line: &CopyLine) {
+/// A lost reader does not stop the copy.
+fn print_line(line: &CopyLine) {
     let text = json::line(line).unwrap_or_default();
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();

@@ -1,9 +1,9 @@
-//! Points at which tests make the daemon die.
+//! Points at which tests kill the daemon.
 //!
-//! With the feature `crash-points`, `ACPD_CRASH=NAME:N` kills the process when it comes to the point of
-//! that name for the N-th time. Without the feature there are no such points.
+//! With the feature `crash-points`, `ACPD_CRASH=NAME:N` kills the process when it reaches the point
+//! NAME for the N-th time.
 
-/// Every point, in the order in which a turn comes by.
+/// All points, in the order of a turn.
 pub const POINTS: [&str; 16] = [
     "locked",
     "recovered",
@@ -23,20 +23,19 @@ pub const POINTS: [&str; 16] = [
     "before-exec",
 ];
 
-/// The point after each step of what is done for the journal while nothing is to be written.
+/// After each step of work on the journal in idle times.
 const TIDIED: &str = "tidied";
 
-/// Points on the way of a backup and of a restore, which are processes of their own.
+/// Points of a backup and a restore, which have their own processes.
 pub const COPYING: [&str; 3] = ["copying", "copy-checked", "copy-kept"];
 
-/// Dies here, if that was asked for.
 #[cfg(not(feature = "crash-points"))]
 #[inline]
 pub(crate) fn point(name: &'static str) {
     debug_assert!(is_known(name), "{name} is no crash point");
 }
 
-/// Dies here, if that was asked for.
+/// Dies here if `ACPD_CRASH` says so.
 #[cfg(feature = "crash-points")]
 pub(crate) fn point(name: &'static str) {
     use std::sync::LazyLock;
@@ -53,13 +52,12 @@ pub(crate) fn point(name: &'static str) {
         && wanted == name
         && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *count
     {
-        // No handler, no destructor, no buffer is flushed.
+        // Runs no handler and no destructor, and flushes no buffer.
         std::process::abort();
     }
 }
 
-/// Makes a panic end the process, as it does in a release: a daemon that lives on without one of its tasks
-/// looks like one that hangs.
+/// Makes a panic end the process, as in a release: a daemon without one of its tasks seems to hang.
 #[cfg(feature = "crash-points")]
 pub fn abort_on_panic() {
     let report = std::panic::take_hook();
@@ -69,7 +67,6 @@ pub fn abort_on_panic() {
     }));
 }
 
-/// Asked in builds that check such things.
 fn is_known(name: &str) -> bool {
     name == TIDIED || POINTS.contains(&name) || COPYING.contains(&name)
 }

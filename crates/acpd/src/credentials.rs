@@ -1,5 +1,5 @@
-//! Looks up what an agent needs before its start: the environment of a login, if the daemon has none, and the
-//! agent's credentials, which are given to the new process and kept nowhere else.
+//! Lookups before the start of an agent: the environment of a login, if the daemon has none, and
+//! the agent's credentials, which only the new process gets.
 //!
 //! ```text
 //!  Effect::Spawn ─▶ the agent has credentials ─▶ files, variables, commands ─▶ the agent is started
@@ -7,7 +7,7 @@
 //!       └─ it has none: started at once              └─▶ HostEvent::Refused
 //! ```
 //!
-//! Architecture invariant: a value is in the memory of this process for as long as its `ttl`, in the
+//! Architecture invariant: a value is in the memory of this process for its `ttl`, in the
 //! environment of the agent, and in no message, log, file or database.
 
 use std::collections::BTreeMap;
@@ -25,50 +25,44 @@ use crate::helper_process::{Helper, Helpers, at_home, read};
 use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
 
-/// How long a command may run.
+/// Longest run of a command.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The longest value, in bytes.
+/// Longest value, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A value. Without `Debug`, so that none is ever shown.
+/// Without `Debug`, so that no value is ever shown.
 #[derive(Clone)]
 struct Secret(String);
 
-/// Credentials that were found for an agent that will be started.
 pub struct Ready {
-    /// The process that will be started.
     pub host: HostId,
     pub agent: String,
-    /// Names and values of variables, or the error.
     pub found: Result<Vec<(String, String)>, SpawnError>,
-    /// For how long these are good, if that is known.
+    /// How long these are valid, if that is known.
     pub left: Option<Duration>,
 }
 
 struct Answer {
     host: HostId,
     agent: String,
-    /// When the first value is too old that can have become another one by then: time since the machine
-    /// was started, as all times here.
+    /// When the first value that can change expires. All times here count from the start of the
+    /// machine.
     stale: Option<Duration>,
-    /// Names, values, and until when these are good.
+    /// Names, values, and when these expire.
     found: Result<Vec<(String, Secret, Option<Duration>)>, SpawnError>,
 }
 
-/// Lookups under way, and values that are known from before.
 pub struct Credentials {
     helpers: Helpers,
-    /// Asked before each start what agents inherit.
     login_shell: Option<LoginShell>,
     limit: Duration,
-    /// By profile and name.
     known: BTreeMap<(String, String), (Secret, Duration)>,
-    /// The login shell is asked in one without an answer.
+    /// A task that asks the login shell returns `None`.
     tasks: JoinSet<Option<Answer>>,
 }
 
 impl Credentials {
-    /// Nothing is known yet. The shell is asked at once; call it on the runtime.
+    /// Asks the shell at once. Call it on the runtime.
     pub fn new(helpers: Helpers, login_shell: Option<LoginShell>) -> Credentials {
         let (known, mut tasks) = (BTreeMap::new(), JoinSet::new());
         if let Some(shell) = login_shell.clone() {
@@ -81,17 +75,15 @@ impl Credentials {
         Credentials { helpers, login_shell, limit: LIMIT, known, tasks }
     }
 
-    /// Returns whether anything has to be looked up before this agent is started.
     pub fn are_needed(&self, profile: &Profile) -> bool {
         !profile.credentials.is_empty() || self.login_shell.is_some()
     }
 
-    /// Forgets all values that were looked up for an agent.
     pub fn forget(&mut self, agent: &str) {
         self.known.retain(|(of, _), _| of != agent);
     }
 
-    /// Begins to look up what an agent needs; [`Credentials::next`] has it then.
+    /// Begins a lookup, whose result [`Credentials::next`] returns.
     pub fn look_up(&mut self, host: HostId, profile: &Profile) {
         let now = since_boot();
         let agent = profile.name.clone();
@@ -125,7 +117,6 @@ impl Credentials {
         });
     }
 
-    /// Returns the next result; none if nothing is being looked up.
     pub async fn next(&mut self) -> Option<Ready> {
         let Answer { host, agent, stale, found } = loop {
             if let Ok(Some(answer)) = self.tasks.join_next().await? {
@@ -160,17 +151,17 @@ fn refused(name: &str, why: &str) -> SpawnError {
     }
 }
 
-/// The value, or why there is none; without a word of it.
+/// Returns the value, or an error that quotes nothing of it.
 async fn value(credential: Credential, helper: &Helper, limit: Duration) -> Result<String, String> {
     let text = match credential.source {
         CredentialSource::Command(words) => output(words, helper, limit).await?,
         CredentialSource::Env(name) => read_variable(&name)?,
-        // Beside the runtime: the file may be on a disk that does not answer.
-        CredentialSource::File(path) => beside(move || read_secret(&path)).await?,
+        // Off the runtime: the file may be on a disk that does not answer.
+        CredentialSource::File(path) => off_runtime(move || read_secret(&path)).await?,
         CredentialSource::Systemd(name) => {
             let dir = std::env::var_os("CREDENTIALS_DIRECTORY")
                 .ok_or("`$CREDENTIALS_DIRECTORY` is not set: systemd gave the daemon none")?;
-            beside(move || read_secret(&Path::new(&dir).join(name))).await?
+            off_runtime(move || read_secret(&Path::new(&dir).join(name))).await?
         }
     };
     if text.contains('\0') {
@@ -179,14 +170,14 @@ async fn value(credential: Credential, helper: &Helper, limit: Duration) -> Resu
     Ok(text)
 }
 
-async fn beside<T: Send + 'static>(
+async fn off_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     spawn_blocking(work).await.map_err(|error| error.to_string())?
 }
 
-/// Returns the output of a command, without the end of its last line. Its stderr is not read, because it may
-/// hold secrets.
+/// Returns the output of a command, without the end of its last line. Its stderr is not read,
+/// because it may contain secrets.
 async fn output(words: Vec<String>, helper: &Helper, limit: Duration) -> Result<String, String> {
     let program = words.first().cloned().unwrap_or_default();
     let prepare = move |output| {

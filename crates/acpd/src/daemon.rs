@@ -1,4 +1,4 @@
-//! The life of the daemon: it takes locks, opens files, starts threads, and ends them.
+//! The life of the daemon: its locks, files and threads, and their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,21 +35,18 @@ use crate::{crash, real_cwd, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
 const EVENTS: usize = 64;
-/// Log message of a daemon that does not outlive the program that has started it.
 const BOUND: &str = "acpd is in a Job of Windows, and ends with it: with the terminal or the program that it was started in";
-/// How long clients may take to read their last lines when the daemon ends.
+/// Time for clients to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// How long a thread for calls that block stays when it has nothing to do. The runtime gives work to any of them in turn: with
-/// its ten seconds, two calls a second would keep twenty threads that one moment has needed.
+/// Idle time after which a thread for blocking calls ends. The runtime gives work to any of them in
+/// turn: with its default of 10 s, two calls per second would keep all threads that one moment
+/// needed.
 const KEEP_IDLE: Duration = Duration::from_millis(500);
 
-/// Runs the daemon until it is stopped. In the background it logs to its file, as it does when a client has
-/// started it.
-///
-/// # Errors
-/// When it cannot start. By then it has reported that to its starter through the start-up pipe.
+/// Runs the daemon until it is stopped. In the background, and when a client has started it, it
+/// logs to its file. A failed start is also reported through the start-up pipe.
 pub fn run(background: bool) -> Result<(), Failure> {
-    // First, while there is one thread only: it takes a variable out of the environment.
+    // First, while there is only one thread: it removes a variable from the environment.
     let mut notifier = startup::startup_notifier();
     let background = background || notifier.is_some();
     // Before the program can be replaced.
@@ -69,14 +66,13 @@ pub fn run(background: bool) -> Result<(), Failure> {
     }
 }
 
-/// The path of this program, under which an upgrade puts the next one.
+/// Returns the path of this program, where an upgrade puts the next one.
 fn own_program() -> PathBuf {
     let called = std::env::args_os().next().map(PathBuf::from);
     let called = called.filter(|path| path.is_absolute() && path.is_file());
     called.or_else(|| std::env::current_exe().ok()).unwrap_or_else(|| PathBuf::from("acpd"))
 }
 
-/// Has the program, as it is now, take this daemon's place.
 fn start_again(
     exe: &Path,
     background: bool,
@@ -96,9 +92,9 @@ fn start_again(
         .map_err(|error| Failure::system(&format!("cannot start `{}` again", exe.display()), error))
 }
 
-/// Returns those variables of a terminal that the configuration names, as it will be read next.
+/// Returns the variables of a terminal that the configuration names, as it will be read next.
 fn named(mut brought: Environment, file: &Path) -> Environment {
-    // The file was tried a moment ago; if it has changed again, the next daemon reports that.
+    // The file was just checked. If it has changed again, the next daemon reports that.
     match config::load(file) {
         Ok(config) => brought.retain(|name| config.names_variable(name)),
         Err(_) => brought = Environment::default(),
@@ -106,18 +102,18 @@ fn named(mut brought: Environment, file: &Path) -> Environment {
     brought
 }
 
-/// Heritage of the next daemon, and variables that came with the request for the restart.
+/// Heritage of the next daemon, and the variables of the request for the restart.
 type Successor = (Heritage, Environment);
 
-/// Takes the lock, opens the files, and runs the relay to its end. Returns what the next daemon gets, if one is to take
-/// this one's place. `notifier` is taken when clients may come in.
+/// Takes the lock, opens the files, and runs the relay to its end. Returns the data for the next
+/// daemon, if one follows. `notifier` is taken when clients are accepted.
 fn serve(
     background: bool,
     exe: PathBuf,
     manager: ServiceManager,
     notifier: &mut Option<Notifier>,
 ) -> Result<Option<Successor>, Failure> {
-    // First: all files that are made from here on are private.
+    // First, so that all new files are private.
     limits::private_files();
     let paths = check::paths()?;
     check::private_dirs(&paths)?;
@@ -149,7 +145,6 @@ fn serve(
         if matches!(event, Report::Tidied(_)) {
             crash::point("tidied");
         }
-        // The relay is gone only when the daemon ends.
         report.send(event).ok();
     })
     .map_err(|e| Failure::new(&e, e.hint()))?;
@@ -183,7 +178,7 @@ fn serve(
         line_limit: config.daemon.line_limit as usize,
         half_lines: Arc::default(),
     };
-    // Enough to tell this journal's processes from those of another one.
+    // Enough to distinguish this journal's processes from those of another one.
     let generation: String = snapshot.generation.chars().take(16).collect();
     let hosts: BTreeSet<_> = snapshot.hosts.keys().copied().collect();
     if !config.has_remote_agent() {
@@ -217,7 +212,6 @@ fn serve(
             Relay::new(hub, first, clock, agents, writer, readers, open).map_err(no_thread)?;
         let notifier = notifier.take();
         let accepting = tokio::spawn(async move {
-            // The daemon may end before it opens.
             if may_open.await.is_err() {
                 return door;
             }
@@ -242,14 +236,14 @@ fn serve(
     })?;
     let socket = socket.filter(|_| own_socket.is_some());
     if let Some(path) = own_socket.filter(|_| restart.is_none()) {
-        // Under the lock, so it is ours.
+        // Under the lock, so it is this daemon's.
         fs::remove_file(&path).ok();
     }
     runtime.shutdown_background();
     let closed = writer.close();
     tracing::info!(restart = restart.is_some(), "acpd has ended");
     match closed {
-        // The next daemon tries again; records that are not on disk were shown to no client.
+        // The next daemon tries again. No client was shown records that are not on disk.
         Err(error) if restart.is_some() => {
             tracing::error!(%error, "the journal could not be closed");
         }
@@ -259,7 +253,8 @@ fn serve(
     Ok(restart.map(|brought| (Heritage { lock, socket }, named(brought, &file))))
 }
 
-/// The socket of the service manager, else that of the daemon before, else a new one. To be called on the runtime.
+/// Uses the socket of the service manager, else that of the previous daemon, else a new one. Call
+/// it on the runtime.
 fn open_door(
     manager: &ServiceManager,
     left: Option<ListeningSocket>,
@@ -275,7 +270,6 @@ fn open_door(
     }
 }
 
-/// Explains why the instance lock cannot be taken.
 pub(crate) fn locked(error: &LockError) -> Failure {
     match error {
         LockError::Held { .. } => {

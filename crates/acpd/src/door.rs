@@ -1,14 +1,15 @@
-//! The socket: who may connect, and the connections that have not said anything yet.
+//! The socket, its users, and the connections that have sent nothing yet.
 //!
 //! ```text
-//!  a connection comes ─┬─ of another user ─────────────────────────────▶ told and closed
-//!                      ├─ no descriptor is left for it ────────────────▶ told and closed
+//!  a connection comes ─┬─ of another user ─────────────────────────────▶ error line, closed
+//!                      ├─ no descriptor is left for it ────────────────▶ error line, closed
 //!                      └─▶ silent ── its first line ─▶ heard: the hub says who may stay
-//!                            └─ the oldest of too many ────────────────▶ told and closed
+//!                            └─ the oldest of too many ────────────────▶ error line, closed
 //! ```
 //!
-//! The hub learns of a connection with its first line, and counts it only then (`acpd-core/src/clients/admission.rs`).
-//! So a connection that sends nothing takes no client's place.
+//! The hub learns of a connection with its first line, and counts it only then
+//! (`acpd-core/src/clients/admission.rs`). So a connection that sends nothing takes no client's
+//! place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,33 +34,29 @@ use crate::clients::{Service, serve};
 use crate::clock::until;
 use crate::refusal::{no_descriptors, tell};
 
-/// How often the socket file is looked at.
+/// Time between checks of the socket's file.
 const CHECK: Duration = Duration::from_mins(1);
-/// The time from a removal in the directory of the socket file to the look at it.
+/// Time from a removal in the directory of the socket's file to the check.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How often a socket is tried that cannot be made again.
+/// Pause before another attempt to make the socket again.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Connections that may be there without having said a line.
+/// Maximum number of connections that have sent nothing.
 const SILENT: usize = 64;
-/// The most connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: usize = 128;
-/// The first and the longest pause after a connection that could not be accepted.
+/// First and longest pause after a failed accept.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// The socket that connections come in by.
 #[derive(Debug)]
 pub struct Door {
-    /// The path, if we have bound it: the file of a socket that was handed over is not ours.
+    /// The path of the socket's file, if the file is this daemon's.
     place: Option<(PathBuf, Option<SocketFile>)>,
     listener: Listener,
 }
 
 impl Door {
-    /// Binds the socket, which only its owner can reach, under any umask. To be called under the instance
-    /// lock, on the runtime.
-    ///
-    /// # Errors
-    /// When the path is taken by something else or cannot be bound.
+    /// Binds the socket, which only its owner can reach, under any umask. Call it under the
+    /// instance lock, on the runtime.
     pub fn open(path: PathBuf) -> Result<Door, String> {
         socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
         let listener = runtime::listen(&path)
@@ -68,11 +65,8 @@ impl Door {
         Ok(Door { place: Some((path, file)), listener })
     }
 
-    /// Takes over a socket that listens already: with the path of its file if that is ours to look
-    /// after. To be called on the runtime.
-    ///
-    /// # Errors
-    /// When it is no such socket.
+    /// Takes over a listening socket, with the path of its file if this daemon looks after the
+    /// file. Call it on the runtime.
     pub fn given(socket: ListeningSocket, path: Option<PathBuf>) -> Result<Door, String> {
         let listener = runtime::listen_again(socket)
             .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
@@ -80,12 +74,11 @@ impl Door {
         Ok(Door { place, listener })
     }
 
-    /// The socket itself, which goes on listening where it passes to the next daemon. To be called on the runtime.
+    /// Returns the listening socket, if it can pass to the next daemon. Call it on the runtime.
     pub fn into_socket(self) -> Option<ListeningSocket> {
         runtime::into_socket(self.listener)
     }
 
-    /// The file that goes with the daemon.
     pub fn own_path(&self) -> Option<PathBuf> {
         self.place.as_ref().map(|(path, _)| path.clone())
     }
@@ -95,12 +88,12 @@ impl Door {
         RemovalWatch::of(dir.unwrap_or(Path::new("")))
     }
 
-    /// Binds again if the file is gone or another one: cleaners of temporary directories do that, and the system at the
-    /// last logout. Returns whether the file is there.
+    /// Binds again if the file was removed or replaced: cleaners of temporary directories do that,
+    /// and the system at the last logout. Returns whether the file is there.
     fn check(&mut self) -> bool {
         let Some((path, file)) = &self.place else { return true };
         if SocketFile::at(path) == *file && file.is_some() {
-            // An old file looks abandoned to a cleaner.
+            // A cleaner removes a file that looks old.
             socket::touch(path).ok();
             return true;
         }
@@ -118,7 +111,7 @@ impl Door {
                 if file.is_some() {
                     tracing::error!(error, "the socket was removed and cannot be made again");
                 }
-                // Said once.
+                // Logged once.
                 self.place = Some((path.clone(), None));
                 false
             }
@@ -126,7 +119,6 @@ impl Door {
     }
 }
 
-/// Accepts connections until `stop` changes.
 pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) -> Door {
     let mut next = 0;
     let mut silent = Silent::default();
@@ -149,7 +141,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
                 continue;
             }
             () = removals.next() => {
-                // A removal of the whole directory should come to its end.
+                // The removal of the whole directory may be in progress.
                 check.reset_after(SETTLE);
                 continue;
             }
@@ -169,7 +161,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
             }
             Err(error) => {
                 shortage.begins(&error);
-                // A silent connection goes first; else those that wait get an error.
+                // A silent connection is closed first; without one, those that wait get an error.
                 if !silent.let_go_oldest() {
                     shortage.tell_all(&door.listener).await;
                 }
@@ -178,12 +170,13 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
     }
 }
 
-/// The connections that have sent nothing, in the order in which they came.
+/// Connections that have sent nothing, the oldest first.
 #[derive(Debug, Default)]
 struct Silent(VecDeque<oneshot::Sender<()>>);
 
 impl Silent {
-    /// One more: what it gets ends its silence. The oldest goes if there are too many.
+    /// Adds a connection, and closes the oldest if there are too many. A message on the result
+    /// closes the new one.
     fn admit(&mut self) -> oneshot::Receiver<()> {
         self.0.retain(|one| !one.is_closed());
         if self.0.len() >= SILENT {
@@ -194,7 +187,6 @@ impl Silent {
         silence
     }
 
-    /// Returns whether there was one to let go.
     fn let_go_oldest(&mut self) -> bool {
         while let Some(oldest) = self.0.pop_front() {
             if oldest.send(()).is_ok() {
@@ -205,10 +197,9 @@ impl Silent {
     }
 }
 
-/// A time in which connections cannot be accepted: most likely there are no descriptors.
+/// A time in which connections cannot be accepted, most likely for lack of descriptors.
 #[derive(Debug)]
 struct Shortage {
-    /// When the next attempt is made.
     until: Option<Instant>,
     pause: Option<Duration>,
     spare: Spare,
@@ -220,7 +211,7 @@ impl Shortage {
     }
 
     fn begins(&mut self, error: &io::Error) {
-        // Said once: it is the same error again and again.
+        // Logged once, because the error repeats.
         if self.pause.is_none() {
             tracing::error!(%error, "connections cannot be accepted; trying again");
         }
@@ -233,16 +224,16 @@ impl Shortage {
         if self.pause.is_none() {
             return;
         }
-        // The descriptor may have been taken when it was given away.
+        // The descriptor may have been lost when it was released.
         self.spare.refill();
-        // With the last one a connection is only told that there is none.
+        // With the last descriptor, a connection would only get an error.
         if Spare::new().release() {
             self.pause = None;
             tracing::info!("connections are accepted again");
         }
     }
 
-    /// Tells all connections that wait that there is no descriptor for them, by means of the spare one.
+    /// Sends all waiting connections an error, by means of the spare descriptor.
     async fn tell_all(&mut self, listener: &Listener) {
         if !self.spare.release() {
             return;
@@ -258,7 +249,7 @@ impl Shortage {
     }
 }
 
-/// Why a connection is refused before a byte of it is read.
+/// Returns why a connection is refused before anything of it is read.
 fn stranger(stream: &Stream) -> Option<ErrorObject> {
     let peer = runtime::peer_of_client(stream).ok();
     if peer.as_ref().is_some_and(Peer::is_ours) {

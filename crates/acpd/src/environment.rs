@@ -1,4 +1,4 @@
-//! The variables that agents may inherit: the daemon's own, or those that the user's login shell makes of them
+//! The variables that agents may inherit: the daemon's own, or those of the user's login shell
 //! ([`login_shell`](crate::login_shell)).
 //!
 //! Architecture invariant: `config::environment` decides which of these variables an agent gets, wherever
@@ -16,84 +16,78 @@ use crate::config::{self, Profile};
 
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// The answer of the login shell. As the process's own environment, there is one.
-static SAID: RwLock<Said> =
-    RwLock::new(Said { shell: None, variables: None, is_whole: false, problem: None });
+/// The answer of the login shell: one per process, like its environment.
+static SHELL_STATE: RwLock<ShellState> =
+    RwLock::new(ShellState { shell: None, variables: None, is_whole: false, problem: None });
 
-/// Set when the shell has been asked once, with or without success.
+/// Set when the shell was asked once, with or without success.
 static ANSWERED: SetOnce<()> = SetOnce::const_new();
 
 #[derive(Debug, Default)]
-struct Said {
-    /// None if it is not asked.
+struct ShellState {
+    /// `None` if no shell is asked.
     shell: Option<PathBuf>,
     variables: Option<Variables>,
-    /// The variables are of a login and of a terminal: nothing is better.
+    /// The variables are of a login and a terminal: none are better.
     is_whole: bool,
-    /// The error of the last time.
     problem: Option<String>,
 }
 
-/// Result of asking the shell.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Variables of a login and a terminal.
     Whole(Variables),
-    /// Variables that a part of its files set, and why not the whole.
+    /// Variables that a part of the shell's files sets, and the reason.
     Part(Variables, String),
-    /// Why there is none.
     None(String),
 }
 
-fn said() -> RwLockReadGuard<'static, Said> {
-    SAID.read().unwrap_or_else(PoisonError::into_inner)
+fn shell_state() -> RwLockReadGuard<'static, ShellState> {
+    SHELL_STATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn say() -> RwLockWriteGuard<'static, Said> {
-    SAID.write().unwrap_or_else(PoisonError::into_inner)
+fn shell_state_mut() -> RwLockWriteGuard<'static, ShellState> {
+    SHELL_STATE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The variables that agents may inherit.
 pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
-    let said = said().variables.clone();
+    let said = shell_state().variables.clone();
     let own = said.is_none().then(std::env::vars_os);
     said.into_iter().flatten().chain(own.into_iter().flatten())
 }
 
-/// The environment of an agent's process.
 pub(crate) fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
     config::environment(profile, config::with_home(variables(), std::env::home_dir()))
 }
 
 pub fn variable(name: &str) -> Option<OsString> {
-    match &said().variables {
+    match &shell_state().variables {
         Some(variables) => variables.get(OsStr::new(name)).cloned(),
         None => std::env::var_os(name),
     }
 }
 
-/// The shell that is asked, and what came of it; `None` if none is.
+/// Returns the shell that is asked, and its problem; `None` if no shell is asked.
 pub fn told() -> Option<LoginShellInfo> {
-    let said = said();
+    let said = shell_state();
     let program = said.shell.as_ref()?.display().to_string().into();
     Some(LoginShellInfo { program, problem: said.problem.clone().map(Into::into) })
 }
 
 pub(crate) fn will_ask(shell: &Path) {
-    say().shell = Some(shell.to_owned());
+    shell_state_mut().shell = Some(shell.to_owned());
 }
 
-/// Returns when the shell has been asked once, at once if none is.
+/// Waits until the shell was asked once; returns at once if no shell is asked.
 pub(crate) async fn first_answer() {
     if told().is_some() {
         ANSWERED.wait().await;
     }
 }
 
-/// This came of asking it. What is known stays until something is known that is not less. Returns the problem, if it is
-/// not that of the last time.
+/// Records an answer. Known variables stay until better ones are known. Returns the problem if it
+/// is a new one.
 pub(crate) fn answered(answer: Answer) -> Option<String> {
-    let mut said = say();
+    let mut said = shell_state_mut();
     let (variables, problem) = match answer {
         Answer::Whole(variables) => (Some((variables, true)), None),
         Answer::Part(_, why) if said.is_whole => {
@@ -109,7 +103,7 @@ pub(crate) fn answered(answer: Answer) -> Option<String> {
         (said.variables, said.is_whole) = (Some(variables), is_whole);
     }
     let before = std::mem::replace(&mut said.problem, problem.clone());
-    // Only the first answer sets it.
+    // Later answers change nothing.
     ANSWERED.set(()).ok();
     problem.filter(|now| Some(now) != before.as_ref())
 }

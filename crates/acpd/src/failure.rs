@@ -4,7 +4,7 @@ use std::fmt;
 
 use acpd_api::ExitCode;
 
-/// A failure of the daemon or of a command of the program `acpd`. Displayed, it has its hint as well.
+/// A failure of a command of `acpd`. Displays its hint, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     message: String,

@@ -1,5 +1,6 @@
-//! Runs commands for the daemon that are no agents: hooks, commands that tell credentials, the trial of a
-//! program before a restart. Each leads a process group of its own, which ends with it, and with the daemon.
+//! Runs commands of the daemon that are no agents: hooks, commands for credentials, the check of a
+//! program before a restart. Each leads its own process group, which ends with it, and with the
+//! daemon.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::process::{Child, ChildStdin, Command};
@@ -14,23 +15,21 @@ use tokio::task::spawn_blocking;
 
 use crate::host::Reaper;
 
-/// How long what it wrote is read on when its group is gone, if others hold its output open.
+/// Time to read the output after the group has ended, if others hold it open.
 const REST: Duration = Duration::from_millis(500);
-/// How long the end of the daemon waits for commands that were killed.
+/// Longest wait of an ending daemon for killed commands.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// How a command ended.
 #[derive(Debug)]
 pub enum End {
     Exit(ExitKind),
-    /// The time limit was over.
     Late,
     Stopped,
     Unknown,
 }
 
 impl End {
-    /// Returns why the command has no result; `None` if it ended with success.
+    /// Returns why the command has no result; `None` after success.
     pub fn problem(&self, program: &str, limit: Duration) -> Option<String> {
         Some(match self {
             End::Exit(ExitKind::Code(0)) => return None,
@@ -46,7 +45,6 @@ impl End {
 #[derive(Debug, Clone)]
 pub struct Helpers {
     reaper: Reaper,
-    /// Each command has a receiver.
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -55,12 +53,11 @@ impl Helpers {
         Helpers { reaper, stop: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// The right to run commands, which belongs to a task. It counts as a command that runs.
+    /// Returns the right to run commands, for one task. It counts as a running command.
     pub fn helper(&self) -> Helper {
         Helper { reaper: self.reaper.clone(), stop: self.stop.subscribe() }
     }
 
-    /// Ends all commands, and waits until they are gone.
     pub async fn end(&self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(ENDING, self.stop.closed()).await.is_err() {
@@ -69,7 +66,6 @@ impl Helpers {
     }
 }
 
-/// Runs commands until [`Helpers`] ends them.
 #[derive(Debug, Clone)]
 pub struct Helper {
     reaper: Reaper,
@@ -77,22 +73,19 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Commands that can be ended before the others.
+    /// Returns a group of commands that can be ended before the others.
     pub fn apart(&self) -> Helpers {
         Helpers::new(self.reaper.clone())
     }
 
-    /// Returns when all commands are to end.
     pub async fn is_stopped(&self) {
-        // An error means that the sender is gone, which is a stop, too.
+        // A lost sender is a stop, too.
         self.stop.clone().wait_for(|stop| *stop).await.ok();
     }
 
-    /// Starts a command of the user, and waits for its end. `prepare` gets the end of a pipe for the command to write
-    /// to; `talk` gets the other end, and the input of the command if that is a pipe.
-    ///
-    /// # Errors
-    /// When it cannot be started.
+    /// Runs a command of the user to its end. `prepare` gets a pipe for the output of the command.
+    /// `talk` gets the other end of it, and the input of the command if that is a pipe. Fails if
+    /// the command cannot be started.
     pub async fn run<T: Future>(
         &self,
         prepare: impl FnOnce(PipeWriter) -> io::Result<Command> + Send + 'static,
@@ -106,14 +99,14 @@ impl Helper {
             set_apart(&mut command);
             Ok((reaper.start_users(&mut command)?, output))
         };
-        // Away from the runtime: a program or a directory may be on a disk that does not answer.
+        // Off the runtime: a program or a directory may be on a disk that does not answer.
         let (mut child, output) =
             spawn_blocking(start).await.map_err(io::Error::other).flatten()?;
         let talk = talk(child.stdin.take(), output);
         Ok(self.run_to_end(child, talk, limit).await)
     }
 
-    /// Waits for the end of a command and talks with it meanwhile; then the rest of its group is ended.
+    /// Waits for the end of a command while `talk` runs, then ends the rest of its group.
     async fn run_to_end(&self, child: Child, talk: impl Future, limit: Duration) -> End {
         let pid = child.id();
         let exited = spawn_blocking(move || wait_leader(pid));
@@ -133,7 +126,7 @@ impl Helper {
         };
         let reaper = self.reaper.clone();
         let discard = move || {
-            // All others in its group go with it, and become children of ours.
+            // The rest of its group is killed, too, and becomes children of this process.
             reaper.discard(child);
             reaper.reap_orphans();
         };
@@ -145,21 +138,20 @@ impl Helper {
     }
 }
 
-/// Starts a command in the home directory.
 pub fn at_home(command: &mut Command) {
     if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
         command.current_dir(home);
     }
 }
 
-/// Sets a command apart from the daemon and from every agent.
 fn set_apart(command: &mut Command) {
-    // Another mark, and not none: it belongs to no agent, even if an agent has started the daemon.
+    // Another mark instead of none: it belongs to no agent, even if an agent has started the
+    // daemon.
     command.env("ACPD_HOST", "-");
     detach_child(command);
 }
 
-/// Reads the output of a command, until all writers have closed it or it was `most` bytes.
+/// Reads until all writers have closed the pipe, or up to `most` bytes.
 pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
     pipe_receiver(output)?.take(most).read_to_end(said).await?;
     Ok(())

@@ -1,5 +1,4 @@
-//! Commands that are run when something happens: those of the `[hooks]` table, and that of the desktop that shows a
-//! notification.
+//! Commands for events: those of the `[hooks]` table, and the desktop's command for notifications.
 //!
 //! ```text
 //!  Effect::Hook ─▶ one of eight places ─▶ started ─┬─ it ends ──────────┐
@@ -7,8 +6,8 @@
 //!       └─ none free: dropped, with a warning      └─ the daemon ends ──┘   what it said is logged
 //! ```
 //!
-//! A command is no agent, gets no descriptor of the daemon, and leads a group of its own,
-//! which ends with it.
+//! A command is no agent, gets no descriptor of the daemon, and leads its own group, which ends
+//! with it.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter};
@@ -30,17 +29,15 @@ use crate::config;
 use crate::helper_process::{End, Helper, Helpers};
 use crate::log::quote;
 
-/// The name of what shows a notification.
 const NOTIFY: &str = "notify";
 const AT_ONCE: usize = 8;
-/// How long one may run.
+/// Longest run of a command.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Bytes that are kept of the output of one command …
+/// Bytes of output that are kept …
 const OUTPUT: usize = 4 << 10;
-/// … and how much of that is logged, in lines.
+/// … and lines of that in the log.
 const LINES: usize = 20;
 
-/// The commands, and those that run.
 #[derive(Debug)]
 pub struct Hooks {
     configured: BTreeMap<HookEvent, Arc<Hook>>,
@@ -53,7 +50,7 @@ pub struct Hooks {
 struct Hook {
     name: &'static str,
     command: Vec<String>,
-    /// The error that it cannot be started was logged.
+    /// The failed start was logged.
     refused: AtomicBool,
 }
 
@@ -71,7 +68,7 @@ impl Hooks {
         }
     }
 
-    /// Runs the command for this, if there is one. Waits for nothing; call it on the runtime.
+    /// Starts the command of the event, if there is one. Call it on the runtime.
     pub fn run(&self, event: HookEvent, about: Bytes) {
         if let Some(hook) = self.configured.get(&event) {
             self.start(Arc::clone(hook), about);
@@ -90,10 +87,10 @@ impl Hooks {
         });
     }
 
-    /// Has the desktop show a notification, if there is one.
+    /// Shows a notification on the desktop, if there is one.
     pub fn notify(&self, title: &str, body: &str) {
         let Some(command) = machine::notification(title, body) else { return };
-        // No user has configured it, so it is no error that the program is missing.
+        // No user has configured it, so a missing program is no error.
         let refused = AtomicBool::new(true);
         self.start(Arc::new(Hook { name: NOTIFY, command, refused }), Bytes::new());
     }
@@ -134,7 +131,7 @@ impl Hook {
         }
     }
 
-    /// Says it once: it will be the same every time.
+    /// Logs the error once, because it repeats.
     fn refuse(&self, error: &io::Error) {
         if !self.refused.swap(true, Ordering::Relaxed) {
             let program = self.command.first().map_or("", String::as_str);

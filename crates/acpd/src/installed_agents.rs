@@ -1,7 +1,9 @@
 //! Installed agents, and the default one among them.
 //!
-//! Where the configuration names no default, it is the first one of the catalogue that is tried and installed. Agents are installed and removed while the daemon runs. So it looks each time a client depends on the default, and
-//! reports what it has found to the hub before the client's line.
+//! If the configuration names no default agent, it is the first one of the catalogue that is tried
+//! and installed. Agents are installed and removed while the daemon runs. So the daemon looks each
+//! time a client depends on the default, and reports the result to the hub before the client's
+//! line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,21 +18,21 @@ use crate::environment::environment_of;
 use crate::failure::Failure;
 use crate::login_shell;
 
-/// Limit for a disk that does not answer; after that the last known default stays.
+/// Longest wait for a disk; then the last known default stays.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const INITIALIZE: &str = "initialize";
 /// Methods whose answers depend on the default agent.
 const DEPENDENT: [&str; 3] = [INITIALIZE, method::STATUS, method::POLICY_TEST];
 
-/// Returns the agent for clients that name none, if these lines depend on it and the configuration does not say it.
+/// Returns the default agent, if these lines depend on it and the configuration names none.
 pub(crate) async fn default_for(lines: &[Body], config: &Arc<Config>) -> Option<String> {
     if !config.default_is_found {
         return None;
     }
     let methods: Vec<String> = lines.iter().filter_map(method_of).collect();
     if methods.iter().any(|method| method == INITIALIZE) {
-        // Until then it is not known which programs are there.
+        // Before that, the installed programs are not known.
         login_shell::settled().await;
     } else if !methods.iter().any(|method| DEPENDENT.contains(&method.as_str())) {
         return None;
@@ -40,10 +42,9 @@ pub(crate) async fn default_for(lines: &[Body], config: &Arc<Config>) -> Option<
     tokio::time::timeout(PATIENCE, found).await.ok()?.ok()
 }
 
-/// Returns the method of a line that names one of those that depend on the default.
 fn method_of(body: &Body) -> Option<String> {
     let Body::Line(line) = body else { return None };
-    // Most lines are parsed once, by the hub.
+    // Other lines are parsed once only, by the hub.
     DEPENDENT.iter().find(|method| memmem::find(line, method.as_bytes()).is_some())?;
     match parse(line) {
         Ok(Message::Request { method, .. }) => Some(method.into_owned()),
@@ -51,7 +52,7 @@ fn method_of(body: &Body) -> Option<String> {
     }
 }
 
-/// The agent for clients that name none, by the environment that agents get now.
+/// Returns the default agent, in the environment that agents get now.
 pub(crate) fn find_default(config: &Config) -> &str {
     let is_candidate = |profile: &&Profile| profile.tried && profile.enabled && !profile.builtin;
     let mut candidates: Vec<&Profile> = config.agents.values().filter(is_candidate).collect();
@@ -60,13 +61,11 @@ pub(crate) fn find_default(config: &Config) -> &str {
     found.map_or(DEMO_AGENT, |profile| &profile.name)
 }
 
-/// What was found of an agent's program.
 #[derive(Default)]
 pub(crate) struct Presence {
     pub(crate) is_installed: bool,
-    /// The command that installs it.
     pub(crate) install: Option<String>,
-    /// Why the command line of the profile cannot be run.
+    /// Why the command of the profile cannot run.
     pub(crate) problem: Option<Failure>,
 }
 

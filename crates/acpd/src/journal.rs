@@ -1,6 +1,6 @@
-//! Reading the journal: one thread that owns the store's reader, and answers in complete lines.
+//! Reads of the journal: a thread owns the store's reader, and answers in complete lines.
 //!
-//! Architecture invariant: a read transaction is over before its lines go to a socket, so a slow
+//! Architecture invariant: a read transaction ends before its lines go to a socket, so a slow
 //! client never keeps the write-ahead log from being emptied.
 
 use std::fmt;
@@ -22,39 +22,38 @@ use serde_json::value::RawValue;
 use crate::summary::{summarize, transcript};
 use crate::worker::Worker;
 
-/// Lines of one piece of journal, in bytes.
+/// Bytes of lines per piece of the journal.
 const PIECE: usize = 1 << 20;
-/// Lines of one answer to `_acpd/session/log`, in bytes.
+/// Bytes of lines per answer to `_acpd/session/log`.
 const LOG_BYTES: usize = 4 << 20;
-/// Waits before a read that failed is tried again.
+/// Pauses before a failed read is repeated.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
-/// Error when the thread is gone.
 const GONE: &str = "its reader has died";
 
-/// Lines, and the position up to which they go.
+/// Lines, and the position of the last one.
 type Piece = (Vec<Bytes>, Seq);
 
 #[derive(Debug, Clone)]
 pub struct Journal(Worker<Reader>);
 
 impl Journal {
-    /// Starts the thread; it ends when the last handle is dropped.
+    /// The thread ends with the last handle.
     pub fn start(reader: Reader) -> std::io::Result<Journal> {
         Worker::start("journal", reader).map(Journal)
     }
 
-    /// Lines for a client, and the position up to which they go; `None` if they cannot be read.
+    /// Returns lines for a client; `None` if they cannot be read.
     pub async fn piece(&self, read: Read) -> Option<Piece> {
         self.0.ask(move |reader| piece(reader, &read)).await.flatten()
     }
 
-    /// The response to `_acpd/session/log`.
+    /// Returns the response to `_acpd/session/log`.
     pub async fn log(&self, page: LogPage) -> Bytes {
         let id = page.id.clone();
         self.0.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
     }
 
-    /// The response to `_acpd/usage`.
+    /// Returns the response to `_acpd/usage`.
     pub async fn usage(&self, id: Id, asked: UsageParams) -> Bytes {
         let totals = self.0.ask(move |reader| reader.usage(asked)).await;
         match totals {
@@ -64,14 +63,13 @@ impl Journal {
         }
     }
 
-    /// The response with a session's values.
     pub async fn values(&self, values: SessionValues) -> Bytes {
         let id = values.id.clone();
         let answer = self.0.ask(|reader| session_values(reader, values)).await;
         answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
-    /// Returns a summary or a transcript of a session up to a position; empty if that cannot be read.
+    /// Returns a summary or a transcript of a session up to a position; empty if it cannot be read.
     pub async fn summary(&self, session: SessionKey, upto: Seq, what: Reseed) -> String {
         let text = self.0.ask(move |reader| {
             let text = match what {
@@ -84,7 +82,7 @@ impl Journal {
     }
 }
 
-/// Reads a piece; one that fails is tried again a few times, then told in the log and given up.
+/// Reads a piece. A failed read is repeated a few times, then logged.
 fn piece(reader: &mut Reader, read: &Read) -> Option<Piece> {
     let mut waits = AGAIN.iter();
     loop {

@@ -1,8 +1,8 @@
 //! The daemon: tokio glue around the hub of `acpd-core`.
 //!
-//! One task owns the hub ([`relay`]); connections ([`clients`]), agent processes ([`host`]), the
-//! journal's reader ([`journal`]), the search index ([`search`]), signals ([`signals`]) and the store's writer report to it and do
-//! what it says.
+//! One task owns the hub ([`relay`]). Connections ([`clients`]), agent processes ([`host`]), the
+//! journal's reader ([`journal`]), the search index ([`search`]), signals ([`signals`]) and the
+//! store's writer report to it, and execute its effects.
 
 mod awake;
 pub mod check;

@@ -2,8 +2,8 @@
 //!
 //! Architecture invariant: no payload of a conversation is logged, at any level.
 //!
-//! Entries quote agents and clients (ids, methods, errors), so each is written as one escaped line of bounded
-//! length. Only an agent's stderr goes into its log as it is.
+//! Entries quote agents and clients (ids, methods, errors), so each is one escaped line of bounded
+//! length. Only an agent's stderr is logged unchanged.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,16 +20,16 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
 
-/// Characters of the longest entry; the rest is cut off.
+/// Longest entry in characters; the rest is cut off.
 const LONGEST: usize = 2000;
-/// Characters of the longest quote of an agent or a hook.
+/// Longest quote of an agent or a hook, in characters.
 const QUOTE: usize = 200;
 
-/// A file that is moved aside (`.1`) when it has reached its size, so that two times that size is
-/// the most it takes. Clones write to the same file.
+/// A file that is moved aside (`.1`) when it has reached its size, so it takes at most twice that
+/// size. Clones write to the same file.
 #[derive(Debug, Clone)]
 pub struct BoundedLog {
-    // A log is written from several tasks and threads; it is no state of the daemon.
+    // A lock, because several tasks and threads write a log, which is no state of the daemon.
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -39,18 +39,18 @@ struct Inner {
     file: Option<File>,
     written: u64,
     limit: u64,
-    /// Stderr of the process goes to the file, too.
+    /// The process's stderr goes to the file, too.
     has_stderr: bool,
 }
 
 impl BoundedLog {
-    /// Opens it for appending. A file that cannot be opened swallows what is written: a log must
-    /// not stop an agent.
+    /// Opens the file for appending. If that fails, entries are dropped: a log must not stop an
+    /// agent.
     pub fn open(path: &Path, limit: u64) -> BoundedLog {
         BoundedLog::open_with(path, limit, false)
     }
 
-    /// The daemon's own: the last words of a panic are in the file as well, also after it was moved aside.
+    /// Opens the daemon's log, which gets the last words of a panic, even after it was moved aside.
     pub fn with_stderr(path: &Path, limit: u64) -> BoundedLog {
         BoundedLog::open_with(path, limit, true)
     }
@@ -61,7 +61,6 @@ impl BoundedLog {
         BoundedLog { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Appends bytes as they are.
     pub fn write(&mut self, bytes: &[u8]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.write(bytes);
@@ -80,7 +79,7 @@ impl Inner {
         let length = self.file.as_ref().and_then(|file| file.metadata().ok());
         self.written = length.map_or(0, |metadata| metadata.len());
         if let Some(file) = self.file.as_ref().filter(|_| self.has_stderr) {
-            // Else stderr goes where it went.
+            // On failure stderr stays where it was.
             stderr_to(file).ok();
         }
     }
@@ -112,7 +111,7 @@ impl Write for BoundedLog {
     }
 }
 
-/// Turns each event into an entry. The subscriber writes an event by a single call.
+/// Makes an entry of each event, which the subscriber writes in one call.
 struct Entries<W>(W);
 
 impl<W: Write> Write for Entries<W> {
@@ -127,7 +126,7 @@ impl<W: Write> Write for Entries<W> {
     }
 }
 
-/// Returns an entry of one line, with the text escaped, and cut at [`LONGEST`] characters.
+/// Returns one escaped line, cut at [`LONGEST`] characters.
 fn entry(text: &str) -> String {
     let (text, more) = match text.char_indices().nth(LONGEST) {
         Some((end, _)) => (&text[..end], "…"),
@@ -136,21 +135,19 @@ fn entry(text: &str) -> String {
     format!("{}{more}\n", escape::verbatim(text))
 }
 
-/// The beginning of what an agent or a hook said.
+/// Returns the beginning of a text of an agent or a hook.
 pub fn quote(text: &str) -> &str {
     text.char_indices().nth(QUOTE).map_or(text, |(end, _)| &text[..end])
 }
 
-/// Reads a level or a filter; none if it is neither.
 pub fn filter(text: &str) -> Option<Targets> {
-    // Without the span and field filters of the library's larger filter: they need a regex engine,
-    // which is a tenth of the idle daemon's memory.
-    // A single word that is no level would be taken for the name of a module.
+    // Not the library's larger filter (spans, fields): it needs a regex engine, which is a tenth of
+    // the idle daemon's memory. A single word that is no level would be taken for a module.
     let is_filter = text.contains(['=', ',', ':']);
     if LogLevel::LEVELS.contains(&text) || is_filter { text.parse().ok() } else { None }
 }
 
-/// The filter of the log, which can be changed. Clones change the same.
+/// The filter of the log. Clones change the same one.
 #[derive(Debug, Clone)]
 pub struct Filter {
     handle: reload::Handle<Targets, Registry>,
@@ -158,17 +155,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns the present filter, and the one of the configuration.
     pub fn level(&self) -> LogLevel {
         // The subscriber lives as long as the process.
         let level = self.handle.with_current(Targets::to_string).unwrap_or_default();
         LogLevel { level: level.into(), configured: self.configured.as_str().into() }
     }
 
-    /// Logs something else from now on.
-    ///
-    /// # Errors
-    /// When it is neither a level nor a filter.
+    /// Changes the filter. Fails if the text is neither a level nor a filter.
     pub fn change(&self, level: &str) -> Result<(), Fault> {
         let Some(filter) = filter(level) else {
             let near = acpd_api::nearest(level, LogLevel::LEVELS);
@@ -181,7 +174,7 @@ impl Filter {
             ));
         };
         let before = self.level().level;
-        // Said where it is not filtered: before, or after.
+        // Logged where it is not filtered out: before or after the change.
         let tell = || tracing::info!(level, before = before.raw(), "the log level was changed");
         let is_told = tracing::enabled!(tracing::Level::INFO);
         if is_told {
@@ -199,7 +192,7 @@ fn invalid(text: String) -> Fault {
     Fault::new(Reason::Invalid, text).with_code(code::INVALID_PARAMS)
 }
 
-/// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
+/// Starts logging: to the file in the background, otherwise to stderr.
 pub fn start(level: &str, file: Option<BoundedLog>) -> Filter {
     let targets =
         filter(level).unwrap_or_else(|| Targets::new().with_default(tracing::Level::INFO));

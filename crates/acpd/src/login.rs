@@ -1,5 +1,5 @@
-//! `acpd login`: becomes the program that logs an agent in, in a person's terminal. `acpctl auth login`
-//! runs it, because only the daemon's program knows how agents are started.
+//! `acpd login`: becomes the program that logs an agent in, in the user's terminal. `acpctl auth
+//! login` runs it, because only the daemon's program knows how agents are started.
 
 use std::io;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub struct Login {
     pub words: Vec<String>,
 }
 
-/// Runs it with the agent's environment in place of this process; returns only if that fails.
+/// Executes the login in this process, with the agent's environment; returns only on failure.
 pub fn run(login: Login) -> Failure {
     let agent = login.agent.clone();
     match prepare(login) {

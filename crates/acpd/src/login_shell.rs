@@ -1,20 +1,21 @@
 //! Asks the user's login shell for the environment of a terminal.
 //!
-//! What a terminal has (the `PATH` of nvm, Homebrew or cargo) comes from files of the shell. A daemon that no shell has
-//! started, because a service manager, a desktop or cron did, does not have it, so it asks the shell:
+//! The environment of a terminal (the `PATH` of nvm, Homebrew or cargo) comes from files of the
+//! shell. A daemon that a service manager, a desktop or cron has started does not have it, so it
+//! asks the shell:
 //!
 //! ```text
 //!  an agent is to be started ─▶ $SHELL, as for a login and a terminal: exec acpd environment
-//!                                  │ │ its words go nowhere               │ NAME=VALUE between marks, on a pipe
+//!                                  │ │ its output is lost                 │ NAME=VALUE between marks, on a pipe
 //!   no answer, or none in half ◀───┘ └────────────────────────────────────┴─▶ kept until there is another one
-//!   of the time: asked without the one or the other, too, while the first way goes on
+//!   of the time: asked without the one or the other, too, while the first way continues
 //!      └─▶ when all the time is over: a whole one that was known before, else a part, else the daemon's own
 //! ```
 //!
-//! Each start begins with the first way: what was slow or broken once may not be the next time.
+//! Each start of an agent begins with the first way: what was slow or broken once may be fixed.
 //!
-//! The pipe is the stdin of all of them, for writing: no shell closes it, nothing else writes to it, and a file that
-//! reads from stdin gets an error in place of waiting.
+//! The pipe is the stdin of all these shells, open for writing: no shell closes it, nothing else
+//! writes to it, and a file that reads from stdin gets an error instead of waiting.
 
 use std::ffi::OsStr;
 use std::io;
@@ -33,18 +34,18 @@ use crate::config::UseLoginShell;
 use crate::environment::{Answer, Variables, answered, first_answer, will_ask};
 use crate::helper_process::{End, Helper, at_home, read};
 
-/// How long a shell may take, in all ways together. Those that do more than that for each terminal are rare.
+/// Longest time for all ways together. Few shells need more per terminal.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Agents that start together ask once.
 const FRESH: Duration = Duration::from_secs(2);
-/// The most that is read of an environment, in bytes.
+/// Longest environment, in bytes.
 const LONGEST: u64 = 4 << 20;
 /// Marks before and behind the variables.
 const BEGIN: &[u8] = b"\0acpd environment\0";
 const END: &[u8] = b"\0acpd end\0";
-/// Set while the shell is asked, so that its files can leave things out.
+/// Set while the shell is asked, so that its files can skip things.
 const ASKING: &str = "ACPD_RESOLVING_ENVIRONMENT";
-/// Variables of the shell that is asked, and of the service manager: no agent's.
+/// Variables of the asked shell and of the service manager, which no agent gets.
 const OWN: [&str; 10] = [
     "_",
     "SHLVL",
@@ -58,27 +59,27 @@ const OWN: [&str; 10] = [
     "WATCHDOG_USEC",
 ];
 
-/// Waits until what agents inherit is known, or is not to be known: the shell that is asked has answered once.
+/// Waits until the shell has answered once, or failed, so that the inherited variables are known.
 pub async fn settled() {
-    // There is no answer while the daemon ends.
+    // An ending daemon gets no answer.
     tokio::time::timeout(LIMIT, first_answer()).await.ok();
 }
 
-/// The login shell, for a daemon that asks it.
 #[derive(Debug, Clone)]
 pub struct LoginShell {
     shell: PathBuf,
-    /// The program that prints its environment.
+    /// Prints its environment.
     exe: PathBuf,
     limit: Duration,
-    /// When it answered last, or did not.
+    /// Time of the last attempt.
     asked: Arc<Mutex<Option<Instant>>>,
 }
 
 impl LoginShell {
-    /// The user's, if it is to be asked. `managed`: a service manager has started the daemon.
+    /// Returns the user's shell, if it is to be asked. `managed`: a service manager has started the
+    /// daemon.
     pub fn new(use_it: UseLoginShell, managed: bool, exe: PathBuf) -> Option<LoginShell> {
-        // Every usual shell counts itself in it.
+        // Every usual shell sets it.
         let is_from_shell = !managed && std::env::var_os("SHLVL").is_some();
         let is_wanted = match use_it {
             UseLoginShell::Auto => !is_from_shell,
@@ -90,7 +91,7 @@ impl LoginShell {
         Some(LoginShell { shell, exe, limit: LIMIT, asked: Arc::default() })
     }
 
-    /// Asks the shell again. Returns when it has answered, or nothing is to be waited for.
+    /// Asks the shell again, unless it was just asked.
     pub async fn ask(&self, helper: &Helper) {
         let mut asked = self.asked.lock().await;
         if asked.is_some_and(|at| at.elapsed() < FRESH) {
@@ -98,14 +99,14 @@ impl LoginShell {
         }
         let answer = self.answer(helper).await;
         *asked = Some(Instant::now());
-        // Once, and not at each start of each agent.
+        // Logged once, not at each start of an agent.
         if let Some(problem) = answered(answer) {
             tracing::warn!(shell = %self.shell.display(), problem, "no environment of a terminal");
         }
     }
 
     async fn answer(&self, helper: &Helper) -> Answer {
-        // The words that it prints are the same in all releases; an upgrade may have removed it.
+        // An upgrade may have removed the program. Its output is the same in all releases.
         let exe = if self.exe.is_file() { self.exe.clone() } else { running_program(&self.exe) };
         let (whole, parts) = match ways(&self.shell, &exe) {
             Ok(ways) => ways,
@@ -148,7 +149,7 @@ impl LoginShell {
         };
         match (whole, part) {
             (Ok(variables), _) => Answer::Whole(variables),
-            // Of the first way, which is the one that a person knows.
+            // The reason of the first way, which users know.
             (Err(why), Some(variables)) => Answer::Part(variables, why),
             (Err(why), None) => Answer::None(why),
         }
@@ -194,15 +195,15 @@ type Words = Vec<String>;
 /// Number of ways to a part of the environment.
 const PARTS: u32 = 2;
 
-/// Command lines by which a shell runs the program that prints its environment: as a login and in a terminal;
-/// then one without the other, for files that hang or replace the shell there.
+/// Returns the command lines by which a shell prints its environment: as a login and in a terminal;
+/// then without the one or the other, for files that hang or replace the shell there.
 fn ways(shell: &Path, exe: &Path) -> Result<(Words, [Words; PARTS as usize]), String> {
     let name = shell.file_name().unwrap_or_default().to_string_lossy();
     let word = |path: &Path| path.to_str().map(shell_word).ok_or("its path is not UTF-8 text");
     let print = format!("exec {} environment", word(exe)?);
     let line = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let whole = match &*name {
-        // As a login it does not read what it reads in a terminal.
+        // As a login shell, bash skips the files that it reads in a terminal.
         "bash" => line(&["-lc", &format!("exec {} -ic {}", word(shell)?, shell_word(&print))]),
         "zsh" | "fish" | "sh" | "dash" | "ash" | "ksh" | "mksh" => {
             line(&["-l", "-i", "-c", &print])
@@ -212,10 +213,7 @@ fn ways(shell: &Path, exe: &Path) -> Result<(Words, [Words; PARTS as usize]), St
     Ok((whole, [line(&["-l", "-c", &print]), line(&["-i", "-c", &print])]))
 }
 
-/// Writes the environment of this process to its stdin, which is a pipe: for [`LoginShell`].
-///
-/// # Errors
-/// When it cannot be written.
+/// Writes the environment of this process to its stdin, the pipe of a [`LoginShell`].
 pub fn print() -> io::Result<()> {
     let mut text = BEGIN.to_vec();
     for (name, value) in std::env::vars_os() {
@@ -226,7 +224,7 @@ pub fn print() -> io::Result<()> {
     programs::answer_from_shell(&text)
 }
 
-/// The variables between the marks; none if a mark is missing.
+/// Returns the variables between the marks; `None` if a mark is missing.
 fn parse(said: &[u8]) -> Option<Variables> {
     let at = |mark: &[u8]| said.windows(mark.len()).position(|found| found == mark);
     let said = said.get(at(BEGIN)? + BEGIN.len()..at(END)?)?;

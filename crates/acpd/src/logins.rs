@@ -8,7 +8,7 @@ use acpd_core::Input;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-/// How often a file is looked at.
+/// Time between looks at a file.
 const EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -18,17 +18,16 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Watches nothing yet; what is seen is told there.
+    /// A change is reported to `seen`.
     pub fn new(seen: mpsc::UnboundedSender<Input>) -> Logins {
         Logins { seen, watched: BTreeMap::new() }
     }
 
-    /// Begins to watch the login of an agent; one login is told, and then nothing more.
+    /// Watches the login of an agent until one change, and reports that.
     pub fn watch(&mut self, agent: String, path: PathBuf) {
         let (seen, who) = (self.seen.clone(), agent.clone());
         let task = tokio::spawn(async move {
             changed(&path).await;
-            // The relay is gone only when the daemon ends.
             seen.send(Input::LoginSeen { agent: who }).ok();
         });
         self.unwatch(&agent);
@@ -42,7 +41,7 @@ impl Logins {
     }
 }
 
-/// Waits until the file is another one than at first, and not about to change again.
+/// Waits until the file has changed, and then stays the same.
 async fn changed(path: &Path) {
     let first = modified(path);
     let mut last = first;
@@ -56,7 +55,7 @@ async fn changed(path: &Path) {
     }
 }
 
-/// When it was written; nothing if there is none that can be looked at.
+/// Returns `None` if the file cannot be looked at.
 fn modified(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|file| file.modified()).ok()
 }

@@ -100,7 +100,8 @@ enum Command {
 fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     acpd::crash::abort_on_panic();
-    // Before the command line is parsed properly: these should be small, and users do not type them.
+    // Before the command line is parsed properly: these processes should be small, and users do not
+    // type them.
     match &std::env::args_os().collect::<Vec<_>>()[..] {
         [_, command, dir] if command == "shim" => return acpd_shim::run(Path::new(dir)),
         [_, command] if command == keeper::ARGUMENT => return keeper::run(),
@@ -146,12 +147,11 @@ fn shown(text: Result<String, impl fmt::Display>) -> ExitCode {
     ended(text.map(print))
 }
 
-/// Prints an answer for acpctl as JSON.
 fn tell(found: Result<impl Serialize, Failure>) -> ExitCode {
     shown(found.map(|found| json::line(&found).unwrap_or_default()))
 }
 
-/// Also a program reads how that ends.
+/// Programs read the exit code, too.
 fn copied(done: Result<(), Failure>) -> ExitCode {
     done.map_or_else(
         |failure| {

@@ -1,8 +1,8 @@
-//! Puts MCP servers of the configuration into the line that takes them to an agent.
+//! Adds MCP servers of the configuration to the line that takes them to an agent.
 //!
-//! This happens at the last moment before a line goes to its host, and nowhere else: what a reference
-//! stands for is in that line and in nothing that lasts (`acpd_core::mcp` has the whole way). Files
-//! are looked up on the relay's thread: they are small and regular, or they are refused.
+//! This happens right before a line goes to its host, and nowhere else: the value of a reference is
+//! in that line, and is stored nowhere (`acpd_core::mcp` has the whole way). Files are read on the
+//! relay's thread: they are small and regular, or refused.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -19,18 +19,18 @@ use serde_json::{Value as Json, json};
 use crate::config::{Config, McpServer, SecretSource, Value, Values, expand_home};
 use crate::environment;
 
-/// The longest secret in a file, in bytes.
+/// Longest secret in a file, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A line with its servers. Without `Debug`: it may hold secrets.
+/// A line with its servers. Without `Debug`: it may contain secrets.
 pub struct Completed {
     pub line: Bytes,
     pub request: Id,
-    /// Servers that are not in it although they should be.
+    /// Servers that are missing in it.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Puts the servers into a line that is to bring some; nothing for all other lines.
+/// Adds servers to a line that is to bring some; `None` for all other lines.
 pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Completed> {
     let Named { names, session, request, line } = take_names(line)?;
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub fn complete(config: &Config, paths: &Paths, line: &Bytes) -> Option<Complete
     Some(Completed { line: add(&line, &found), request, left_out })
 }
 
-/// Adds servers (JSON texts) behind those that are in the line.
+/// Adds servers (JSON texts) after those in the line.
 fn add(line: &Bytes, servers: &[String]) -> Bytes {
     let servers = servers.join(",");
     let list = locate(line, &["params", "mcpServers"]);
@@ -71,12 +71,12 @@ fn add(line: &Bytes, servers: &[String]) -> Bytes {
     }
 }
 
-/// Describes the server for agents (protocol brief, `McpServer`), or why that cannot be done.
+/// Returns the server as agents take it (protocol brief, `McpServer`).
 fn describe(server: &McpServer) -> Result<Json, String> {
     let name = &server.name;
     Ok(match (server.kind(), &server.url) {
         (kind @ (McpKind::Http | McpKind::Sse), Some(url)) => json!({
-            "type": kind, "name": name, "url": url, "headers": resolve(&server.headers, is_header)?,
+            "type": kind, "name": name, "url": url, "headers": resolve(&server.headers, is_header_value)?,
         }),
         _ => {
             let (program, args) = server.command.split_first().ok_or("it has no command")?;
@@ -86,8 +86,9 @@ fn describe(server: &McpServer) -> Result<Json, String> {
     })
 }
 
-/// acpd's own server: the program beside this one, else the one that the agent finds. It belongs to this daemon, and starts
-/// none from the environment of an agent. `line` is that of the session that it is for.
+/// Returns acpd's own server: the program next to this one, else the one that the agent finds. It
+/// uses this daemon, and never starts one from an agent's environment. `line` belongs to its
+/// session.
 fn own_server(
     server: &McpServer,
     config: &Config,
@@ -97,7 +98,7 @@ fn own_server(
 ) -> Json {
     let program = beside("acpctl-mcp");
     let mut args = vec!["--no-spawn".to_owned(), "--tools".to_owned(), server.tools()];
-    // By this number it names the session that it is lent to.
+    // The server names its session by this number.
     args.extend(
         session.into_iter().flat_map(|number| ["--session".to_owned(), number.to_string()]),
     );
@@ -105,7 +106,7 @@ fn own_server(
     if server.builtin.contains(&Tools::Workspace) {
         let folders = folders(line);
         let lines = folders.first().map_or(&[][..], |cwd| config.diagnostics(Path::new(cwd)));
-        // With its value, so that one that begins with `-` is none of the server's own.
+        // In one word, so that a folder that begins with `-` is no argument of the server.
         args.extend(folders.iter().map(|folder| format!("--folder={folder}")));
         args.extend(lines.iter().map(|line| format!("--diagnostics={line}")));
     }
@@ -114,7 +115,7 @@ fn own_server(
     json!({ "name": server.name, "command": program, "args": args, "env": env })
 }
 
-/// The folders of a session, its working directory first.
+/// Returns the folders of a session, its working directory first.
 fn folders(line: &[u8]) -> Vec<String> {
     let member = |name| locate(line, &["params", name]).map(|at| &line[at]);
     let cwd = member("cwd").and_then(|cwd| serde_json::from_slice::<String>(cwd).ok());
@@ -123,8 +124,7 @@ fn folders(line: &[u8]) -> Vec<String> {
     cwd.into_iter().chain(more.unwrap_or_default()).collect()
 }
 
-/// Returns whether a text can be the value of a header.
-fn is_header(text: &str) -> bool {
+fn is_header_value(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() && c != '\t')
 }
 
@@ -139,7 +139,7 @@ fn resolve(values: &Values, is_usable: fn(&str) -> bool) -> Result<Vec<Json>, St
     values.iter().map(one).collect()
 }
 
-/// The text behind a value. An error names the reference.
+/// Returns the text of a value. The error names the reference.
 fn look_up(value: &Value) -> Result<String, String> {
     let (source, prefix) = match value {
         Value::Text(text) => return Ok(text.clone()),
@@ -152,14 +152,13 @@ fn look_up(value: &Value) -> Result<String, String> {
     Ok(format!("{prefix}{text}"))
 }
 
-/// The text of a variable of the daemon's environment.
 pub(crate) fn read_variable(name: &str) -> Result<String, String> {
     let value = environment::variable(name)
         .ok_or_else(|| format!("the variable `{name}` is not set in the daemon's environment"))?;
     value.into_string().map_err(|_| format!("the variable `{name}` is not text"))
 }
 
-/// The text of a file, without the end of its last line.
+/// Returns the text of a file, without the end of its last line.
 pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let file = secret_file(path).map_err(|error| match error {

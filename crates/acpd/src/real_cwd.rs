@@ -1,6 +1,7 @@
-//! Working directories as the system names them: one that is reached by a link is the same one.
+//! Real names of working directories: a directory that is reached by a link is the same one.
 //!
-//! Directories of clients are looked up where their lines come in, so the hub, agents and other clients see one name.
+//! The directories of clients are looked up when their lines arrive, so that the hub, agents and
+//! other clients see one name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +15,13 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde_json::json;
 
-/// How long a disk may take to name a directory; after that the given name stays.
+/// Longest wait for a disk; then the given name stays.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Methods whose `cwd` is the directory of a session, besides those of acpd.
+/// Methods whose `cwd` is the directory of a session, in addition to those of acpd.
 const METHODS: [&str; 5] =
     ["session/new", "session/load", "session/resume", "session/fork", "session/list"];
 
-/// Returns a line of a client with the real name of the directory that it names.
+/// Replaces the directory in a client's line with its real name.
 pub(crate) async fn with_real_cwd(line: Bytes) -> Bytes {
     let Some((path, cwd)) = cwd_of(&line) else { return line };
     let given = cwd.clone();
@@ -32,9 +33,9 @@ pub(crate) async fn with_real_cwd(line: Bytes) -> Bytes {
     }
 }
 
-/// Returns where a line names a directory, and which.
+/// Returns the place of a directory in the line, and the directory.
 fn cwd_of(line: &Bytes) -> Option<(&'static [&'static str], String)> {
-    // Most lines are parsed once, by the hub.
+    // Other lines are parsed once only, by the hub.
     memmem::find(line, b"\"cwd\"")?;
     let Ok(Message::Request { method, params: Some(_), .. }) = parse(line) else { return None };
     let path: &'static [&'static str] = match &*method {
@@ -50,8 +51,8 @@ fn real(path: &Path) -> Option<String> {
     dunce::canonicalize(path).ok()?.into_os_string().into_string().ok()
 }
 
-/// Gives sessions the real names of their directories, which an earlier acpd has kept as they were given. What agents are
-/// told stays.
+/// Gives sessions the real names of their directories, which an earlier acpd stored as given. The
+/// names that agents get stay.
 pub(crate) fn name_sessions(snapshot: &mut Snapshot) {
     let mut names: BTreeMap<String, Option<String>> = BTreeMap::new();
     for session in snapshot.sessions.values() {
@@ -59,7 +60,7 @@ pub(crate) fn name_sessions(snapshot: &mut Snapshot) {
     }
     let (found, names_found) = mpsc::channel();
     let wanted: Vec<String> = names.keys().cloned().collect();
-    // A disk that does not answer holds up this thread alone.
+    // A disk that does not answer blocks only this thread.
     let looks = thread::Builder::new().name("directories".to_owned()).spawn(move || {
         for cwd in wanted {
             let real = real(Path::new(&cwd));

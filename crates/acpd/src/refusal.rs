@@ -7,7 +7,6 @@ use acpd_sys::limits::MORE_FILES;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::AsyncWriteExt as _;
 
-/// For a connection that came when no file descriptor was left.
 pub(crate) fn no_descriptors() -> ErrorObject {
     too_many(
         "acpd has no file descriptors left for another connection",
@@ -15,7 +14,6 @@ pub(crate) fn no_descriptors() -> ErrorObject {
     )
 }
 
-/// For a connection that sent nothing for too long.
 pub(crate) fn silent_for_too_long() -> ErrorObject {
     too_many(
         "the connection was closed: it sent nothing, and other connections came",
@@ -27,10 +25,10 @@ fn too_many(text: &str, hint: &str) -> ErrorObject {
     Fault::new(Reason::TooMany, text).hint(hint).object()
 }
 
-/// The only line to a connection that is closed after it: there is room for it.
+/// Sends the only line to a connection, which has room for it.
 pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
     let mut line = build::error(&Id::null(), why).to_vec();
     line.push(b'\n');
-    // The connection will be closed either way.
+    // The connection is closed in any case.
     stream.write_all(&line).await.ok();
 }

@@ -1,8 +1,8 @@
-//! Searching what was said: one thread that owns the index, keeps it up to date, and answers.
+//! Full-text search: a thread owns the index, keeps it up to date, and answers.
 //!
-//! The thread does one job after the other, so a search finds all turns that had ended before it. The
-//! daemon works without an index: one that fails is logged, and opened again with the next turn that ends
-//! or the next search.
+//! The thread does one job after the other, so a search finds all turns that ended before it. The
+//! daemon works without an index: a failure is logged, and the index is opened again with the next
+//! ended turn or the next search.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,21 +20,21 @@ use crate::worker::Worker;
 pub struct SearchIndex(Worker<Keeper>);
 
 impl SearchIndex {
-    /// Starts the thread, which ends when the last handle is dropped. The index of `journal`, a
-    /// database that is open, is the file `index`.
+    /// The thread ends with the last handle. `index` is the file of the index for the open database
+    /// `journal`.
     pub fn start(journal: PathBuf, index: PathBuf) -> std::io::Result<SearchIndex> {
         let worker = Worker::start("search", Keeper { journal, path: index, index: None })?;
-        // An error is in the log, and the next job tries again.
+        // A failure is logged, and the next job tries again.
         worker.order(|keeper| drop(keeper.with(|_| Ok(()))));
         Ok(SearchIndex(worker))
     }
 
-    /// A turn of this session has ended, or it was deleted. Never waits.
+    /// Updates the index after a turn or a deletion. Never waits.
     pub fn update(&self, session: SessionKey) {
         self.0.order(move |keeper| drop(keeper.with(|index| index.update(session))));
     }
 
-    /// The response to `_acpd/session/search`.
+    /// Returns the response to `_acpd/session/search`.
     pub async fn find(&self, id: &Id, search: Search) -> Bytes {
         let found = self.0.ask(move |keeper| keeper.with(|index| find(index, search))).await;
         match found {
@@ -45,7 +45,6 @@ impl SearchIndex {
     }
 }
 
-/// The index, if it could be opened.
 struct Keeper {
     journal: PathBuf,
     path: PathBuf,
@@ -61,8 +60,8 @@ impl Keeper {
         done.inspect_err(|error| tracing::warn!(error, "the search index cannot be used"))
     }
 
-    /// Does something with the index, which is opened and brought up to date if it is not. One that
-    /// failed is opened again before its next use; a damaged one is thrown away.
+    /// Works with the index, which is opened and brought up to date first if necessary. After a
+    /// failure it is opened again for its next use; a damaged index is deleted.
     fn try_with<T>(
         &mut self,
         work: impl FnOnce(&mut Index) -> Result<T, StoreError>,

@@ -1,4 +1,4 @@
-//! Tells the service manager how the daemon is. Without a service manager this module does nothing.
+//! Reports the daemon's state to the service manager, if there is one.
 
 use acpd_sys::handover::{ServiceManager, ServiceState};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -9,17 +9,17 @@ pub(crate) fn tell(manager: ServiceManager, state: ServiceState) {
     }
 }
 
-/// Tells the service manager that the daemon is alive: only after a round through hub and store.
+/// Signs of life for the service manager, each after a round through hub and store.
 #[derive(Debug)]
 pub struct Pulse {
     manager: ServiceManager,
     ticks: Option<Interval>,
-    /// A round is under way.
+    /// A round is in progress.
     asked: bool,
 }
 
 impl Pulse {
-    /// The clock for signs of life; to be called on the runtime.
+    /// Call it on the runtime.
     pub fn new(manager: ServiceManager) -> Pulse {
         let period = manager.watchdog().map(|timeout| timeout / 2);
         let ticks = period.filter(|period| !period.is_zero()).map(|period| {
@@ -30,7 +30,7 @@ impl Pulse {
         Pulse { manager, ticks, asked: false }
     }
 
-    /// Waits until the next round is due; for ever if the manager wants none, or one is under way.
+    /// Waits until the next round is due; for ever if the manager wants none, and during a round.
     pub async fn due(&mut self) {
         match &mut self.ticks {
             Some(ticks) if !self.asked => {
@@ -40,19 +40,17 @@ impl Pulse {
         }
     }
 
-    /// A round was started.
     pub fn asked(&mut self) {
         self.asked = true;
     }
 
-    /// The store has reported, so a round that was asked for before is complete.
+    /// Completes a round, because the store has reported.
     pub fn beat(&mut self) {
         if std::mem::take(&mut self.asked) {
             self.answer();
         }
     }
 
-    /// Gives the sign of life.
     pub fn answer(&self) {
         if self.ticks.is_some() {
             tell(self.manager, ServiceState::Alive);

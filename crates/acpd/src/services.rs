@@ -1,5 +1,5 @@
-//! Serves files of a session, confined to its folders, when no editor does it.
-//! Also looks up directories and summaries for the hub.
+//! Serves a session's files, confined to its folders, when no editor does. Also looks up
+//! directories and summaries for the hub.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,13 +21,13 @@ use tokio::task::spawn_blocking;
 
 use crate::journal::Journal;
 
-/// Requests of one agent that are served at once. The others wait; each blocks a thread.
+/// Requests of one agent that are served at once; each blocks a thread.
 const AT_ONCE: usize = 4;
-/// How long an agent waits for the answer once its request is being served: a disk that does not answer
-/// keeps the thread.
+/// Longest wait of an agent for a request that is being served: a disk that does not answer keeps
+/// the thread.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Serves requests of agents, and tells when one is done.
+/// Serves requests of agents, and reports the results.
 ///
 /// Architecture invariant: no agent's requests wait for those of another.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub struct Services {
 
 #[derive(Debug)]
 struct Pool {
-    /// Closed when nothing more is to be begun.
+    /// Closed when no further request is to be served.
     places: Arc<Semaphore>,
-    /// Set when what was begun is no longer wanted.
+    /// Set when the results are no longer needed.
     cancelled: Arc<AtomicBool>,
 }
 
@@ -51,12 +51,11 @@ impl Default for Pool {
 }
 
 impl Services {
-    /// The services, which report what they have done. The hub bounds the requests that are open.
+    /// Results go to `done`. The hub bounds the open requests.
     pub fn new(done: mpsc::UnboundedSender<Input>) -> Services {
         Services { done, pools: BTreeMap::new() }
     }
 
-    /// Serves one request of a process, on a thread of its own.
     pub fn serve(
         &mut self,
         host: HostId,
@@ -87,12 +86,12 @@ impl Services {
                 }
                 Err(_) => Err(internal("the agent was stopped".to_owned())),
             };
-            // The daemon ends.
             done.send(Input::Served { request, result }).ok();
         });
     }
 
-    /// A process is stopped or gone: what it waits for is not begun, and reads end.
+    /// Stops serving a process that is stopped or gone: waiting requests are not served, and reads
+    /// end.
     pub fn cancel(&mut self, host: HostId) {
         if let Some(pool) = self.pools.remove(&host) {
             pool.places.close();
@@ -103,12 +102,11 @@ impl Services {
     pub fn find_directory(&self, question: u64, cwd: String) {
         let done = self.done.clone();
         spawn_blocking(move || {
-            // One that may not be looked at may be there.
+            // A directory that may not be looked at may exist.
             let exists = Path::new(&cwd).metadata().map_or_else(
                 |error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
                 |found| found.is_dir(),
             );
-            // The daemon ends.
             done.send(Input::DirectoryFound { question, exists }).ok();
         });
     }
@@ -117,7 +115,6 @@ impl Services {
         let done = self.done.clone();
         tokio::spawn(async move {
             let text = journal.summary(session, upto, what).await;
-            // The daemon ends.
             done.send(Input::Summary { session, text }).ok();
         });
     }
@@ -149,7 +146,6 @@ fn serve(
     served.map(|result| Bytes::from(result.to_string())).map_err(|error| refusal(&error))
 }
 
-/// The error for an agent whose request cannot be served.
 pub(crate) fn refused(
     code: i64,
     error: &dyn std::error::Error,

@@ -11,7 +11,6 @@ use acpd_sys::paths::Paths;
 
 use crate::config::{self, Config, Offer, RestoreMethod};
 
-/// The hub's view of the configuration.
 pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     let agents = config.agents.values().filter(|profile| profile.enabled);
     HubConfig {
@@ -45,7 +44,6 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     }
 }
 
-/// Quirks of the programs that the catalogue has.
 fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Quirks> {
     let named = config.agents.values().filter(|known| !known.info_names.is_empty());
     named
@@ -156,13 +154,13 @@ pub fn services(profile: &config::Profile) -> Services {
     }
 }
 
-/// For how long all of its credentials are good that may become others.
+/// Returns how long all credentials are valid that can change.
 fn credentials_ttl(profile: &config::Profile) -> Option<u64> {
     let changing = profile.credentials.values().filter(|credential| credential.can_change());
     changing.filter_map(|credential| credential.ttl).min().map(ms)
 }
 
-/// What the hub may know of the servers for an agent.
+/// Returns what the hub may know of the servers for an agent.
 fn servers(config: &Config, agent: &str) -> Vec<McpServer> {
     let servers = config.mcp.values().filter(|server| server.is_for(agent));
     let known = |server: &config::McpServer| McpServer {

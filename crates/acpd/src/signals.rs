@@ -1,4 +1,4 @@
-//! Requests of the system, a terminal or another process to the daemon: signals.
+//! Signals to the daemon, from the system, a terminal or another process.
 
 use std::io;
 use std::thread;
@@ -9,20 +9,19 @@ use tokio::sync::mpsc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Stop,
-    /// To read the configuration again.
+    /// Reads the configuration again.
     Reload,
 }
 
 pub type Calls = mpsc::UnboundedReceiver<Call>;
 
-/// Starts the thread that waits for signals.
 pub fn watch() -> io::Result<Calls> {
     let received = signals::watch(&signals::STOP_REQUESTS)?;
     let (tell, calls) = mpsc::unbounded_channel();
     thread::Builder::new().name("signals".to_owned()).stack_size(128 << 10).spawn(move || {
         for ReceivedSignal { signal, sender } in received {
             let call = match (signal, sender) {
-                // The terminal that the daemon was started in is gone.
+                // The terminal in which the daemon was started is gone.
                 (Signal::HangUp, None) => continue,
                 (Signal::HangUp, Some(_)) => Call::Reload,
                 _ => Call::Stop,

@@ -1,4 +1,4 @@
-//! Measures journals for the hub on a thread of its own, so that no reader and no write waits.
+//! Measures journals for the hub on a separate thread, so that no reader and no write waits.
 
 use std::path::PathBuf;
 
@@ -9,22 +9,21 @@ use tokio::sync::mpsc;
 
 use crate::worker::Worker;
 
-/// Handle of the thread that measures one request after another.
 #[derive(Debug)]
 pub struct Sizes {
-    /// Opened when it is needed first. It remembers what it has measured.
+    /// Opened at its first use. Remembers its measurements.
     worker: Worker<Option<Measured>>,
     journal: PathBuf,
     done: mpsc::UnboundedSender<Input>,
 }
 
 impl Sizes {
-    /// Of a journal, a database that is open.
+    /// `journal` is an open database.
     pub fn new(journal: PathBuf, done: mpsc::UnboundedSender<Input>) -> std::io::Result<Sizes> {
         Ok(Sizes { worker: Worker::start("sizes", None)?, journal, done })
     }
 
-    /// Measures these sessions. Never waits.
+    /// Never waits.
     pub fn measure(&self, question: u64, sessions: Vec<SessionKey>) {
         let (journal, done) = (self.journal.clone(), self.done.clone());
         self.worker.order(move |known| {
@@ -38,7 +37,6 @@ impl Sizes {
             if let Err(reason) = &sizes {
                 tracing::warn!(reason, "the journal could not be measured");
             }
-            // The daemon ends.
             done.send(Input::Measured { question, sizes }).ok();
         });
     }

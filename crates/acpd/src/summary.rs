@@ -1,6 +1,6 @@
-//! Sums a session up in a few KiB, for an agent that has lost it: the last request, what was said while the
-//! agent worked on it, and how the last answer ends. Or writes down what was said in it, up to 64 KiB.
-//! Reads from the end of the journal, a piece at a time.
+//! Summaries and transcripts of a session, for an agent that has lost it. A summary has a few KiB:
+//! the last request, the messages during its turn, and the end of the last answer. A transcript has
+//! up to 64 KiB of the conversation. The journal is read backwards, a piece at a time.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,20 @@ use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, EventRow};
 use acpd_store::{Reader, StoreError};
 
-/// Bytes of the request, from its beginning, and of what was added to it.
+/// Bytes of the request, from its beginning, and of the messages during its turn.
 const REQUEST: usize = 4 << 10;
 /// Bytes of the answer, from its end.
 const ANSWER: usize = 3 << 10;
 /// Bytes of a transcript, from its end.
 const TRANSCRIPT: usize = 64 << 10;
-/// Places of texts in a line.
+/// Paths of texts in a line.
 const CONTENT: &[&str] = &["params", "update", "content", "text"];
 const TITLE: &[&str] = &["params", "update", "title"];
-/// Lines that are read at once, in number and in bytes.
+/// Lines and bytes per read.
 const LINES: u64 = 256;
 const BYTES: usize = 16 << 20;
 
-/// Sums up a session up to a position; empty if there are no messages.
+/// Returns a summary up to a position; empty if there are no messages.
 pub(crate) fn summarize(
     reader: &mut Reader,
     session: SessionKey,
@@ -35,8 +35,8 @@ pub(crate) fn summarize(
     Ok(summary.text())
 }
 
-/// Returns what was said in a session up to a position, with the titles of tool calls: the last
-/// [`TRANSCRIPT`] bytes of it.
+/// Returns the last [`TRANSCRIPT`] bytes of a conversation up to a position, with the titles of
+/// tool calls.
 pub(crate) fn transcript(
     reader: &mut Reader,
     session: SessionKey,
@@ -50,7 +50,6 @@ pub(crate) fn transcript(
     Ok(transcript.text())
 }
 
-/// Reads lines from the last to the first, until `is_enough`.
 fn read_back(
     reader: &mut Reader,
     session: SessionKey,
@@ -69,17 +68,17 @@ fn read_back(
     Ok(())
 }
 
-/// Messages, and the pieces of each, from the last to the first.
+/// Messages and their pieces, from the last to the first.
 #[derive(Debug, Default)]
 struct Transcript {
     messages: Vec<(&'static str, Vec<String>)>,
-    /// The last of them may continue with the next line.
+    /// The last message may continue with the next line.
     is_open: bool,
     bytes: usize,
 }
 
 impl Transcript {
-    /// Takes the line before those that it has.
+    /// Adds the line before the known ones.
     fn take(&mut self, row: &EventRow) {
         self.is_open &= !begins_turn(row);
         let Some((part, said)) = part_of(row) else { return };
@@ -100,7 +99,7 @@ impl Transcript {
     fn text(self) -> String {
         let message = |(who, pieces): (&str, Vec<String>)| {
             let said: String = pieces.into_iter().rev().collect();
-            // Quoted: no message can look like one of the other side.
+            // Quoted, so that no message can look like one of the other side.
             let lines: Vec<_> = said.trim().lines().map(|line| format!("> {line}")).collect();
             format!("{who}\n{}", lines.join("\n"))
         };
@@ -111,18 +110,18 @@ impl Transcript {
     }
 }
 
-/// Texts as they are met, from the last to the first.
+/// Texts from the last to the first.
 #[derive(Debug, Default)]
 struct Summary {
     request: Vec<String>,
-    /// Messages into the running turn.
+    /// Messages during the turn.
     added: Vec<String>,
     answer: Vec<String>,
     answer_bytes: usize,
 }
 
 impl Summary {
-    /// Takes the line before those that it has. Returns whether there is enough.
+    /// Adds the line before the known ones. Returns whether that is enough.
     fn take(&mut self, row: &EventRow) -> bool {
         let Some((part, said)) = part_of(row) else {
             return begins_turn(row) && self.has_request();
@@ -142,7 +141,7 @@ impl Summary {
         false
     }
 
-    /// Returns whether the whole request is known. What acpd itself has asked is none.
+    /// Returns whether the whole request is known. A prompt of acpd itself is none.
     fn has_request(&mut self) -> bool {
         if self.request.len() == 1 && self.request[0] == GO_ON {
             self.request.clear();
@@ -177,17 +176,16 @@ impl Summary {
     }
 }
 
-/// Parts of a conversation.
 enum Part {
     Request,
-    /// A message into the running turn.
+    /// A message during the turn.
     Added,
     Answer,
     /// The title of a tool call.
     Call,
 }
 
-/// The part that a line belongs to, and its text; none for all other lines.
+/// Returns the part of a line and its text; `None` for other lines.
 fn part_of(row: &EventRow) -> Option<(Part, Option<String>)> {
     if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
         return None;

@@ -1,11 +1,10 @@
-//! Notices that the machine was suspended. Clocks of processes stand still then; what was good for an hour
-//! runs out all the same.
+//! Notices that the machine was suspended: process clocks stand still then, but credentials expire.
 
 use std::time::{Duration, Instant};
 
 use acpd_sys::machine::since_boot;
 
-/// How much of a difference between two clocks is none.
+/// Largest difference between two clocks that is ignored.
 const JITTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -20,7 +19,7 @@ impl SuspendWatch {
         SuspendWatch { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
     }
 
-    /// For how long the machine was asleep since this was last known; nothing if it was not.
+    /// Returns how long the machine slept since the last call; `None` if it did not.
     pub fn news(&mut self) -> Option<Duration> {
         self.read(self.awake.elapsed(), since_boot().saturating_sub(self.boot))
     }

@@ -1,8 +1,8 @@
-//! Commands that acpd runs for agents: one thread owns them all, and does what the relay orders. A start
-//! in a directory that does not answer blocks that thread, and nothing else.
+//! Commands that acpd runs for agents. One thread owns them and executes the relay's orders, so a
+//! start in a directory that does not answer blocks nothing else.
 //!
-//! Architecture invariant: what the thread was ordered is done in that order, and the answer to a
-//! request comes before the end of the command that it has made.
+//! Architecture invariant: the thread executes orders in order, and the answer to a request comes
+//! before the end of the command that it has started.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,14 +26,14 @@ use crate::services::refused;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the end of the daemon waits for the end of its commands.
+/// Longest wait of an ending daemon for its commands.
 const END: Duration = Duration::from_secs(3);
-/// Bytes of output that are shown in a conversation when a command has ended.
+/// Bytes of output shown in a conversation when a command has ended.
 const SHOWN: usize = 16 << 10;
-/// Bytes of output that are shown while the command runs.
+/// Bytes of output shown while the command runs.
 const GROWING: usize = 4 << 10;
 
-/// Something to do with the commands, and where to tell how it went.
+/// An order, which gets the sender of its result.
 type Order = Box<dyn FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send>;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Terminals {
 }
 
 impl Terminals {
-    /// No commands; `exe` is the file of this program. Those that earlier daemons of this journal have left are ended.
+    /// `exe` is the file of this program. Ends commands that earlier daemons of this journal left.
     pub fn start(
         generation: &str,
         incarnation: u64,
@@ -71,14 +71,13 @@ impl Terminals {
         let work = move || {
             let held = Held::new(Arc::new(reaper), GRACE).with_keepers(exe);
             runtime.block_on(run(held, queue, done));
-            // The daemon may have stopped waiting.
             end.send(()).ok();
         };
         thread::Builder::new().name("terminals".to_owned()).spawn(work)?;
         Ok(Terminals { orders, ended, marks })
     }
 
-    /// Runs a command in the agent's environment, and answers the request that has its number.
+    /// Runs a command in the agent's environment, and answers the request with its number.
     pub fn create(
         &self,
         terminal: InteractionId,
@@ -111,7 +110,6 @@ impl Terminals {
         });
     }
 
-    /// Answers a request with the output of a command.
     pub fn output(&self, request: InteractionId, terminal: InteractionId) {
         self.order(move |held, done| {
             let output = held.output(&id(terminal));
@@ -119,28 +117,26 @@ impl Terminals {
         });
     }
 
-    /// Tells the last of what a command has written, if it is not released.
+    /// Reports the end of a command's output, unless the command was released.
     pub fn look(&self, terminal: InteractionId) {
         self.order(move |held, done| {
             if let Ok(output) = held.output(&id(terminal)) {
                 let tail = tail_of(&output, GROWING);
-                // The daemon ends.
                 done.send(Input::TerminalSeen { terminal, tail }).ok();
             }
         });
     }
 
     pub fn kill(&self, terminal: InteractionId) {
-        // The hub may not know yet that it could not be made.
+        // The hub may not know yet that its start failed.
         self.order(move |held, _| drop(held.kill(&id(terminal))));
     }
 
-    /// Ends and forgets a command, if it is there.
     pub fn release(&self, terminal: InteractionId) {
         self.order(move |held, _| drop(held.release(&id(terminal))));
     }
 
-    /// Ends all commands, and waits for that as long as it is worth waiting.
+    /// Ends all commands, and waits for that up to 3 s.
     pub async fn end(self) {
         drop(self.orders);
         if tokio::time::timeout(END, self.ended).await.is_err() {
@@ -149,7 +145,6 @@ impl Terminals {
     }
 
     fn order(&self, order: impl FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send + 'static) {
-        // The thread ends with the daemon.
         self.orders.send(Box::new(order)).ok();
     }
 }
@@ -174,11 +169,9 @@ fn answer(
     request: InteractionId,
     result: Result<Bytes, ServeError>,
 ) {
-    // The daemon ends.
     done.send(Input::Served { request, result }).ok();
 }
 
-/// The result of `terminal/output`.
 fn result(output: Output) -> Bytes {
     let Output { text, truncated, exit } = output;
     let mut result = json!({ "output": text, "truncated": truncated });
@@ -194,7 +187,6 @@ fn terminal_end(output: Output) -> TerminalEnd {
     TerminalEnd { code, signal, tail }
 }
 
-/// Returns at most `most` bytes of the end.
 fn tail_of(output: &Output, most: usize) -> TerminalTail {
     let text = &output.text;
     let from = text.ceil_char_boundary(text.len().saturating_sub(most));

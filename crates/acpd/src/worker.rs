@@ -1,4 +1,4 @@
-//! A thread that owns something, and does one job after the other with it.
+//! A thread that owns a value, and does one job after the other with it.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 type Job<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-/// Handle of the thread, which ends with the last one.
+/// Handle of the thread, which ends with the last handle.
 pub struct Worker<T>(Sender<Job<T>>);
 
 impl<T> Clone for Worker<T> {
@@ -32,19 +32,17 @@ impl<T: Send + 'static> Worker<T> {
         Ok(Worker(jobs))
     }
 
-    /// Has something done. Never waits.
+    /// Never waits.
     pub fn order(&self, job: impl FnOnce(&mut T) + Send + 'static) {
-        // Without the thread there is nothing to be done.
         self.0.send(Box::new(job)).ok();
     }
 
-    /// Returns the result of a job; none if the thread has died.
+    /// Returns the result of a job; `None` if the thread has died.
     pub async fn ask<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut T) -> R + Send + 'static,
     ) -> Option<R> {
         let (reply, answer) = oneshot::channel();
-        // An asker that has gone away needs no answer.
         self.order(move |owned| drop(reply.send(job(owned))));
         answer.await.ok()
     }

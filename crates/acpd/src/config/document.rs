@@ -1,7 +1,7 @@
-//! Reads TOML by serde and reports every mistake.
+//! Reads TOML with serde, and reports every mistake.
 //!
-//! serde stops at its first mistake. The entry that it refuses, which the span of the error tells, is reported and
-//! taken out, and the rest is read again:
+//! serde stops at its first mistake. The entry at the span of the error is reported and removed,
+//! and the rest is read again:
 //!
 //! ```text
 //!  document ─▶ serde ─▶ read
@@ -26,12 +26,12 @@ use crate::config::sections::sections;
 pub(super) type Name<'i> = Spanned<DeString<'i>>;
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// The longest text that a message repeats, in bytes.
+/// Longest text that a message quotes, in bytes.
 const LONGEST_QUOTE: usize = 100;
-/// The most mistakes that are looked for: each one costs another reading.
+/// Maximum number of mistakes: each one costs another reading.
 const MOST: usize = 250;
 
-/// Keys that acpd no longer has, and what to do instead. A `*` stands for any name.
+/// Removed keys, and what to do instead. A `*` stands for any name.
 const REMOVED: [(&str, &str); 3] = [
     ("daemon.host", "delete it: each agent has a shim"),
     ("tui.keys", "delete it: the keys of the screens are fixed, and `?` or `^G` shows them"),
@@ -46,13 +46,13 @@ pub(super) fn parse<'t>(text: &SourceText<'t>) -> Result<DeTable<'t>, ConfigErro
     let (document, errors) = DeTable::parse_recoverable(text.content);
     for error in errors {
         let span = error.span().unwrap_or_default();
-        // The message alone: the full text of the error quotes the line, which may hold a secret.
+        // Only the message: the full error quotes the line, which may hold a secret.
         text.mistake(&span, format!("not valid TOML: {}", error.message()), None);
     }
     text.checked(document.into_inner())
 }
 
-/// The entries as they stand in the file.
+/// Returns the entries in the order of the file.
 pub(super) fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);
@@ -63,15 +63,15 @@ pub(super) fn read<'i, T: Deserialize<'i>>(table: DeTable<'i>) -> Result<T, Erro
     T::deserialize(Spanned::new(0..0, DeValue::Table(table)).into_deserializer())
 }
 
-/// Returns the document without what is wrong for a `T`. Adds headers of tables with mistakes to `flawed`: what is left
-/// of them need not fit together.
+/// Returns the document without the parts that are wrong for a `T`. Adds the headers of tables with
+/// mistakes to `flawed`: the rest of such a table need not fit together.
 pub(super) fn sift<'i, T: Deserialize<'i>>(
     text: &SourceText<'_>,
     document: DeTable<'i>,
     flawed: &mut BTreeSet<String>,
 ) -> DeTable<'i> {
     let mut document = Spanned::new(0..0, DeValue::Table(document));
-    // Tables and lists that lack something now: that they do is no mistake of the file.
+    // Tables and lists that lack something after a removal, which is no mistake of the file.
     let mut damaged: Vec<Range<usize>> = Vec::new();
     for _ in 0..MOST {
         let Err(error) = T::deserialize(document.clone().into_deserializer()) else {
@@ -91,17 +91,16 @@ pub(super) fn sift<'i, T: Deserialize<'i>>(
     DeTable::new()
 }
 
-/// A part that was taken out of the document.
 struct Taken<'i> {
     place: Place,
     /// Spans of the tables and lists around it.
     outer: Vec<Range<usize>>,
-    /// Name of the entry; none for an item of a list.
+    /// `None` for an item of a list.
     name: Option<Name<'i>>,
     value: Value<'i>,
 }
 
-/// Takes out the innermost entry or item that an error is about: its name or its value.
+/// Removes the innermost entry or item whose name or value has the error.
 fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
     let span = value.span();
     let is_list = error.message().starts_with("invalid type: sequence");
@@ -150,7 +149,7 @@ fn take<'i>(value: &mut Value<'i>, error: &Error) -> Option<Taken<'i>> {
 impl Taken<'_> {
     fn report(&self, text: &SourceText<'_>, error: &Error) {
         let (place, message) = (&self.place, error.message());
-        // A table that only its entries are written of has the span of its name.
+        // A table that is written through its entries only has the span of its name.
         let is_named = |name: &&Name<'_>| {
             error.span() == Some(name.span()) && !message.starts_with("invalid type: map")
         };
@@ -172,8 +171,8 @@ impl Taken<'_> {
         text.mistake(&name.span(), message, hint);
     }
 
-    /// Returns what is wrong with the value, and a hint. serde writes `invalid type: what was found, expected what was
-    /// wanted`; after it, or in its place, stands what a format adds.
+    /// Returns what is wrong with the value, and a hint. serde writes `invalid type: FOUND,
+    /// expected WANTED`; formats add text after that, or write their own.
     fn reason(&self, error: &str) -> (String, Option<String>) {
         let (error, hint) = error.split_once('\n').unwrap_or((error, ""));
         let (problem, wanted) = error.rsplit_once(", expected ").unwrap_or((error, ""));
@@ -188,7 +187,7 @@ impl Taken<'_> {
             other => other.to_owned(),
         };
         let (kind, quoted) = found(value);
-        // An address may hold a password.
+        // An address may contain a password.
         let may_be_secret = |name: &str| name == "url" || SECRET_TABLES.contains(&name);
         let is_secret = self.place.path.iter().any(|name| may_be_secret(name));
         let mut hint = Some(hint).filter(|hint| !hint.is_empty()).map(str::to_owned);
@@ -198,7 +197,7 @@ impl Taken<'_> {
             }
             format!("must be {wanted}, not {kind}")
         } else if value.is_datetime() {
-            // serde sees a table in it.
+            // serde sees a date as a table.
             "must be a table, not a date".to_owned()
         } else if let Some(field) = problem.strip_prefix("missing field ") {
             format!("has no {field}")
@@ -209,7 +208,6 @@ impl Taken<'_> {
         } else if is_secret || quoted.len() > LONGEST_QUOTE {
             format!("must be {wanted}")
         } else {
-            // The words that may be written.
             let words = Some(&wanted).filter(|wanted| wanted.starts_with('"'));
             let words = words.into_iter().flat_map(|words| words.split('"').skip(1).step_by(2));
             hint = hint.or_else(|| did_you_mean(value.as_str()?, words));
@@ -219,7 +217,7 @@ impl Taken<'_> {
     }
 }
 
-/// The type of a value, and the value if it can be repeated.
+/// Returns the type of a value, and the value as a message quotes it.
 fn found(value: &DeValue<'_>) -> (&'static str, String) {
     match value {
         DeValue::String(text) => ("a string", format!("{text:?}")),
@@ -232,7 +230,7 @@ fn found(value: &DeValue<'_>) -> (&'static str, String) {
     }
 }
 
-/// The name that may have been meant, or the table that a key belongs in, or the keys of a reference.
+/// Returns a similar name, or the table to which a key belongs, or the keys of a reference.
 fn suggestion(place: &Place, known: &[String]) -> Option<String> {
     let (unknown, table) = place.split();
     if table.is_none() {
@@ -252,7 +250,6 @@ fn suggestion(place: &Place, known: &[String]) -> Option<String> {
     did_you_mean(&unknown, full.iter().map(String::as_str))
 }
 
-/// Returns whether a key of agents cannot be set in this table.
 pub(super) fn is_misplaced(table: &str, key: &str) -> bool {
     let is_agent = table.starts_with("agents.");
     (table == "defaults" && AGENT_KEYS.contains(&key))
@@ -261,19 +258,19 @@ pub(super) fn is_misplaced(table: &str, key: &str) -> bool {
 
 struct Place {
     path: Vec<String>,
-    /// An item of the list there.
+    /// An item of the list at `path`.
     is_item: bool,
 }
 
 impl Place {
-    /// Returns whether this is the place of a dotted key, in which a `*` stands for any name.
+    /// A `*` in `key` stands for any name.
     fn is(&self, key: &str) -> bool {
         let names: Vec<&str> = key.split('.').collect();
         let fits = |(name, wanted): (&String, &&str)| *wanted == "*" || name == wanted;
         names.len() == self.path.len() && self.path.iter().zip(&names).all(fits)
     }
 
-    /// The dotted key and the header of the table that it stands in, if it has one.
+    /// Returns the dotted key, and the header of its table if it has one.
     fn split(&self) -> (String, Option<String>) {
         let (tables, is_list) = match self.path.first().map_or("", String::as_str) {
             "agents" | "mcp" => (2, false),

@@ -1,4 +1,4 @@
-//! Mistakes of a configuration: each with its place in the file, and what to do about it.
+//! Mistakes of a configuration, each with its place in the file and a hint.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,26 +9,25 @@ use std::path::Path;
 use acpd_api::{ConfigMistake, Untrusted, nearest};
 use acpd_sys::files::ReadError;
 
-/// The most mistakes that are reported of one file.
+/// Maximum number of reported mistakes.
 const MOST: usize = 100;
 
-/// The configuration cannot be used. Displayed, it has every mistake with its place, and the hint of each if there
-/// are several.
+/// The configuration cannot be used. Displays every mistake with its place, and with its hint if
+/// there are several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// In the order of the file; never empty.
     mistakes: Vec<ConfigMistake>,
-    /// How many there are, reported or not.
+    /// Number of mistakes, reported or not.
     count: usize,
 }
 
 impl ConfigError {
-    /// The mistakes in the order of the file: at least one, and no more than a person could want to read.
     pub fn mistakes(&self) -> &[ConfigMistake] {
         &self.mistakes
     }
 
-    /// The hint, if there is one mistake alone.
+    /// Returns the hint if there is only one mistake.
     pub fn hint(&self) -> Option<&str> {
         match &self.mistakes[..] {
             [only] => only.hint.as_ref().map(Untrusted::raw),
@@ -53,7 +52,6 @@ impl ConfigError {
         Self::of_file(path, "it is not UTF-8 text", Some("save the file as UTF-8 text"))
     }
 
-    /// No line of the file could be read.
     fn of_file(path: &Path, why: &str, hint: Option<&str>) -> Self {
         let file = tilde(path);
         let message = format!("cannot read the configuration {file}: {why}").into();
@@ -85,14 +83,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The text of a file, and the mistakes found in it. Its readers share it, so that no mistake hides another.
+/// The text of a file, and its mistakes. All readers share them, so that no mistake hides another.
 pub(super) struct SourceText<'a> {
     path: &'a Path,
     pub(super) content: &'a str,
     mistakes: RefCell<Vec<Mistake>>,
 }
 
-/// A mistake at a byte of the text.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Mistake {
     start: usize,
@@ -105,12 +102,11 @@ impl<'a> SourceText<'a> {
         Self { path, content, mistakes: RefCell::default() }
     }
 
-    /// Adds a mistake at the bytes `span`.
+    /// `span` is in bytes.
     pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
         self.mistakes.borrow_mut().push(Mistake { start: span.start, message, hint });
     }
 
-    /// Returns `read`, unless there are mistakes.
     pub(super) fn checked<T>(&self, read: T) -> Result<T, ConfigError> {
         let mut mistakes = self.mistakes.take();
         mistakes.sort();
@@ -133,7 +129,7 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// Line and column (in characters) of a byte position, both counted from 1.
+/// Returns line and column (in characters), counted from 1.
 pub(super) fn position(text: &str, byte: usize) -> (u32, u32) {
     let before = &text[..text.floor_char_boundary(byte)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -143,7 +139,6 @@ pub(super) fn position(text: &str, byte: usize) -> (u32, u32) {
     (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
 }
 
-/// The path as people write it, with `~` for the home directory.
 fn tilde(path: &Path) -> String {
     let inside = std::env::home_dir()
         .filter(|home| !home.as_os_str().is_empty())
@@ -154,7 +149,6 @@ fn tilde(path: &Path) -> String {
     }
 }
 
-/// "did you mean …" for the candidate nearest to `name`.
 pub(super) fn did_you_mean<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

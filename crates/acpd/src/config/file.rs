@@ -1,4 +1,4 @@
-//! The whole file, and what must fit together in it.
+//! The whole file, with checks of values that must fit together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,18 +17,16 @@ use crate::config::resolved::{Config, DEMO_AGENT, policy};
 use crate::config::sections::Workspace;
 use crate::config::servers::{McpServer, contradiction};
 
-/// The form of the name of an agent.
 pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
-/// The form of the name of an MCP server: agents make names of tools out of it.
+/// Agents make names of tools out of a server's name.
 pub(super) const SERVER_NAME: &str = "^[A-Za-z0-9_-]+$";
 
-/// Agents of the catalogue over the defaults alone.
+/// Agents of the catalogue, merged with the defaults.
 static KNOWN: OnceLock<BTreeMap<String, Profile>> = OnceLock::new();
 
-/// Reads the user's file over the agents of the catalogue, with the layers of all tables.
-///
-/// All mistakes are reported, but for those that may come of another one: what must fit together is looked at where
-/// all of it could be read.
+/// Reads the user's file over the agents of the catalogue, with the layers of all tables. Reports
+/// all mistakes, except those that may follow from another one: a table with mistakes is not
+/// checked further.
 pub(super) fn read<'t>(
     path: &'t Path,
     content: &'t str,
@@ -40,7 +38,7 @@ pub(super) fn read<'t>(
     let layers = Layers::new(document::sift::<Config>(&text, allowed, &mut flawed));
     let has_defaults = layers.table("defaults").is_some();
     let mut config: Config = document::read(layers.merged(has_defaults)).unwrap_or_else(|_| {
-        // Each part could be read.
+        // Each part was readable alone.
         let message = "the parts of the configuration do not fit together";
         text.mistake(&(0..0), message.to_owned(), None);
         Config::default()
@@ -54,7 +52,7 @@ pub(super) fn read<'t>(
         let own = std::mem::replace(&mut config.agents, known.clone());
         config.agents.extend(own);
     }
-    // They are in the agents.
+    // The agents include them.
     config.defaults = Profile::default();
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };
     let configured = check.agents(&mut config.agents);
@@ -69,7 +67,7 @@ pub(super) fn read<'t>(
     text.checked((config, layers))
 }
 
-/// Takes keys out that cannot be set where they stand, and reports them.
+/// Removes and reports keys that stand in the wrong table.
 fn take_misplaced(
     text: &SourceText<'_>,
     document: &mut DeTable<'_>,
@@ -97,13 +95,10 @@ fn take_misplaced(
     }
 }
 
-/// Looks at what must fit together.
 struct Check<'c, 't> {
     text: &'c SourceText<'t>,
-    /// The file as it was written.
     document: &'c DeTable<'t>,
     layers: &'c Layers<'t>,
-    /// Headers of tables with mistakes.
     flawed: &'c BTreeSet<String>,
 }
 
@@ -114,19 +109,18 @@ impl<'t> Check<'_, 't> {
         self.text.mistake(span, message, Some(hint.to_owned()));
     }
 
-    /// The names in a table of the file, with their places.
     fn names(&self, table: &str) -> Vec<(String, Range<usize>)> {
         let table = self.document.get(table).and_then(|table| table.get_ref().as_table());
         let names = table.into_iter().flat_map(in_order);
         names.map(|(name, _)| (name.get_ref().to_string(), name.span())).collect()
     }
 
-    /// A table of the file in which nothing is wrong.
+    /// Returns a table without mistakes.
     fn flawless(&self, header: &str) -> Option<&DeTable<'t>> {
         self.layers.table(header).filter(|_| !self.flawed.contains(header))
     }
 
-    /// Returns the first agent in the file that is enabled.
+    /// Returns the first enabled agent of the file.
     fn agents(&self, agents: &mut Agents) -> Option<String> {
         agents.retain(|name, _| is_agent_name(name));
         for (position, (name, known)) in in_order(&self.layers.catalogue).into_iter().enumerate() {
@@ -153,7 +147,7 @@ impl<'t> Check<'_, 't> {
             }
             let lacks_command = profile.command.is_empty() && !profile.is_remote();
             if self.flawless(&format!("agents.{name}")).is_none() {
-                // A misfit may come of the mistake.
+                // The misfit may follow from the mistake.
             } else if let Some((what, hint)) = profile.contradiction() {
                 self.mistake(&span, format!("agent `{name}` {what}"), hint);
             } else if lacks_command {
@@ -192,7 +186,7 @@ impl<'t> Check<'_, 't> {
             }
             let list = get(&self.layers.file, &format!("{header}.agents"));
             let span = list.map_or(span, Spanned::span);
-            self.known(&span, &format!("`agents` in `[{header}]`"), &server.agents, agents);
+            self.check_names(&span, &format!("`agents` in `[{header}]`"), &server.agents, agents);
             server.name = name;
         }
     }
@@ -206,12 +200,11 @@ impl<'t> Check<'_, 't> {
             }
         }
         for (table, workspace) in self.layers.workspaces().iter().zip(workspaces) {
-            self.known(&table.span(), "`agent` in `[[workspace]]`", &workspace.agent, agents);
+            self.check_names(&table.span(), "`agent` in `[[workspace]]`", &workspace.agent, agents);
         }
     }
 
-    /// Reports names of agents that are not there.
-    fn known<'n>(
+    fn check_names<'n>(
         &self,
         span: &Range<usize>,
         key: &str,
@@ -224,7 +217,7 @@ impl<'t> Check<'_, 't> {
         }
     }
 
-    /// Each rule by itself: its crate stops at the first one that cannot be used.
+    /// Checks each rule alone, because `acpd_policy` stops at the first unusable one.
     fn rules(&self, rules: &[RuleConfig]) {
         let list = |document: &DeTable<'t>| -> Vec<Range<usize>> {
             let rules = get(document, "policy.rules").and_then(|rules| rules.get_ref().as_array());
@@ -242,7 +235,6 @@ impl<'t> Check<'_, 't> {
         }
     }
 
-    /// The default agent must be one that can be used.
     fn default_agent(&self, config: &Config) {
         if let (Err(unknown), Some(value)) =
             (config.agent(&config.default_agent), self.layers.file.get("default_agent"))

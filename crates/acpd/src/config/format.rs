@@ -1,6 +1,7 @@
 //! Formats of values: durations, sizes, names, commands, tables of variables.
 //!
-//! serde and schemars know booleans, texts and plain lists. For everything else a field names its format:
+//! serde and schemars know booleans, texts and plain lists. For other values the field names a
+//! format:
 //!
 //! ```text
 //!  #[serde(with = "As::<Timeout>")]      serde:    "1m" ─▶ 60 s, or "must be a duration like …"
@@ -34,14 +35,13 @@ use serde_json::{Value as Json, json};
 
 use crate::log;
 
-/// A way to write a value. What it does not read has the wrong type.
+/// A way to write a value. A value that it does not read has the wrong type.
 pub(super) trait Format: Sized {
     type Value;
 
-    /// Words to go after "must be". A hint may follow on a second line.
+    /// Returns the text after "must be". A hint may follow on a second line.
     fn wanted() -> String;
 
-    /// The same for several.
     fn plural() -> String {
         let wanted = Self::wanted();
         let Some(one) = wanted.strip_prefix("a ") else { return wanted };
@@ -49,7 +49,6 @@ pub(super) trait Format: Sized {
         format!("{noun}s{rest}")
     }
 
-    /// The JSON schema, for editors.
     fn schema() -> Json;
 
     fn text<E: Error>(text: &str) -> Result<Self::Value, E> {
@@ -77,12 +76,12 @@ impl<F: Format> As<F> {
         from.deserialize_any(As::<F>(PhantomData))
     }
 
-    /// Fails: schemars looks here for defaults, which are in `defaults.toml`.
+    /// Always fails: schemars asks for defaults, which are in `defaults.toml`.
     pub(super) fn serialize<S: Serializer>(_: &F::Value, _: S) -> Result<S::Ok, S::Error> {
         Err(S::Error::custom("values are not written"))
     }
 
-    /// A value of a type that the format has, without a meaning.
+    /// Returns the error for a value of the right type without a meaning.
     fn invalid<E: Error>(value: Unexpected<'_>) -> E {
         E::invalid_value(value, &As::<F>(PhantomData))
     }
@@ -106,7 +105,8 @@ impl<F: Format> JsonSchema for As<F> {
     }
 }
 
-/// The JSON schema of a type, with all others in it. Defaults are left out: those of types are none of the configuration.
+/// Returns the JSON schema of a type, with all others in it. Defaults of types are left out,
+/// because they are not those of the configuration.
 pub(super) fn schema_of<T: JsonSchema>() -> Json {
     let tidy = |schema: &mut Schema| {
         schema.remove("default");
@@ -171,7 +171,6 @@ impl<'de, F: Format> Visitor<'de> for As<F> {
     }
 }
 
-/// A value that may be left out.
 impl<F: Format> Format for Option<F> {
     type Value = Option<F::Value>;
 
@@ -238,7 +237,7 @@ impl<N: Format<Value = String>, F: Format> Format for Table<N, F> {
     fn table<'de, A: MapAccess<'de>>(mut entries: A) -> Result<Self::Value, A::Error> {
         let mut table = BTreeMap::new();
         while let Some(name) = entries.next_key_seed(As::<N>(PhantomData))? {
-            // The toml crate shows a date as a table.
+            // The toml crate represents a date as a table.
             if name.starts_with("$__toml_private") {
                 return Err(Error::invalid_type(
                     Unexpected::Other("a date"),
@@ -251,7 +250,7 @@ impl<N: Format<Value = String>, F: Format> Format for Table<N, F> {
     }
 }
 
-/// A table that serde reads into a struct. By itself serde takes a list for one, too.
+/// A table that serde reads into a struct. serde itself would also read a list.
 pub(super) struct Record<T>(T);
 
 impl<T: DeserializeOwned + JsonSchema> Format for Record<T> {
@@ -270,7 +269,7 @@ impl<T: DeserializeOwned + JsonSchema> Format for Record<T> {
     }
 }
 
-/// One of a few words: the names that serde knows for the variants of `T`.
+/// One of a few words: the names of the variants of `T`.
 pub(super) struct OneOf<T>(T);
 
 impl<T: DeserializeOwned> OneOf<T> {
@@ -296,7 +295,7 @@ impl<T: DeserializeOwned> Format for OneOf<T> {
     }
 }
 
-/// The words that an error of serde says were expected.
+/// Returns the words that serde's error lists as expected.
 pub(super) fn listed(error: &str) -> Vec<String> {
     let (_, words) = error.rsplit_once(", expected ").unwrap_or_default();
     words.split('`').skip(1).step_by(2).map(str::to_owned).collect()
@@ -306,7 +305,7 @@ pub(super) fn one_of(words: &[String]) -> String {
     words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// The keys of a table.
+/// Returns the keys of a table, from serde's error about an unknown one.
 pub(super) fn fields<T: DeserializeOwned>() -> Vec<String> {
     let unknown = T::deserialize(MapDeserializer::<_, PlainError>::new(once(("", ""))));
     unknown.err().map(|error| listed(&error.to_string())).unwrap_or_default()
@@ -340,16 +339,15 @@ impl<T: TryFrom<i128>, const LEAST: u32> Format for Whole<T, LEAST> {
     }
 }
 
-/// The longest line that can be allowed, in bytes: shims keep twice that of an agent's output.
+/// Longest line that can be configured, in bytes: shims keep twice that of an agent's output.
 pub const LONGEST_LINE: u64 = 128 << 20;
 
-/// Least size in bytes: a smaller one is a forgotten unit.
+/// Least size in bytes: a smaller one lacks its unit.
 const LEAST_SIZE: u64 = 4096;
 
 const SIZE_UNITS: [(&str, u64); 4] =
     [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A size in bytes, at most `MOST`.
 pub(super) struct Size<const MOST: u64 = { i64::MAX as u64 }>;
 
 impl<const MOST: u64> Format for Size<MOST> {
@@ -384,7 +382,6 @@ impl<const MOST: u64> Format for Size<MOST> {
     }
 }
 
-/// A number directly followed by one of the units.
 fn count(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -401,10 +398,10 @@ pub(super) fn pattern(pattern: &str) -> Json {
     json!({"type": "string", "pattern": pattern})
 }
 
-/// A value that was read, or the reason why not. Without a reason it is not what is wanted.
+/// A parsed value, or a reason. Without a reason the value is not of the wanted form.
 type Read<T> = Result<T, Option<&'static str>>;
 
-/// Declares formats of texts: the type, words to go after "must be", the schema, and the reader.
+/// Declares formats of texts: the type, the text after "must be", the schema, and the reader.
 macro_rules! texts {
     ($($(#[$about:meta])* $name:ident: $value:ty, $wanted:expr, $schema:expr, $read:expr;)*) => {$(
         $(#[$about])*
@@ -435,7 +432,7 @@ macro_rules! texts {
 const TIME_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Longest duration: the sums of clocks and durations must not overflow.
+/// Longest duration: sums of times and durations must not overflow.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 const UNITS_HINT: &str = "the units are ms, s, m, h and d, as in \"250ms\" or \"30m\"";
@@ -448,7 +445,7 @@ fn duration(text: &str) -> Read<Duration> {
 fn directory(text: &str) -> Read<Option<PathBuf>> {
     let path = match text.strip_prefix('~').map(|rest| (rest, rest.strip_prefix('/'))) {
         Some(("", _)) => return Ok(None),
-        // Without a home directory (a container with a bare user id), agents get this one, too.
+        // Without a home directory (a container with a bare user id), agents get `/`, too.
         Some((_, Some(rest))) => std::env::home_dir().unwrap_or_else(|| "/".into()).join(rest),
         _ => PathBuf::from(text),
     };
@@ -466,7 +463,6 @@ fn valid(text: &str, is_valid: bool) -> Read<String> {
 texts! {
     Time: Duration, format!("a duration like \"3s\"\n{UNITS_HINT}"), with_units("[0-9]+", &TIME_UNITS), duration;
 
-    /// A duration of more than zero.
     Timeout: Duration, format!("a duration like \"30s\"\n{UNITS_HINT}"),
         with_units("0*[1-9][0-9]*", &TIME_UNITS), |text| match duration(text)? {
             Duration::ZERO => Err(Some("must be more than zero")),
@@ -483,27 +479,26 @@ texts! {
         let cost = text.split_once(' ').and_then(|(units, currency)| {
             let amount = Amount::from_units(units.parse().ok()?)?;
             let is_code = currency.len() == 3 && currency.bytes().all(|b| b.is_ascii_uppercase());
-            // With nothing to spend, a yes would let nothing begin.
+            // An allowance adds the same amount again, which must not be nothing.
             let is_some = amount > Amount::default();
             (is_code && is_some).then(|| Cost { amount, currency: currency.into() })
         });
         cost.ok_or(None)
     };
 
-    /// An absolute directory, or one in the home directory, which is also what `None` stands for.
+    /// An absolute directory, or one in the home directory; `None` is the home directory itself.
     Directory: Option<PathBuf>, "an absolute path, or one that begins with \"~/\"", pattern("^(~$|~/|/)"), directory;
 
     File: PathBuf, Directory::wanted(), pattern("^(~/|/)"),
         |text| directory(text)?.ok_or(Some("names no file"));
 
-    /// A text that a program can be given.
+    /// A text without NUL, as programs take it.
     Word: String, "a string", pattern("^[^\\x00]*$"), word;
 
     CommandText: String, "a command", pattern("^[^\\x00]*[^\\x00\\s][^\\x00]*$"), |text| {
         if text.trim().is_empty() { Err(Some("is an empty command")) } else { word(text) }
     };
 
-    /// A host, or its address, and a port.
     Address: String, "an address like \"127.0.0.1:4000\"", pattern("^[\\s\\S]+:[+]?[0-9]+$"), |text| {
         let (host, port) = text.rsplit_once(':').ok_or(None)?;
         valid(text, !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
@@ -520,7 +515,7 @@ texts! {
         pattern(&format!("^({})$|[=,:]", LogLevel::LEVELS.join("|"))),
         |text| valid(text, log::filter(text).is_some());
 
-    /// A part of the message or data of an error, or its code.
+    /// A part of an error's message or data, or its code.
     ErrorText: String, "a text like \"401\"", pattern("\\S"), |text| match text.trim() {
         "" => Err(Some("is empty, and every error has that in it")),
         text => Ok(text.to_owned()),
@@ -529,7 +524,7 @@ texts! {
     FailureText: String, "a text like \"content.text=Error: \"", pattern("^[^=.]+(\\.[^=.]+)*=."),
         |text| valid(text, FailureSign::parse(text).is_some());
 
-    /// Names of members, each in the one before it. Messages to acpd itself do not concern an agent.
+    /// Names of nested members, the outermost first. `_acpd` members do not concern an agent.
     Member: String, "a name like \"auth.gateway\"", pattern("^[^.]*[^.\\s][^.]*([.][^.]*[^.\\s][^.]*)*$"), |text| {
         if text.split('.').any(|name| name == NAMESPACE) {
             return Err(Some("cannot hold `_acpd`, which is acpd's own"));
@@ -537,7 +532,7 @@ texts! {
         valid(text, text.split('.').all(|name| !name.trim().is_empty()))
     };
 
-    /// A name of environment variables, or the beginning of names.
+    /// The name of a variable, or the beginning of names.
     VariablePattern: String, "a name like \"AWS_PROFILE\" or \"AWS_*\"\na `*` may stand at the end only",
         pattern("^([^*=\\x00]+[*]?|[*])$"), |text| {
             let name = text.strip_suffix('*').unwrap_or(text);
@@ -550,12 +545,11 @@ texts! {
     HeaderName: String, "the name of a header", pattern("^[!-9;-~]+$"),
         |text| valid(text, !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && c != ':'));
 
-    /// The name of a variable, or of a file in a directory.
     SourceName: String, "a name", pattern("^[^=/\\x00]+$"),
         |text| valid(text, !matches!(text, "" | "." | "..") && !text.contains(['=', '/', '\0']));
 }
 
-/// A program, alone or with its arguments; or, with `SHELL`, a line for a shell in place of the program alone.
+/// A program, alone or with arguments. With `SHELL` a text is a line for a shell.
 pub(super) struct Command<const SHELL: bool = false>;
 
 impl<const SHELL: bool> Format for Command<SHELL> {
@@ -614,7 +608,6 @@ impl Format for Folders {
     }
 }
 
-/// A list that is not empty.
 fn some<E: Error>(list: Vec<String>, hint: &str) -> Result<Vec<String>, E> {
     let empty = || E::custom(format!("is an empty list\n{hint}"));
     if list.is_empty() { Err(empty()) } else { Ok(list) }
@@ -627,7 +620,7 @@ fn globs<E: Error>(globs: &[String]) -> Result<Workspaces, E> {
     })
 }
 
-/// Names of agents. Which agents there are is known when all of the file is read.
+/// Names of agents, which are checked when the whole file is read.
 pub(super) struct AgentNames;
 
 impl Format for AgentNames {

@@ -7,27 +7,27 @@ use crate::config::resolved::Config;
 use crate::config::secrets::{CredentialSource, SecretSource, Value};
 
 impl Config {
-    /// Variables of the daemon's environment that an agent gets, without those that every agent gets: names,
-    /// or beginnings of names with a `*`. A `*` alone names nothing.
+    /// Returns the variables of the daemon's environment that an agent gets in addition to those of
+    /// every agent: names, or beginnings of names with a `*`. A lone `*` is left out.
     pub fn inherits<'c>(&'c self, profile: &'c Profile) -> Vec<&'c str> {
         let inherited = profile.inherit_env.iter().map(String::as_str);
         inherited.filter(|name| *name != "*").chain(self.sources(profile)).collect()
     }
 
-    /// Variables that the user, and not only the catalogue, wants for an agent.
+    /// Returns the variables that the user wants for an agent, without those of the catalogue
+    /// alone.
     pub fn wanted_variables<'c>(&'c self, profile: &'c Profile) -> impl Iterator<Item = &'c str> {
         let written = profile.inherit_env.iter().skip(profile.known_variables).map(String::as_str);
         written.filter(|name| !name.ends_with('*')).chain(self.sources(profile))
     }
 
-    /// Returns whether a variable is named for any agent.
     pub fn names_variable(&self, name: &str) -> bool {
         let agents = self.agents.values().filter(|profile| profile.enabled);
         let mut patterns = agents.flat_map(|profile| self.inherits(profile));
         patterns.any(|pattern| is_named(pattern, name.as_bytes()))
     }
 
-    /// Variables that hold credentials of an agent, or secrets of its MCP servers.
+    /// Returns variables with credentials of an agent, or with secrets of its MCP servers.
     fn sources<'c>(&'c self, profile: &'c Profile) -> impl Iterator<Item = &'c str> {
         let credentials =
             profile.credentials.values().filter_map(|credential| match &credential.source {

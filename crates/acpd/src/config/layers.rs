@@ -1,11 +1,11 @@
-//! Layers of the configuration: each table of the file lies over the tables that say less.
+//! Layers of the configuration: each table of the file lies over more general tables.
 //!
 //! ```text
 //!  defaults.toml ─▶ catalogue.toml ─▶ [defaults] ─▶ [agents.NAME]        an agent
 //!  defaults.toml ─▶ [daemon], [budget], [tui], [policy], [mcp.NAME], [[workspace]]   the other tables
 //! ```
 //!
-//! The innermost value of a key counts, but for keys of which several tables add up.
+//! The innermost value of a key counts, except for keys whose tables add up.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -22,17 +22,14 @@ use crate::config::error::position;
 use crate::config::profile::ADDED_KEYS;
 
 pub(super) struct Layers<'i> {
-    /// Values of keys that nothing sets.
     pub(super) defaults: Rc<DeTable<'i>>,
-    /// Known agents by their names.
     pub(super) catalogue: Rc<DeTable<'i>>,
     pub(super) file: DeTable<'i>,
 }
 
-/// A table that lies over others.
 pub(super) struct Layer<'a, 'i> {
     table: &'a DeTable<'i>,
-    /// Place of the table, without the line of a value.
+    /// Without the line of a value.
     place: ConfigPlace,
 }
 
@@ -55,13 +52,13 @@ impl<'i> Layers<'i> {
         get(&self.file, header)?.get_ref().as_table()
     }
 
-    /// The tables of a `[[workspace]]` each.
     pub(super) fn workspaces(&self) -> &[Value<'i>] {
         let list = self.file.get("workspace").and_then(|list| list.get_ref().as_array());
         list.map_or(&[], |list| list)
     }
 
-    /// The layers of a table, the innermost last: of `daemon`, `agents.NAME`, `workspace.0`.
+    /// Returns the layers of a table, the innermost last. `header` is like `daemon`, `agents.NAME`
+    /// or `workspace.0`.
     pub(super) fn of(&self, header: &str) -> Vec<Layer<'_, 'i>> {
         let (kind, name) = header.split_once('.').unwrap_or((header, ""));
         let in_file = |table: &str| ConfigPlace::File { line: 0, table: Some(table.into()) };
@@ -78,8 +75,8 @@ impl<'i> Layers<'i> {
         tables.collect()
     }
 
-    /// The whole document: all tables with the layers below them. Agents that only the catalogue has are left out
-    /// unless `with_known`.
+    /// Returns the whole document, with all tables merged. Agents of the catalogue alone are left
+    /// out unless `with_known`.
     pub(super) fn merged(&self, with_known: bool) -> DeTable<'i> {
         let merged = |header: &str| table(merged(&self.of(header)));
         let mut document = self.file.clone();
@@ -108,7 +105,6 @@ impl<'i> Layer<'_, 'i> {
         get(self.table, key)
     }
 
-    /// The place of a value of this layer in the text of the file.
     pub(super) fn place(&self, text: &str, value: &Value<'_>) -> ConfigPlace {
         match self.place.clone() {
             ConfigPlace::File { table, .. } => {
@@ -119,7 +115,7 @@ impl<'i> Layer<'_, 'i> {
     }
 }
 
-/// The value of a dotted key, in which the items of a list have their numbers.
+/// Returns the value of a dotted key, in which items of a list are numbers.
 pub(super) fn get<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a Value<'i>> {
     let mut names = key.split('.');
     let first = table.get(names.next()?)?;
@@ -141,13 +137,14 @@ fn set<'i>(table: &mut DeTable<'i>, name: &str, value: Value<'i>) {
     table.insert(Spanned::new(0..0, name.to_owned().into()), value);
 }
 
-/// The table that some layers come to. Its command is the whole command.
+/// Merges layers. A command is not merged, but replaced.
 pub(super) fn merged<'i>(layers: &[Layer<'_, 'i>]) -> DeTable<'i> {
     let mut table = DeTable::new();
     for layer in layers {
         if let Some(command) = layer.get("command") {
             table.remove("builtin");
-            // A list is the whole command; a string keeps the arguments, so that the path of a known agent will do.
+            // A list is the whole command; a string keeps the arguments, so that a known agent
+            // needs only a path.
             if command.get_ref().is_array() {
                 table.remove("args");
             }

@@ -1,6 +1,7 @@
 //! The configuration: the user's file over the catalogue of known agents over the defaults.
 //!
-//! The file is the user's and is only ever read. Everything in it is optional; a missing file means all defaults.
+//! acpd only reads the user's file. Everything in it is optional; a missing file means all
+//! defaults.
 //!
 //! ```text
 //!  config.toml ─▶ [document] ─▶ tables without mistakes ─▶ [layers] ─▶ one document ─▶ serde ─▶ [resolved::Config]
@@ -8,11 +9,12 @@
 //!  the types ─▶ schemars ─▶ [schema] ─▶ docs/config.schema.json, the reference, the keys of `config show`
 //! ```
 //!
-//! Each table of the file is a plain struct of serde (`sections`, `profile`, `servers`). A field is a key; its comment
-//! is the key's documentation; its type, or the format that it names (module `format`), is what may be
-//! written. To add a key, add a field, and a line in `defaults.toml` unless it is unset by default.
+//! Each table of the file is a plain struct of serde (`sections`, `profile`, `servers`). A field is
+//! a key; its comment is the key's documentation; its type, or the format that it names (module
+//! `format`), defines its values. To add a key, add a field, and a line in `defaults.toml` unless
+//! it is unset by default.
 //!
-//! The schema is made for `config` verbs and documents alone, and never when a daemon starts.
+//! The schema is made for `config` verbs and documents only, never at the start of a daemon.
 
 mod document;
 mod error;
@@ -59,19 +61,16 @@ pub use sections::{Budget, Daemon, Hooks, Retention, Tui, UseLoginShell, WhenOve
 pub use servers::McpServer;
 pub use values::values;
 
-/// The longest file that is read, in bytes: far more than a person writes.
+/// Longest file that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Reads the configuration from the file at `path`; a missing file means all defaults.
-///
-/// # Errors
-/// [`ConfigError`] when the file cannot be read, is not TOML, or has something that acpd does not understand; it has
-/// all mistakes with their places in the file and, where there is one, a hint.
+/// Reads the configuration from the file at `path`; a missing file means all defaults. The error
+/// has all mistakes, with their places in the file and hints.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     parse(path, &text_of(path)?)
 }
 
-/// The text of the file; none is as good as an empty one.
+/// Returns the text of the file; empty if there is none.
 fn text_of(path: &Path) -> Result<String, ConfigError> {
     match acpd_sys::files::read_trusted(path, LONGEST) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| ConfigError::not_text(path)),
@@ -80,10 +79,6 @@ fn text_of(path: &Path) -> Result<String, ConfigError> {
     }
 }
 
-/// Reads the configuration from `text`, which came from the file at `path`.
-///
-/// # Errors
-/// As [`load`], but for the reading of the file.
 pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     Ok(file::read(path, text)?.0)
 }

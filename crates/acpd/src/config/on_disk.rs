@@ -1,4 +1,5 @@
-//! Changes of the configuration file since the daemon has read it. The file is not watched: each question looks at it.
+//! Changes of the configuration file after the daemon has read it. The file is not watched: each
+//! question looks at it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,6 @@ use acpd_sys::files::{Version, version};
 use crate::config::launch::starts_alike;
 use crate::config::{Config, load};
 
-/// The file of a configuration, as it was when that was read.
 #[derive(Debug)]
 pub struct OnDisk {
     path: PathBuf,
@@ -16,12 +16,11 @@ pub struct OnDisk {
 }
 
 impl OnDisk {
-    /// The file at this path as it is now. To be called before it is read, so that no change is missed.
+    /// Call it before the file is read, so that no change is missed.
     pub fn now(path: &Path) -> OnDisk {
         OnDisk { path: path.to_owned(), version: version(path) }
     }
 
-    /// What has become of the file since `known` was read from it, if it says something else now.
     pub fn change(&self, known: &Config) -> Option<ConfigChanged> {
         let now = version(&self.path);
         if now == self.version {

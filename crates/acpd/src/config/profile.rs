@@ -16,7 +16,7 @@ use crate::config::format::{
 };
 use crate::config::secrets::{Credential, CredentialFormat};
 
-/// Keys that may stand in `[agents.NAME]` alone.
+/// Keys for `[agents.NAME]` only.
 pub(super) const AGENT_KEYS: [&str; 14] = [
     "title",
     "command",
@@ -33,9 +33,9 @@ pub(super) const AGENT_KEYS: [&str; 14] = [
     "gone_errors",
     "client_meta",
 ];
-/// Keys that may stand in the catalogue alone.
+/// Keys for the catalogue only.
 pub(super) const CATALOGUE_KEYS: [&str; 4] = ["info_names", "repositories", "tried", "builtin"];
-/// Keys of which several tables add up.
+/// Keys whose tables add up.
 pub(super) const ADDED_KEYS: [&str; 3] = ["env", "credentials", "inherit_env"];
 
 /// Everything acpd needs to know about an agent, resolved to plain values.
@@ -227,16 +227,15 @@ pub struct Profile {
     pub builtin: bool,
     #[serde(skip)]
     pub name: String,
-    /// Who described the agent.
     #[serde(skip)]
     pub source: Source,
-    /// Position in the catalogue, counted from 0: of several installed agents the first one is the default.
+    /// Position in the catalogue, from 0: the first installed agent is the default.
     #[serde(skip)]
     pub position: usize,
-    /// Whether the catalogue, and not the user, says how it is started.
+    /// The catalogue defines the start, not the user.
     #[serde(skip)]
     pub is_known_command: bool,
-    /// How many names of `inherit_env` are the catalogue's. They come first.
+    /// Number of names in `inherit_env` from the catalogue; they come first.
     #[serde(skip)]
     pub(super) known_variables: usize,
 }
@@ -282,18 +281,18 @@ impl Profile {
         }
     }
 
-    /// The directory that the agent's process starts in: without a `cwd` that is the home directory.
+    /// Without a `cwd`, returns the home directory.
     pub(crate) fn start_dir(&self) -> PathBuf {
         let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
         self.cwd.clone().unwrap_or_else(home)
     }
 
-    /// Returns whether nothing is started.
+    /// Returns whether acpd starts no process.
     pub(crate) fn is_remote(&self) -> bool {
         self.tcp.connect.is_some()
     }
 
-    /// Keys that do not fit together, and a hint.
+    /// Returns keys that do not fit together, and a hint.
     pub(super) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         let (spawn, connect) = (self.tcp.spawn, self.tcp.connect.is_some());
         if spawn && connect {
@@ -313,9 +312,9 @@ impl Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport<'a> {
     Stdio,
-    /// On a connection to this port, after it was started; 0 for a free one.
+    /// A connection to this port after the start; 0 for a free port.
     TcpSpawn(u16),
-    /// On a connection to this `host:port`.
+    /// A connection to this `host:port`.
     TcpConnect(&'a str),
 }
 
@@ -330,18 +329,18 @@ pub enum Source {
     Both,
 }
 
-/// Reasons to start an agent again that died.
+/// Reasons to restart an agent that died.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It ended without having been stopped.
+    /// The agent ended without being stopped.
     #[default]
     OnFailure,
-    /// None: it is started when it is needed again.
+    /// The agent is started when it is needed again.
     Never,
 }
 
-/// Meanings of a turn that ends without a word of the agent.
+/// Meanings of a turn without a word of the agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmptyTurn {
@@ -368,7 +367,6 @@ impl Offer {
     }
 }
 
-/// A method of the protocol that brings a session back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RestoreMethod {

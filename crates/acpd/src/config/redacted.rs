@@ -1,13 +1,14 @@
-//! The configuration for a bug report: the keys that are set, and of their values only those that cannot be a secret.
+//! The configuration for a bug report: the keys that are set, and only values that cannot be
+//! secret.
 //!
-//! A list names the keys that are shown; everything else is hidden, and so is each new key.
+//! A list names the keys whose values are shown; all others are hidden, new keys too.
 
 use std::path::Path;
 
 use acpd_api::redact::HIDDEN;
 use toml::{Table, Value};
 
-/// Keys whose texts are one of a few words, or names of agents, models and variables.
+/// Keys whose values are one of a few words, or names of agents, models and variables.
 const SHOWN: [&str; 23] = [
     "agent",
     "agents",
@@ -36,10 +37,8 @@ const SHOWN: [&str; 23] = [
 /// Tables in which every value may be a secret.
 pub(super) const SECRET_TABLES: [&str; 3] = ["env", "headers", "credentials"];
 
-/// The file as TOML without what may be a secret; also one with mistakes, if it is TOML.
-///
-/// # Errors
-/// When it cannot be read or is no TOML: where, in words that quote nothing of it.
+/// Returns the file as TOML without possible secrets. The file may have mistakes, but must be TOML.
+/// The error has the place of the problem, and quotes nothing.
 pub fn redacted(path: &Path) -> Result<String, String> {
     let bytes = match acpd_sys::files::read(path, super::LONGEST) {
         Ok(bytes) => bytes,
@@ -69,7 +68,6 @@ fn clean(key: &str, value: Value) -> Value {
         }
         Value::Table(table) => Value::Table(clean_table(table)),
         Value::Array(values) if key == "command" => {
-            // The name of the program, and how many words follow.
             let program = values.first().and_then(Value::as_str).map(program);
             let words = values.iter().skip(1).map(|_| hidden());
             Value::Array(program.into_iter().chain(words).collect())
@@ -88,15 +86,14 @@ fn hidden() -> Value {
     Value::from(HIDDEN)
 }
 
-/// The name of the program that a command line begins with.
 fn program(line: &str) -> Value {
     let word = line.split_whitespace().next().unwrap_or_default();
     let name = word.rsplit('/').next().unwrap_or_default();
-    // What is set before the program is a variable.
+    // A variable is set before the program.
     if name.contains('=') { hidden() } else { Value::from(name) }
 }
 
-/// A size or a time: a number and a unit.
+/// Returns whether the text is a size or a time: a number and a unit.
 fn is_quantity(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     unit.len() < text.len() && unit.len() <= 4 && unit.chars().all(|c| c.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! The whole configuration. Agents have all layers of their tables in them.
+//! The whole configuration, in which agents have all their layers merged.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::config::sections::{Budget, Daemon, Hooks, Retention, Tui, Workspace};
 use crate::config::servers::McpServer;
 use crate::failure::Failure;
 
-/// The agent that is used when nothing else is configured: the daemon's own scripted one.
+/// The agent if nothing else is configured: the daemon's own script.
 pub const DEMO_AGENT: &str = "demo";
 
 /// The configuration of acpd.
@@ -51,21 +51,18 @@ pub struct Config {
     /// Who answers permission questions without a person.
     #[serde(with = "As::<Record<PolicyConfig>>")]
     pub policy: PolicyConfig,
-    /// The file names no default agent: an installed one takes its place.
+    /// The file names no default agent; an installed one is used instead.
     #[serde(skip)]
     pub default_is_found: bool,
 }
 
 impl Config {
-    /// Returns whether an agent may run on another machine, which has directories of its own.
+    /// Returns whether an agent may run on another machine, with other directories.
     pub(crate) fn has_remote_agent(&self) -> bool {
         self.agents.values().any(Profile::is_remote)
     }
 
-    /// The profile of the agent called `name`.
-    ///
-    /// # Errors
-    /// When there is none of that name, or when it is disabled.
+    /// Returns the profile of an enabled agent.
     pub fn agent(&self, name: &str) -> Result<&Profile, Failure> {
         match self.agents.get(name) {
             Some(profile) if profile.enabled => Ok(profile),
@@ -86,14 +83,15 @@ impl Config {
         }
     }
 
-    /// What finds mistakes in the files of a directory: what the innermost directory says that says something.
+    /// Returns the diagnostics commands for a directory, from the innermost `[[workspace]]` that
+    /// sets them.
     pub fn diagnostics(&self, dir: &Path) -> &[String] {
         let mut inside = self.workspaces_of(dir).into_iter();
         inside.find_map(|(_, workspace)| workspace.diagnostics.as_deref()).unwrap_or_default()
     }
 
-    /// The directories with settings of their own that this one belongs to, the innermost first, each with its place in
-    /// the file.
+    /// Returns the `[[workspace]]` tables that contain this directory, the innermost first, each
+    /// with its index in the file.
     pub(super) fn workspaces_of(&self, dir: &Path) -> Vec<(usize, &Workspace)> {
         let all = self.workspaces.iter().enumerate();
         let mut inside: Vec<_> = all.filter(|(_, of)| dir.starts_with(of.dir())).collect();
@@ -102,10 +100,7 @@ impl Config {
     }
 }
 
-/// Makes the rules usable. `~/` in them is the home of this process.
-///
-/// # Errors
-/// A rule that cannot be understood is named.
+/// Compiles the rules. `~/` in them is the home of this process. The error names the rule.
 pub fn policy(config: &PolicyConfig) -> Result<Policy, PolicyError> {
     Policy::new(config, std::env::var("HOME").ok().as_deref())
 }

@@ -1,5 +1,5 @@
-//! The JSON schema of the file, from the types that serde reads. Editors complete keys with it and show mistakes;
-//! `config show` and the reference take the list of all keys from it.
+//! The JSON schema of the file, from the types that serde reads. Editors complete keys and show
+//! mistakes with it; `config show` and the reference take the list of keys from it.
 
 use schemars::Schema;
 use schemars::transform::{RecursiveTransform, Transform as _};
@@ -12,7 +12,7 @@ use crate::config::layers::{Layers, json};
 use crate::config::profile::{AGENT_KEYS, CATALOGUE_KEYS};
 use crate::config::resolved::Config;
 
-/// The JSON schema of the configuration, in the dialect that editors of TOML know.
+/// Returns the JSON schema of the configuration, in the dialect of TOML editors.
 pub fn schema() -> Json {
     let unlink = |schema: &mut Schema| {
         if let Some(Json::String(text)) = schema.get_mut("description") {
@@ -24,7 +24,6 @@ pub fn schema() -> Json {
     schema.to_value()
 }
 
-/// The schema with the links of the documentation.
 pub(super) fn with_links() -> Json {
     let layers = Layers::new(DeTable::new());
     let mut file = schema_of::<Config>();
@@ -67,7 +66,7 @@ fn without(schema: &mut Json, keys: &[&str]) {
     }
 }
 
-/// Agents of the catalogue are offered by their names; others must say how they are started or where they are.
+/// Offers agents of the catalogue by name. Others must have a command or an address.
 fn add_agents(agents: &mut Json, layers: &Layers<'_>) {
     let agent = json!({"$ref": "#/definitions/agent"});
     let known = layers.catalogue.iter().map(|(name, known)| {
@@ -82,7 +81,7 @@ fn add_agents(agents: &mut Json, layers: &Layers<'_>) {
         json!({"allOf": [agent], "anyOf": [{"required": ["command"]}, there]});
 }
 
-/// The keys of a table by their dotted names, in this order of the names before the first dot.
+/// Returns the keys of a table by their dotted names, sorted by the first names in `order`.
 pub(super) fn keys<'s>(order: &[String], table: &'s Json) -> Vec<(String, &'s Json)> {
     let mut keys = dotted(table);
     keys.sort_by_cached_key(|(key, _)| {
@@ -104,7 +103,7 @@ fn dotted(table: &Json) -> Vec<(String, &Json)> {
     keys.collect()
 }
 
-/// Leaves of links their words: they lead from the documentation to other parts of it.
+/// Replaces links with their words, because they lead to other parts of the documentation.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

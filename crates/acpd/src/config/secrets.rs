@@ -1,6 +1,6 @@
 //! Secrets by reference: credentials of agents, and variables and headers of MCP servers.
 //!
-//! A message about one of them quotes nothing: a person may have put the secret itself there.
+//! A message about a secret quotes nothing: the user may have written the secret itself there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,30 +17,27 @@ use crate::config::format::{
     As, Command, File, Format, SourceName, Timeout, VariableName, schema_of,
 };
 
-/// A reference to the value of a variable, which is looked up whenever an agent is started.
+/// A reference to a variable's value, which is looked up at each start of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     pub source: CredentialSource,
-    /// How long a value that was found is used again; `None`: for one start.
+    /// How long a value is used again; `None`: for one start only.
     pub ttl: Option<Duration>,
 }
 
 impl Credential {
-    /// Returns whether there may be another value while the daemon runs.
+    /// Returns whether the value can change while the daemon runs.
     pub fn can_change(&self) -> bool {
         !matches!(self.source, CredentialSource::Env(_) | CredentialSource::Systemd(_))
     }
 }
 
-/// Places of the value of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// The output of this command: a program and its arguments.
     Command(Vec<String>),
     File(PathBuf),
-    /// This variable of the daemon's environment.
     Env(String),
-    /// This name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
+    /// A name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
     Systemd(String),
 }
 
@@ -91,7 +88,6 @@ impl Format for CredentialFormat {
     }
 }
 
-/// The only one that there is.
 fn only<T, E: Error>(sources: impl IntoIterator<Item = Option<T>>, wanted: &str) -> Result<T, E> {
     let mut sources = sources.into_iter().flatten();
     match (sources.next(), sources.next()) {
@@ -106,29 +102,22 @@ fn with_one_of(mut schema: Json, keys: &[&str]) -> Json {
     schema
 }
 
-/// Values by the names of variables or headers.
 pub type Values = BTreeMap<String, Value>;
 
-/// A text, or a reference to one that is looked up when an agent gets it, and kept nowhere.
+/// A text, or a reference that is looked up when an agent gets it, and stored nowhere.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value {
     Text(String),
-    Reference {
-        source: SecretSource,
-        /// Text to put before it.
-        prefix: String,
-    },
+    Reference { source: SecretSource, prefix: String },
 }
 
-/// Places of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// This variable of the daemon's environment.
     Env(String),
     File(PathBuf),
 }
 
-/// Shows references alone: texts may be secrets, and so may prefixes.
+/// Shows references only: texts and prefixes may be secrets.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,7 +13,7 @@ use crate::config::format::{
     Time, TimeOrNever, Timeout, Whole, fields,
 };
 
-/// Tables that stand once in the file, with their keys in the order of documents.
+/// Tables that occur once in the file, with their keys in the order of documents.
 pub(super) fn sections() -> [(&'static str, Vec<String>); 5] {
     [
         ("daemon", fields::<Daemon>()),
@@ -156,14 +156,14 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The directory, which is the home directory for `~`.
+    /// `~` is the home directory.
     pub(crate) fn dir(&self) -> PathBuf {
         self.path.clone().or_else(std::env::home_dir).unwrap_or_default()
     }
 }
 
 impl Hooks {
-    /// Events with a command, and the commands.
+    /// Returns the events that have a command.
     pub fn configured(&self) -> impl Iterator<Item = (HookEvent, &[String])> {
         let command = |event| match event {
             HookEvent::Permission => &self.on_permission,
@@ -176,7 +176,7 @@ impl Hooks {
     }
 }
 
-/// Conditions for asking the login shell for the variables that agents inherit.
+/// Conditions for asking the login shell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UseLoginShell {

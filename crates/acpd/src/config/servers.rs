@@ -73,7 +73,7 @@ impl McpServer {
         self.enabled && (self.agents.is_empty() || self.agents.iter().any(|name| name == agent))
     }
 
-    /// The tools of acpd's own server, as that takes them.
+    /// Returns the tools of acpd's own server as its argument.
     pub fn tools(&self) -> String {
         let word =
             |tools| Tools::ALL.into_iter().find(|(_, known)| known == tools).map(|(word, _)| word);
@@ -84,8 +84,8 @@ impl McpServer {
 /// The name of acpd's own server.
 const OWN: &str = "acpd";
 
-/// Keys that do not fit together in the table of a server, and a hint. `has` returns whether a key is set and has not
-/// its default.
+/// Returns keys in the table of a server that do not fit together, and a hint. `has` returns
+/// whether a key differs from its default.
 pub(super) fn contradiction(
     name: &str,
     has: impl Fn(&str) -> bool,

@@ -25,14 +25,11 @@ use crate::config::sections::{Workspace, sections};
 use crate::config::servers::McpServer;
 use crate::config::{file, text_of};
 
-/// Keys for sessions that begin in a directory, after its agent.
+/// Keys for the sessions of a directory, in addition to its agent.
 const SESSION_KEYS: [&str; 3] = ["model", "mode", "diagnostics"];
 
-/// The values of the file at `path`, and those that count in the directory `dir`. `found` returns the default agent if
-/// the file names none.
-///
-/// # Errors
-/// As [`load`](crate::config::load).
+/// Returns the values of the file at `path`, and those that count in the directory `dir`. `found`
+/// returns the default agent if the file names none.
 pub fn values(
     path: &Path,
     dir: &Path,
@@ -90,7 +87,7 @@ impl Shown<'_> {
         values
     }
 
-    /// A row for each key that a person may write. Arguments are part of the command.
+    /// Returns a row for each key that users may write. Arguments are part of the command.
     fn table(&self, header: &str, order: &[String], table: &Json) -> Vec<ConfigValue> {
         let layers = self.layers.of(header);
         let merged = layers::merged(&layers);
@@ -125,7 +122,8 @@ impl Shown<'_> {
         self.row(key, &layers, &layers::merged(&layers))
     }
 
-    /// The agent of clients that name none: the file may name it by its first table of an agent.
+    /// Returns the agent of clients that name none. The file may name it by its first table of an
+    /// agent.
     fn default_agent(&self) -> ConfigValue {
         let header = format!("agents.{}", self.config.default_agent);
         let named = self.layers.file.get("default_agent").map(|value| (value, None));
@@ -137,7 +135,8 @@ impl Shown<'_> {
         ConfigValue { key: "default_agent".into(), value, from: vec![from] }
     }
 
-    /// What counts in a directory: the innermost `[[workspace]]` that says it, else what counts everywhere.
+    /// Returns the values for a directory: of the innermost `[[workspace]]` that sets them, else of
+    /// the whole file.
     fn here(&self, dir: &Path) -> Vec<ConfigValue> {
         let inside = self.config.workspaces_of(dir);
         let said = |key: &str, agent: Option<&str>| {
@@ -153,7 +152,7 @@ impl Shown<'_> {
             .unwrap_or_else(|| ConfigValue { key: "agent".into(), ..self.default_agent() });
         let name = agent.value.as_str().unwrap_or_default().to_owned();
         let session = SESSION_KEYS.map(|key| {
-            // Diagnostics are for people of any agent.
+            // Diagnostics do not depend on the agent.
             let agent = (key != "diagnostics").then_some(name.as_str());
             said(key, agent).unwrap_or_else(|| self.value(&format!("agents.{name}"), key))
         });
@@ -161,7 +160,7 @@ impl Shown<'_> {
     }
 }
 
-/// The names with what stands for a value; of a reference, all but the text before it.
+/// Hides values; of a reference, only the text before it.
 fn hidden(value: Json) -> Json {
     let Json::Object(mut entries) = value else { return value };
     for value in entries.values_mut() {
@@ -173,7 +172,7 @@ fn hidden(value: Json) -> Json {
     Json::Object(entries)
 }
 
-/// The value without what looks like a secret. Words of a list are looked at together: `--token` announces one.
+/// Hides what looks like a secret. Words of a list are examined together: `--token` announces one.
 fn cleaned(value: Json) -> Json {
     match value {
         Json::String(text) => redact::text(&text).into(),

@@ -1,8 +1,8 @@
-//! `acpd discover`: the agents of the catalogue that are installed here, each asked once what it can do.
+//! `acpd discover`: asks the installed agents of the catalogue what they can do.
 //!
-//! It is no part of the daemon: it runs in the environment of who asks, starts the agents itself, one
-//! after another, and ends each with all its processes. Nothing is downloaded: what `npx` or `uvx` would
-//! have to fetch is not installed.
+//! The command is not a part of the daemon: it runs in the caller's environment, starts the agents one after
+//! another, and ends each with all its processes. Nothing is downloaded: a package that `npx` or
+//! `uvx` would have to fetch is not installed.
 
 mod probe;
 
@@ -25,21 +25,16 @@ use crate::config::{self, Config, Installed, Profile};
 use crate::settings::services;
 use probe::{Launch, Trouble};
 
-/// How long an agent may take to say what it can do.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// An agent that is installed.
 struct Found<'a> {
     profile: &'a Profile,
-    /// The value of `command` for a profile that does not depend on the `PATH` of the daemon.
+    /// A `command` that does not depend on the `PATH` of the daemon.
     command: toml::Value,
     launch: Launch,
 }
 
-/// Looks, probes, and writes what it has found to stdout: profiles as TOML, or all of it as JSON.
-///
-/// # Errors
-/// When stdout cannot be written, or the system gives no signals.
+/// Asks the agents, and prints profiles as TOML, or all results as JSON.
 pub fn run(json: bool) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let (mut received, is_stopped) = (signals::watch(&signals::STOP_REQUESTS)?, Arc::clone(&stop));
@@ -47,7 +42,7 @@ pub fn run(json: bool) -> io::Result<()> {
         received.next();
         is_stopped.store(true, Ordering::Relaxed);
     });
-    // Where that cannot be, what an agent leaves behind is found by its mark.
+    // Without a subreaper, an agent's leftovers are found by their mark.
     acpd_sys::process::become_subreaper().ok();
     let config = config::parse(Path::new("catalogue.toml"), "").map_err(io::Error::other)?;
     let mut probed = Vec::new();
@@ -87,7 +82,7 @@ pub fn run(json: bool) -> io::Result<()> {
     }
 }
 
-/// How many agents the configuration starts in another way than the catalogue.
+/// Returns the number of agents with another command than in the catalogue.
 fn own_commands(catalogue: &Config) -> usize {
     let Ok(paths) = Paths::discover() else { return 0 };
     let Ok(config) = config::load(&paths.config_file()) else { return 0 };
@@ -101,7 +96,7 @@ fn say(text: std::fmt::Arguments<'_>) {
     writeln!(io::stderr().lock(), "{}", escape::verbatim(&text.to_string())).ok();
 }
 
-/// The agent, if it can be started without fetching anything.
+/// Returns the agent if it can be started without a download.
 fn find(profile: &Profile) -> Option<Found<'_>> {
     if profile.builtin {
         return None;
@@ -119,13 +114,11 @@ fn find(profile: &Profile) -> Option<Found<'_>> {
     Some(Found { profile, command, launch })
 }
 
-/// The agent's name and version, as it gives them.
 fn version(result: &InitializeResult) -> Option<String> {
     let info = result.agent_info.as_ref()?;
     Some(format!("{} {}", info.name, info.version))
 }
 
-/// Abilities with sessions, in words of the protocol.
 fn abilities(result: &InitializeResult) -> Vec<&'static str> {
     let can = &result.capabilities;
     let all = [
@@ -163,14 +156,12 @@ fn as_json(found: &Found<'_>, result: &Result<InitializeResult, String>) -> Valu
     value
 }
 
-/// A configuration with all agents that have answered.
 fn as_toml(probed: &[(Found<'_>, Result<InitializeResult, String>)]) -> String {
     let answered: Vec<_> =
         probed.iter().filter_map(|(found, result)| Some((found, result.as_ref().ok()?))).collect();
     let mut text = String::new();
     if let Some((first, _)) = answered.first() {
         let name = toml::Value::String(first.profile.name.clone());
-        // Writing to a string does not fail.
         writeln!(text, "# For clients that name no agent.\ndefault_agent = {name}").ok();
     }
     for (at, (found, result)) in answered.iter().enumerate() {
@@ -198,7 +189,7 @@ fn as_toml(probed: &[(Found<'_>, Result<InitializeResult, String>)]) -> String {
     text
 }
 
-/// A comment of one line: what agents say of themselves may hold anything.
+/// Adds a comment of one line: the words of an agent may contain anything.
 fn comment(text: &mut String, before: &str, line: &str) {
     writeln!(text, "{before}# {}", escape::one_line(line)).ok();
 }

@@ -1,4 +1,4 @@
-//! One agent, started to be asked `initialize` and nothing else, and ended with all its processes.
+//! Starts one agent, sends it `initialize` only, and ends it with all its processes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,11 +18,11 @@ use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Interval of looks for Ctrl-C, and for the end of all processes.
+/// Time between checks for Ctrl-C, and for the end of all processes.
 const LOOK: Duration = Duration::from_millis(50);
-/// From each step of the end to the next: input closed, SIGTERM, SIGKILL.
+/// Time between the steps of the end: input closed, SIGTERM, SIGKILL.
 const STEP: Duration = Duration::from_secs(1);
-/// Characters of an agent's last line on stderr that are reported.
+/// Longest quote of an agent's last line on stderr, in characters.
 const WORDS: usize = 200;
 
 pub(super) struct Launch {
@@ -33,15 +33,12 @@ pub(super) struct Launch {
     pub(super) offers: Services,
 }
 
-/// Why there is no answer.
 pub(super) enum Trouble {
-    /// The user has pressed Ctrl-C.
+    /// By Ctrl-C.
     Stopped,
-    /// The agent's failure instead of an answer.
     Agent(String),
 }
 
-/// An answer of an agent, or something else that it says.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]
@@ -52,7 +49,6 @@ struct Line {
     error: Option<Box<RawValue>>,
 }
 
-/// Starts the agent, asks it, ends it.
 pub(super) fn ask(
     launch: &Launch,
     limit: Duration,
@@ -72,13 +68,13 @@ pub(super) fn ask(
     detach_child(&mut command);
     let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
     let mut child = start(&mut command).map_err(failed)?;
-    // A child that is not reaped has its pid for itself; without a start time only kills are refused.
+    // A child that is not reaped keeps its pid; without a start time only kills are refused.
     let leader = ProcessId::of(child.id()).unwrap_or(ProcessId { pid: child.id(), start: 0 });
     let mut tree = Tree::below_us(marker, leader);
     let mut stdin = child.stdin.take();
     let stdout = child.stdout.take();
     let words = child.stderr.take().map(last_words);
-    // An agent that reads nothing has ended, or will not answer either.
+    // An agent that does not read has ended, or will not answer.
     stdin.as_mut().map(|stdin| stdin.write_all(&question(launch.offers))).transpose().ok();
     let answer = match stdout {
         Some(stdout) => wait(&lines(stdout), leader.pid, limit, stop),
@@ -86,11 +82,10 @@ pub(super) fn ask(
     };
     drop(stdin);
     end(&mut tree);
-    // The leader is a zombie of ours by now.
     reap(leader.pid).ok();
     reap_orphans(&BTreeSet::new());
     answer.map_err(|trouble| match (trouble, words) {
-        // All writers have ended; processes that have escaped are not waited for.
+        // All writers have ended, except escaped processes, which are not waited for.
         (Trouble::Agent(why), Some(words)) => match words.recv_timeout(LOOK) {
             Ok(words) => Trouble::Agent(format!("{why}: {words}")),
             Err(_) => Trouble::Agent(why),
@@ -99,7 +94,7 @@ pub(super) fn ask(
     })
 }
 
-/// The last line that it wrote to stderr, when that has ended; nothing if it wrote none.
+/// Returns the last line on stderr once stderr has ended; nothing if there was none.
 fn last_words(stderr: ChildStderr) -> Receiver<String> {
     let (sender, words) = sync_channel(1);
     thread::spawn(move || {
@@ -107,7 +102,6 @@ fn last_words(stderr: ChildStderr) -> Receiver<String> {
         let last = lines.filter(|line| !line.trim_ascii().is_empty()).last();
         if let Some(line) = last {
             let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-            // There is room for one.
             sender.send(line.chars().take(WORDS).collect()).ok();
         }
     });
@@ -156,7 +150,7 @@ fn wait(
         let line = match lines.recv_timeout(LOOK) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Err(ended()),
-            // Processes that it has left behind may keep its output open.
+            // Leftover processes may keep the output open.
             Err(RecvTimeoutError::Timeout) if matches!(try_wait_leader(leader), Ok(Some(_))) => {
                 return Err(ended());
             }
@@ -185,7 +179,7 @@ fn wait(
     }
 }
 
-/// Waits for the end of all processes, whose input is closed; after a while with signals.
+/// Waits for the end of all processes, whose input is closed; later with signals.
 fn end(tree: &mut Tree) {
     let patience = Patience { eof: STEP, term: STEP, kill: STEP };
     let pauses = Pauses { first: LOOK / 10, longest: LOOK / 10 };

@@ -1,4 +1,4 @@
-//! Starts agents: gives each a shim, made from its profile.
+//! Starts agents: each gets a shim made from its profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,40 +22,34 @@ use crate::environment::environment_of;
 use crate::failure::Failure;
 use crate::log::BoundedLog;
 
-/// How long a shim may take to start its agent, beside what the agent takes to listen.
+/// Time for a shim to start its agent, in addition to the agent's time to listen.
 const START: Duration = Duration::from_secs(10);
 /// Output that a shim keeps in memory, in bytes.
 const MEMORY: u64 = 4 << 20;
-/// Output that a shim keeps on disk beyond that, in bytes.
+/// Output that a shim keeps on disk in addition, in bytes.
 const SPOOL: u64 = 256 << 20;
-/// A line has room wherever it starts.
+/// A line has room, wherever it starts.
 const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 
-/// What agents are started with.
 #[derive(Debug)]
 pub struct Agents {
     pub config: Arc<Config>,
-    /// The file that they were read from.
     pub config_file: Arc<OnDisk>,
     pub paths: Paths,
     /// Marks the processes of this journal.
     pub generation: String,
-    /// Where this program was: an upgrade may have put another one there, or none.
+    /// Path of this program, at which an upgrade may have put another one, or none.
     pub exe: PathBuf,
-    /// Whether a service manager has started the daemon.
     pub managed: bool,
     pub reaper: Reaper,
-    /// Where shims report to.
     pub events: HostEvents,
-    /// By profile. One handle for each file: it counts what it has written.
+    /// By profile. One handle per file, because it counts the written bytes.
     pub logs: BTreeMap<String, BoundedLog>,
 }
 
 impl Agents {
-    /// Starts an agent with the credentials that were found. What fails later is reported as `Refused`.
-    ///
-    /// # Errors
-    /// When it is clear already that it cannot be started; nothing is reported then.
+    /// Starts an agent with its credentials. A later failure is reported as `Refused`; after an
+    /// error nothing is reported.
     pub fn spawn(
         &mut self,
         host: HostId,
@@ -72,8 +66,8 @@ impl Agents {
         Ok(Shim::spawn(host, start, self.place(log)))
     }
 
-    /// Takes over an agent of an earlier daemon. The chunks `remade` may have other bytes than that
-    /// daemon gave them.
+    /// Takes over an agent of an earlier daemon, which may have sent the chunks `remade` with other
+    /// bytes.
     pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Shim {
         tracing::info!(
             agent = adopt.agent,
@@ -86,14 +80,11 @@ impl Agents {
         Shim::adopt(adopt, remade, &marker, self.place(log))
     }
 
-    /// Ends the shims of this journal that belong to none of these hosts, and removes sockets that
-    /// belong to no shim.
     pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
         remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
         end_orphan_shims(&self.paths.state, &self.generation, known, || self.orphan_shims_place());
     }
 
-    /// Ends the shims of other journals, and waits for that.
     pub async fn end_others(&self) {
         end_others(&self.paths.state, &self.generation, || self.orphan_shims_place()).await;
     }
@@ -103,7 +94,6 @@ impl Agents {
         self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }
 
-    /// The environment of an agent, which its terminals have as well.
     pub fn environment(&self, agent: &str) -> Vec<(OsString, OsString)> {
         self.config.agent(agent).map_or_else(|_| Vec::new(), environment_of)
     }
@@ -209,13 +199,12 @@ fn ms(time: Option<Duration>) -> u64 {
     time.map_or(0, |time| time.as_millis() as u64)
 }
 
-/// Trying again cannot help.
+/// Another attempt cannot help.
 fn refused(why: Failure) -> SpawnError {
     let hint = why.hint().map(str::to_owned);
     SpawnError { message: why.message().to_owned(), hint, permanent: true }
 }
 
-/// A port that nobody listens on at this moment.
 fn free_port() -> Result<u16, SpawnError> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|bound| bound.local_addr());
     port.map(|address| address.port()).map_err(|error| SpawnError {

@@ -1,8 +1,8 @@
 //! Agent processes and their shims.
 //!
-//! A shim owns one agent process. It numbers the bytes that the process writes and keeps them until they
-//! are acknowledged; it takes numbered lines and reports which are written. That is all that exactly-once
-//! needs (design: `docs/architecture.md`).
+//! A shim owns one agent process. It numbers the bytes that the process writes, and keeps them
+//! until they are acknowledged. It takes numbered lines, and reports which are written.
+//! Exactly-once delivery needs no more (`docs/architecture.md`).
 //!
 //! ```text
 //!  Spawn ─▶ Started ─┬▶ Output… Written… ─▶ Exited ─▶ Gone
@@ -25,5 +25,5 @@ pub use launcher::Agents;
 pub use reaper::{Leftovers, Reaper};
 pub use shim::Shim;
 
-/// Where shims report to. Bounded: a full channel holds the agents back.
+/// Reports of shims. Bounded: a full channel holds the agents back.
 pub type HostEvents = mpsc::Sender<(HostId, HostEvent)>;

@@ -1,5 +1,5 @@
-//! One thread that ends what dead shims have left, and looks at the process trees of those that live. It finds
-//! them by walks over the process table ([`acpd_sys::tree::Tree`]).
+//! The thread that ends what dead shims have left, and looks at the process trees of live ones
+//! ([`acpd_sys::tree::Tree`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -23,15 +23,15 @@ use tokio::sync::oneshot;
 
 use super::HostEvents;
 
-/// How often a tree that is going down is looked at, at first and after some time.
+/// Time between looks at a tree that ends, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How often the question whose a process is is asked again while children are being made.
+/// Looks for the owner of a process while children are being started.
 const LOOKS: usize = 50;
-/// The longest time between two looks at a tree that does not end.
+/// Longest time between two looks at a tree that does not end.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// Shortest time between two looks for orphans that no job asks for.
 const ORPHANS: Duration = Duration::from_secs(5);
-/// From SIGTERM to SIGKILL for what an earlier daemon left behind, and from SIGKILL to SIGKILL.
+/// Time from SIGTERM to SIGKILL for leftovers of an earlier daemon, and between two SIGKILLs.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
 
 enum Job {
@@ -50,28 +50,24 @@ impl Job {
 /// Processes of an agent that an earlier daemon, or a dead shim, left behind.
 #[derive(Debug)]
 pub enum Leftovers {
-    /// An agent without a shim directory: it never started, or it was a child of a daemon of 0.2 or earlier.
+    /// An agent without a shim directory: it never started, or was a child of a daemon of 0.2 or
+    /// earlier.
     Marked {
         /// `ACPD_HOST` of its processes.
         marker: String,
-        /// The leader, which may be unknown (0).
+        /// Pid 0 if unknown.
         leader: ProcessId,
     },
-    /// The agent of a dead shim.
     Hosted(ShimDir),
 }
 
-/// An agent that a shim has started.
 #[derive(Debug, Clone)]
 pub(super) struct KnownAgent {
-    /// `ACPD_HOST` of its processes.
     pub(super) marker: String,
     pub(super) leader: ProcessId,
-    /// The release of the shim.
     pub(super) release: Option<Release>,
 }
 
-/// Handle of the thread.
 #[derive(Debug, Clone)]
 pub struct Reaper {
     jobs: Sender<Job>,
@@ -80,31 +76,30 @@ pub struct Reaper {
 
 /// The daemon's children that have an owner.
 ///
-/// Architecture invariant: the lock is free while a child is made. Making one lasts until its exec is
-/// done, which a disk may hold up for ever, and the relay and each new connection take the lock.
+/// Architecture invariant: the lock is free while a child is started. A start lasts until the exec
+/// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
 #[derive(Debug, Clone, Default)]
 struct Children(Arc<Mutex<Family>>);
 
 #[derive(Debug, Default)]
 struct Family {
-    /// How many children are being made. Each may exist already, and is not in here yet, so no orphan is
-    /// reaped meanwhile: it could be one of them.
+    /// Number of children that are being started. Each may exist already without being listed here,
+    /// so no orphan is reaped meanwhile: it could be one of them.
     starting: usize,
-    /// Orphans wait to be reaped until no child is being made.
+    /// Orphans are to be reaped when no child is being started.
     owes_orphans: bool,
-    /// Children that are waited for. Every other one that ends is an orphan that came to us.
+    /// Children that an owner waits for. Any other child that ends is an orphan.
     children: BTreeSet<u32>,
-    /// Those of them that are commands of the user's.
+    /// Those of `children` that are commands of the user.
     users: BTreeSet<u32>,
-    /// The shims that the daemon talks with, also those of earlier daemons.
+    /// Shims that the daemon talks with, also those of earlier daemons.
     shims: BTreeMap<HostId, KnownShim>,
 }
 
-/// A shim that the daemon talks with.
 #[derive(Debug)]
 struct KnownShim {
     id: ProcessId,
-    /// None before it has said hello, and for an agent that is only connected to.
+    /// `None` before its hello, and for an agent that is only connected to.
     agent: Option<KnownAgent>,
 }
 
@@ -114,12 +109,11 @@ impl Family {
         self.users.remove(&pid);
     }
 
-    /// The run of an agent that this process is the shim of.
     fn host_of(&self, id: ProcessId) -> Option<HostId> {
         self.shims.iter().find(|(_, shim)| shim.id == id).map(|(host, _)| *host)
     }
 
-    /// A child that is not reaped keeps its pid.
+    /// Pids suffice for children: one that is not reaped keeps its pid.
     fn whose(&self, id: ProcessId) -> Option<Whose> {
         if self.users.contains(&id.pid) {
             return Some(Whose::Users);
@@ -133,7 +127,8 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a child that its caller waits for. Returns it, and whether orphans have to be reaped now.
+    /// Starts a child that its caller waits for. Returns it, and whether orphans have to be reaped
+    /// now.
     fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
         self.lock().starting += 1;
         let child = start(command);
@@ -159,13 +154,12 @@ impl Children {
     }
 }
 
-/// A tree that is being ended.
 struct Swept {
     left: Orphans,
     ladder: Ladder,
 }
 
-/// The children of terminals are among them.
+/// Terminals start their children here.
 impl acpd_services::terminal::Children for Reaper {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
         self.start_child(command)
@@ -177,17 +171,16 @@ impl acpd_services::terminal::Children for Reaper {
 
     fn reap(&self, pid: u32) {
         let mut family = self.children.lock();
-        // Fails only if the zombie was reaped elsewhere, against the rules.
+        // Fails only if other code has reaped the zombie.
         reap(pid).ok();
         family.remove(pid);
     }
 }
 
-/// The trees that the thread ends.
 type Trees = BTreeMap<HostId, Swept>;
 
 impl Reaper {
-    /// Starts the thread; it ends when the last handle is dropped.
+    /// The thread ends with the last handle.
     pub fn start(events: HostEvents) -> io::Result<Reaper> {
         let (jobs, queue) = channel();
         let children = Children::default();
@@ -204,7 +197,7 @@ impl Reaper {
         self.start_one(command, None)
     }
 
-    /// Like [`Reaper::start_child`], for a command of the user: what it starts belongs to no agent.
+    /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
         self.start_one(command, Some(Whose::Users))
     }
@@ -217,22 +210,22 @@ impl Reaper {
         child
     }
 
-    /// Returns whether a process is an agent's or descends from one, as far as can be seen.
+    /// Returns whether a process is an agent's or descends from one, as far as that is visible.
     async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
-            // Before the look: nothing is below a child that is made after it.
+            // Before the look: nothing is below a child that is started after it.
             let is_starting = self.children.lock().starting > 0;
             let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
-            // The process may be below a command of the user that has just started and is not registered yet.
+            // The process may be below a command of the user that has just started and is not
+            // listed yet.
             tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
     }
 
-    /// Returns the origin of a process by its ancestors, as far as they can be seen.
     pub(crate) async fn origin_of(&self, pid: u32) -> io::Result<ClientOrigin> {
         if !self.runs_under_agent(pid).await? {
             return Ok(ClientOrigin::User);
@@ -240,20 +233,17 @@ impl Reaper {
         Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.children.lock().host_of(id))))
     }
 
-    /// The daemon talks with this shim.
     pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
         let mut family = self.children.lock();
         family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
     }
 
-    /// That shim has said which agent it keeps.
     pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
         if let Some(shim) = self.children.lock().shims.get_mut(&host) {
             shim.agent = Some(agent);
         }
     }
 
-    /// The shims of these agents.
     pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
         let family = self.children.lock();
         let info = |shim: &KnownShim| {
@@ -264,7 +254,7 @@ impl Reaper {
         family.shims.values().filter_map(info).collect()
     }
 
-    /// Kills and reaps a child of [`Reaper::start_child`], and what is in its group.
+    /// Kills and reaps a child of [`Reaper::start_child`] and its group.
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
@@ -272,7 +262,6 @@ impl Reaper {
     }
 
     fn send(&self, job: Job) {
-        // The thread lives as long as any handle does.
         self.jobs.send(job).ok();
     }
 
@@ -282,22 +271,20 @@ impl Reaper {
         self.send(Job::Sweep { host, leftovers });
     }
 
-    /// Looks who is left of a host, and reports [`HostEvent::Left`].
+    /// Reports the processes that are left of a host as [`HostEvent::Left`].
     pub(crate) fn find_left(&self, host: HostId) {
         self.send(Job::FindLeft { host });
     }
 
-    /// Nothing is left of the agent of that shim.
     pub(super) fn forget_shim(&self, host: HostId) {
         self.children.lock().shims.remove(&host);
     }
 
-    /// Reaps ended children that are waited for nowhere.
     pub(crate) fn reap_orphans(&self) {
         self.send(Job::ReapOrphans);
     }
 
-    /// Returns the usage of the trees with these leaders; nothing for unknown ones.
+    /// Returns the usage of the trees with these leaders; zero for unknown ones.
     pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Usage { hosts: leaders, reply });
@@ -307,14 +294,13 @@ impl Reaper {
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut trees = Trees::new();
-    // Not reported yet: this thread answers other questions while the relay takes nothing.
-    let mut untold: VecDeque<(HostId, HostEvent)> = VecDeque::new();
+    // Waiting reports: this thread answers questions while the relay takes nothing.
+    let mut unreported: VecDeque<(HostId, HostEvent)> = VecDeque::new();
     let mut look = LOOK.0;
-    // When something was done about a tree.
     let mut done = Instant::now();
     let mut reaped = Instant::now();
     loop {
-        let job = match (trees.is_empty(), untold.is_empty()) {
+        let job = match (trees.is_empty(), unreported.is_empty()) {
             (false, _) => queue.recv_timeout(look),
             (true, false) => queue.recv_timeout(LOOK.1),
             (true, true) => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -324,7 +310,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
                 if !job.is_question() {
                     (look, done) = (LOOK.0, Instant::now());
                 }
-                work(job, &mut trees, children, &mut untold);
+                work(job, &mut trees, children, &mut unreported);
             }
             Err(RecvTimeoutError::Timeout) => {
                 look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
@@ -337,12 +323,11 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         }
         for host in take_gone(&mut trees) {
             children.reap_others();
-            untold.push_back((host, HostEvent::Gone));
+            unreported.push_back((host, HostEvent::Gone));
         }
-        while let Some(next) = untold.pop_front() {
-            // The relay may be gone already; then the report is dropped.
+        while let Some(next) = unreported.pop_front() {
             if let Err(TrySendError::Full(next)) = events.try_send(next) {
-                untold.push_front(next);
+                unreported.push_front(next);
                 break;
             }
         }
@@ -353,7 +338,7 @@ fn work(
     job: Job,
     trees: &mut Trees,
     children: &Children,
-    untold: &mut VecDeque<(HostId, HostEvent)>,
+    unreported: &mut VecDeque<(HostId, HostEvent)>,
 ) {
     match job {
         Job::Sweep { host, leftovers } => {
@@ -368,17 +353,15 @@ fn work(
             let left = alive(trees, children, host)
                 .into_iter()
                 .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
-            untold.push_back((host, HostEvent::Left(left.collect())));
+            unreported.push_back((host, HostEvent::Left(left.collect())));
         }
         Job::ReapOrphans => children.reap_others(),
         Job::Usage { hosts, reply } => {
-            // The asker may have gone away.
             reply.send(hosts.iter().map(|pid| usage(children, *pid)).collect()).ok();
         }
     }
 }
 
-/// Those of a host that still run, as far as they are known here.
 fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId> {
     if let Some(swept) = trees.get_mut(&host) {
         return swept.left.alive();
@@ -387,7 +370,6 @@ fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId>
     agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
 }
 
-/// Returns the usage of the tree with this leader; nothing for an unknown one.
 fn usage(children: &Children, pid: u32) -> Usage {
     let known = children.lock().shims.values().find_map(|shim| {
         let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
@@ -398,7 +380,7 @@ fn usage(children: &Children, pid: u32) -> Usage {
     })
 }
 
-/// Takes out the trees of which nothing is left. The others get the signal that is due.
+/// Removes trees of which nothing is left, and sends the others the signal that is due.
 fn take_gone(trees: &mut Trees) -> Vec<HostId> {
     let mut gone = Vec::new();
     trees.retain(|host, swept| {

@@ -1,4 +1,4 @@
-//! Batches on their way through the store: records first, effects after that, in order.
+//! Batches in the store: first their records, then their effects, in order.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::TrySendError;
@@ -10,32 +10,29 @@ use acpd_store::{CommitBatch, Writer};
 
 use crate::crash;
 
-/// Batches that wait for the store before hosts are held back.
+/// Uncommitted batches from which on hosts are held back.
 const PENDING: usize = 32;
 
-/// The store's writer has died. Nothing can be kept any more, so nothing may run.
+/// The store's writer has died. Nothing can be stored, so nothing may run.
 pub(super) struct WriterDied;
 
 struct Pending {
-    /// `None`: there was nothing to commit, only an order to keep.
+    /// `None` if there is nothing to commit, only an order to keep.
     tag: Option<u64>,
-    /// When it was given to the store, if there is something to commit.
+    /// When the records were given to the store.
     since: Option<Instant>,
     effects: Vec<Effect>,
-    /// The requests that came with it.
     accepted: Vec<Accepted>,
 }
 
-/// Batches that are not committed yet.
 pub(super) struct Commits {
     writer: Writer,
     pending: VecDeque<Pending>,
-    /// Batches that the store had no room for.
+    /// Batches for which the store had no room.
     unsent: VecDeque<CommitBatch>,
     next_tag: u64,
-    /// The journal cannot be written.
     failing: bool,
-    /// How long transactions took.
+    /// Times of transactions.
     took: Timing,
 }
 
@@ -49,17 +46,14 @@ impl Commits {
         self.writer
     }
 
-    /// Returns whether everything is committed.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// How many batches are not committed.
     pub(super) fn waiting(&self) -> usize {
         self.pending.len()
     }
 
-    /// How long transactions took.
     pub(super) fn latency(&self) -> Histogram {
         self.took.histogram()
     }
@@ -68,13 +62,13 @@ impl Commits {
         self.failing
     }
 
-    /// Returns whether agents may say more, or have to wait for the store.
+    /// Returns whether agents may be read.
     pub(super) fn has_room(&self) -> bool {
         !self.failing && self.pending.len() < PENDING
     }
 
-    /// Gives a batch to the store, and its effects into the line behind it. Returns the effects if
-    /// there is nothing that they have to wait for. `urgent` effects are none of these.
+    /// Gives the records of a batch to the store, and queues its effects. Returns the effects if
+    /// they have nothing to wait for. `urgent` effects are not handled here.
     pub(super) fn push(&mut self, batch: Batch) -> Result<Vec<Effect>, WriterDied> {
         let Batch { records, durable, effects, accepted, .. } = batch;
         if records.is_empty() && (self.pending.is_empty() || effects.is_empty()) {
@@ -91,7 +85,7 @@ impl Commits {
         Ok(Vec::new())
     }
 
-    /// Sends an empty batch through the store, to see it answer.
+    /// Sends an empty batch through the store, whose report is a sign of life.
     pub(super) fn push_nothing(&mut self) -> Result<(), WriterDied> {
         let tag = self.tag();
         let (effects, accepted) = (Vec::new(), Vec::new());
@@ -105,7 +99,6 @@ impl Commits {
         self.next_tag
     }
 
-    /// Gives the store what it had no room for.
     pub(super) fn send(&mut self) -> Result<(), WriterDied> {
         while let Some(batch) = self.unsent.pop_front() {
             match self.writer.commit(batch) {
@@ -120,7 +113,7 @@ impl Commits {
         Ok(())
     }
 
-    /// The effects of the next batch up to `tag`, which is committed; none if there is no more.
+    /// Returns the effects of the next batch up to the committed `tag`.
     pub(super) fn next_committed(&mut self, tag: u64) -> Option<Vec<Effect>> {
         let next = self.pending.pop_front_if(|next| next.tag.is_none_or(|own| own <= tag))?;
         if let Some(since) = next.since {
@@ -132,7 +125,8 @@ impl Commits {
         Some(next.effects)
     }
 
-    /// The journal cannot be written. Returns what waits for it: effects, and requests.
+    /// Records that the journal cannot be written. Returns the effects and requests that wait for
+    /// it.
     pub(super) fn fails(&mut self) -> (Vec<&mut Vec<Effect>>, Vec<Accepted>) {
         self.failing = true;
         let mut accepted = Vec::new();
@@ -143,7 +137,7 @@ impl Commits {
         (batches.collect(), accepted)
     }
 
-    /// The journal can be written. Returns whether that is news.
+    /// Records that the journal can be written. Returns whether that is news.
     pub(super) fn works(&mut self) -> bool {
         std::mem::take(&mut self.failing)
     }

@@ -1,4 +1,4 @@
-//! Does what the hub wants done: each effect goes to the module that knows how.
+//! Executes the hub's effects: each goes to the module that handles it.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,8 @@ impl Relay {
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Notify { title, body } => self.hooks.notify(&title, &body),
             Effect::Trace(trace) => self.traces.begin(*trace),
-            // A client asked for what the agent does not have, or took its request back.
+            // The client wants something that the agent does not have, or has cancelled its
+            // request.
             Effect::Failure {
                 agent,
                 session,
@@ -108,7 +109,7 @@ impl Relay {
     fn tell_host(&mut self, host: HostId, mut order: ToHost, out: &mut Batch) {
         match &mut order {
             ToHost::Write { line, .. } => {
-                // Before the servers of the configuration come into it, with their secrets.
+                // Before the servers of the configuration are added, with their secrets.
                 if self.traces.are_on() {
                     let way = self.way(Peer::Agent(host), true);
                     self.traces.line(way, line, line.len() as u64, &self.hub, &self.sinks);
@@ -127,8 +128,8 @@ impl Relay {
         self.hosts.tell(host, order);
     }
 
-    /// An agent that is reached by an address, or has `check_cwd = false`, may see other directories than
-    /// this machine.
+    /// An agent with an address, or with `check_cwd = false`, may see other directories than this
+    /// machine.
     pub(super) fn find_directory(
         &mut self,
         question: u64,
@@ -146,7 +147,7 @@ impl Relay {
         self.services.find_directory(question, cwd);
     }
 
-    /// Puts MCP servers into a line that is to bring them. Returns none for all other lines.
+    /// Adds MCP servers to a line that is to bring them; `None` for all other lines.
     pub(super) fn with_servers(
         &mut self,
         host: HostId,

@@ -1,4 +1,4 @@
-//! The agent processes that run, and the end of all of them when the journal cannot be written any more.
+//! The running agent processes, and their end when the journal can no longer be written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::host::Shim;
 
 /// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
 const ABORT_KILL: Duration = Duration::from_secs(1);
-/// How long an aborted daemon waits for process trees to end.
+/// Longest wait of an aborted daemon for the end of process trees.
 const ABORT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -28,12 +28,11 @@ impl Hosts {
         self.0.insert(id, Running { shim, gone: false });
     }
 
-    /// Those of which something is left.
+    /// Returns the hosts of which something is left.
     pub(super) fn there(&self) -> impl Iterator<Item = HostId> {
         self.0.iter().filter(|(_, running)| !running.gone).map(|(id, _)| *id)
     }
 
-    /// Tells a process something, if it is known.
     pub(super) fn tell(&mut self, id: HostId, order: ToHost) {
         let is_last = order == ToHost::Forget;
         if let Some(running) = self.0.get(&id) {
@@ -54,7 +53,7 @@ impl Hosts {
         }
     }
 
-    /// Ends every process tree, without hub and store: what they still say is lost.
+    /// Ends every process tree, without hub and store. Further output is lost.
     pub(super) async fn end_all(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
         for running in self.0.values().filter(|running| running.gone) {
             running.shim.dismiss();

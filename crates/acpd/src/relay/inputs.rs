@@ -1,5 +1,4 @@
-//! Events as inputs of the hub: from clients, from agents, from the store, and the result of a trial
-//! before a restart.
+//! Events as inputs of the hub: from clients, agents and the store, and the check before a restart.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,6 @@ use crate::clients::FromClient;
 use crate::service::Pulse;
 
 impl Relay {
-    /// The way of a line that goes now.
     pub(super) fn way(&self, peer: Peer, to_peer: bool) -> Way {
         Way { now: self.clock.now(), peer, to_peer }
     }
@@ -80,7 +78,7 @@ impl Relay {
     }
 
     pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
-        // Here, because reports come in at several places.
+        // Here, because reports arrive at several places.
         pulse.beat();
         match report {
             Report::Committed { tag } => {
@@ -108,7 +106,7 @@ impl Relay {
         }
     }
 
-    /// The journal cannot be written: sends errors for all requests that wait for it.
+    /// Sends errors for all requests that wait for the journal.
     fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
         let hint = reason.hint().map(str::to_owned);
         let reason = reason.to_string();
@@ -123,7 +121,7 @@ impl Relay {
         out.effects = last;
     }
 
-    /// A restart goes on if the program that is to follow can start. Else nothing has changed.
+    /// Continues a restart if the next program can start. Otherwise nothing has changed.
     pub(super) fn tried(&mut self, tried: Tried, out: &mut Batch) {
         let Tried { asker, brought, result } = tried;
         let Err(failure) = result else {
@@ -137,7 +135,7 @@ impl Relay {
             return self.leave_for(asker, out);
         };
         let (reason, hint) = (failure.message(), failure.hint());
-        // A client that asked gets the error. After a signal there is only the log.
+        // A client gets the error. After a signal there is only the log.
         match asker {
             Some(_) => tracing::info!(reason, "the daemon does not restart"),
             None => tracing::warn!(
@@ -154,14 +152,14 @@ impl Relay {
         self.refuse(asker, &fault.object(), out);
     }
 
-    /// Starts again in place, for the configuration as it is now.
+    /// Restarts in place, with the configuration as it is now.
     pub(super) fn reload(&mut self) {
         self.trials.begin(None, Environment::default());
     }
 
-    /// Agents that a new configuration would start in another way than they were started in.
+    /// Logs the agents that the new configuration would start in another way.
     fn tell_who_runs_as_before(&self) {
-        // The next daemon's program read the file a moment ago.
+        // The next daemon's program has just read the file.
         let Some(changed) = self.agents.config_file.change(&self.agents.config) else { return };
         let running: BTreeSet<&str> =
             self.hosts.there().filter_map(|host| self.hub.agent_of(host)).collect();
@@ -177,7 +175,6 @@ impl Relay {
         }
     }
 
-    /// Ends the daemon because a person wants it.
     pub(super) fn leave_for(&mut self, asker: Option<(ClientId, Id)>, out: &mut Batch) {
         tracing::info!(restart = self.restart.is_some(), "leaving");
         if let Some((client, id)) = asker {

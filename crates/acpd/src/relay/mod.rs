@@ -6,12 +6,12 @@
 //!  time ────┘                    └─▶ pending effects ──▶ clients, hosts, journal reads
 //! ```
 //!
-//! One task owns the hub; nothing else decides anything. While a batch is being committed the next
+//! One task owns the hub; nothing else decides anything. While a batch is being committed, the next
 //! one grows, so the size of a transaction follows the load.
 //!
-//! Architecture invariant: the effects of a batch are performed after its records are committed, and
-//! batches in their order. `urgent` effects are no part of this: they never wait. While the store
-//! fails, hosts are held back and nothing else goes out.
+//! Architecture invariant: the effects of a batch run after its records are committed, and batches
+//! in order. `urgent` effects are excepted: they never wait. While the store fails, hosts are held
+//! back, and nothing else goes out.
 
 mod commits;
 mod effects;
@@ -59,15 +59,14 @@ use crate::terminals::Terminals;
 
 /// Rounds of one drain; each takes at most one client event and one host event.
 const ROUNDS: usize = 256;
-/// Limit of client lines in one drain: an answer can be far longer than its question, and lines that
-/// wait for a client are counted only when the batch goes out.
+/// Client lines in one drain: an answer can be far longer than its question, and lines for a client
+/// are counted only when the batch goes out.
 const LINES: usize = 1024;
-/// How long nothing happens before unused memory goes back to the system.
+/// Idle time after which unused memory returns to the system.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long a daemon that leaves its agents waits for its last effects.
+/// Longest wait of a daemon that leaves its agents for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Readers of conversations: for the hub, and for people.
 #[derive(Debug)]
 pub struct Readers {
     pub journal: Journal,
@@ -80,18 +79,16 @@ pub struct Sources {
     pub hosts: mpsc::Receiver<(HostId, HostEvent)>,
     pub reports: mpsc::UnboundedReceiver<Report>,
     pub calls: Calls,
-    /// When the service manager wants a sign of life.
+    /// When the service manager expects a sign of life.
     pub pulse: Pulse,
 }
 
-/// Remains of a relay that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The store, to be closed.
     pub writer: Writer,
     /// Ends when all connections are closed, after their last lines.
     pub clients: mpsc::Receiver<(ClientId, FromClient)>,
-    /// The daemon should start again, with these variables if the configuration names them.
+    /// The daemon restarts, with these variables if the configuration names them.
     pub restart: Option<Environment>,
 }
 
@@ -104,48 +101,44 @@ pub struct Relay {
     readers: Readers,
     services: Services,
     sizes: Sizes,
-    /// Figures of work on the journal while nothing had to be written.
+    /// Figures of work on the journal in idle times.
     tidied: Tidied,
     terminals: Terminals,
     logins: Logins,
     credentials: Credentials,
-    /// Those of hooks, credentials and trials.
+    /// For hooks, credentials and checks of programs.
     helpers: Helpers,
     /// Results of services, terminals and logins.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
-    /// None unless it is configured.
+    /// `None` unless configured.
     awake: Option<Awake>,
     trials: Trials,
     sinks: Sinks,
     traces: Traces,
     hosts: Hosts,
     opening: Opening,
-    /// When the daemon has been idle for long enough to give back memory; none if it has done so.
+    /// When unused memory is returned; `None` after that.
     idle_at: Option<Instant>,
     end: Option<End>,
-    /// After the end comes a new start, with what its asker has brought.
+    /// A restart follows the end, with the variables of the request.
     restart: Option<Environment>,
 }
 
-/// How the relay ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// All agents are gone.
     Done,
-    /// Agents go on without a daemon.
+    /// Agents continue without a daemon.
     Left,
     /// All agents are ended first.
     Aborted,
 }
 
 impl Relay {
-    /// Prepares the relay; [`Relay::run`] does the work. `first` is what the hub's recovery asked
-    /// for. `open` is told when clients may come in: agents of an earlier daemon are there again, or
-    /// do not answer.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
+    /// Prepares the relay; [`Relay::run`] does the work. `first` has the effects of the hub's
+    /// recovery. `open` gets a message when clients are accepted: agents of an earlier daemon are
+    /// found, or do not answer.
     pub fn new(
         hub: Hub,
         first: Batch,
@@ -201,7 +194,7 @@ impl Relay {
         Ok(relay)
     }
 
-    /// Runs until the hub says that everything is over, or the daemon is to leave.
+    /// Runs until the hub says that everything is over, or the daemon leaves.
     pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
             self.opening.open_if_ready(self.commits.is_empty());
@@ -247,36 +240,36 @@ impl Relay {
         self.wind_down(from).await
     }
 
-    /// Ends what still runs, as far as the end wants it, and closes the connections.
+    /// Ends what still runs, as the end requires, and closes the connections.
     async fn wind_down(mut self, mut from: Sources) -> Ended {
         match self.end {
             Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {
-                // The next daemon does what is not done by then.
+                // The next daemon does the rest.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
             Some(End::Done) => self.agents.end_others().await,
             None => {}
         }
-        // At the same time: each may have to wait for processes that do not want to end.
+        // In parallel: each may wait for processes that do not end.
         let awake = async {
             if let Some(awake) = self.awake {
                 awake.end().await;
             }
         };
         tokio::join!(self.helpers.end(), self.terminals.end(), awake);
-        // Without their sinks the writers end after they have written what they were given.
+        // Without their sinks the writers end after their queued lines.
         self.sinks.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
         Ended { writer: self.commits.into_writer(), clients: from.clients, restart }
     }
 
-    /// Ends the daemon alone: agents continue under their shims.
+    /// Ends the daemon only: agents continue under their shims.
     fn leave(&mut self) {
         self.end = self.end.or(Some(End::Left));
     }
 
-    /// Takes up what else is ready, so that one commit covers it.
+    /// Takes all other events that are ready, so that one commit covers them.
     fn drain(&mut self, from: &mut Sources, hosts_may: bool, out: &mut Batch) {
         let mut asked = 0;
         for _ in 0..ROUNDS {
@@ -303,10 +296,12 @@ impl Relay {
         }
     }
 
-    /// Sends an empty commit through the store; its report is the sign of life for the service manager.
+    /// Sends an empty commit through the store, whose report is the sign of life for the service
+    /// manager.
     fn pulse(&mut self, pulse: &mut Pulse) {
         if self.commits.is_failing() {
-            // The store has answered: it tries again by itself, and says nothing until it can.
+            // The store has answered: it tries again by itself, and reports nothing until it
+            // succeeds.
             return pulse.answer();
         }
         pulse.asked();
@@ -315,7 +310,7 @@ impl Relay {
         }
     }
 
-    /// Gives a batch to the store, and performs what does not wait for it.
+    /// Gives a batch to the store, and executes the effects that do not wait for it.
     fn submit(&mut self, mut batch: Batch) {
         let is_about_work = |record: &Record| {
             use Record::{Boot, Interaction, InteractionGone, Turn};
@@ -332,7 +327,7 @@ impl Relay {
             Ok(effects) => self.perform_all(effects, &mut after),
             Err(WriterDied) => self.writer_died(),
         }
-        // Effects can fail at once (a process that cannot be made): that is news for the hub.
+        // Effects can fail at once (a process that cannot be started), which is news for the hub.
         if !after.is_empty() {
             self.hub.seal(&mut after);
             self.submit(after);
@@ -344,7 +339,7 @@ impl Relay {
         self.end = Some(End::Aborted);
     }
 
-    /// Performs what is committed, without taking up anything new.
+    /// Executes committed effects, without taking new events.
     async fn last_effects(&mut self, from: &mut Sources) {
         while !self.commits.is_empty() {
             let Some(report) = from.reports.recv().await else { return };

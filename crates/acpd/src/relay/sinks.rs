@@ -9,25 +9,25 @@ use bytes::Bytes;
 use crate::clients::Sink;
 use crate::config::Daemon;
 
-/// A client is let go when this many times its queue limit, and one line of any length, wait for it.
+/// A client is disconnected when this many times its queue limit, and one longest line, wait for
+/// it.
 const OVERRUN: usize = 8;
 
-/// Room for lines that can be left out.
+/// Room for optional lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Enough,
     /// The client has to read first.
     None,
-    /// There is no such client.
     Gone,
 }
 
-/// The sending ends of all connections. What the hub has to hear is returned.
+/// The sending ends of all connections. Events for the hub are returned.
 pub(super) struct Sinks {
     by_client: BTreeMap<ClientId, Sink>,
-    /// Bytes that may wait for a client before it lags.
+    /// Bytes from which on a client lags.
     lagging: usize,
-    /// Bytes that may wait for a client before it is let go.
+    /// Bytes from which on a client is disconnected.
     most: usize,
 }
 
@@ -42,12 +42,11 @@ impl Sinks {
         self.by_client.insert(client, sink);
     }
 
-    /// Closes a connection. Without its sink it ends after what it was given.
+    /// Closes a connection after its queued lines.
     pub(super) fn remove(&mut self, client: ClientId) {
         self.by_client.remove(&client);
     }
 
-    /// Closes all connections, in the same way.
     pub(super) fn clear(&mut self) {
         self.by_client.clear();
     }
@@ -70,7 +69,7 @@ impl Sinks {
         None
     }
 
-    /// Returns the room for a line that a client can do without: it does not lag for that.
+    /// Returns the room for an optional line, which never makes a client lag.
     pub(super) fn room(&self, client: ClientId) -> Room {
         match self.by_client.get(&client) {
             Some(sink) if sink.waiting() < self.lagging / 2 => Room::Enough,
@@ -79,16 +78,15 @@ impl Sinks {
         }
     }
 
-    /// Sends a line for which there is [`Room`].
     pub(super) fn offer(&self, client: ClientId, line: Bytes) {
         if let Some(sink) = self.by_client.get(&client) {
             sink.send(ToClient::Line(line));
         }
     }
 
-    /// A client has read everything that it was sent. Returns whether it lags no more.
+    /// Returns whether the client, which has read everything, lags no longer.
     pub(super) fn drained(&mut self, client: ClientId) -> bool {
-        // More may have piled up since; then it is reported again after that.
+        // More may have queued since; then there will be another report.
         let is_behind = |sink: &&Sink| sink.lagging() && sink.waiting() <= self.lagging;
         let sink = self.by_client.get(&client).filter(is_behind);
         sink.inspect(|sink| sink.set_lagging(false)).is_some()

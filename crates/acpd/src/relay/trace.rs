@@ -5,8 +5,8 @@
 //!            └──────── the tracer ◀──────────┘
 //! ```
 //!
-//! Without a tracer, the tap is one comparison per batch of lines. A line that its reader has no room for is
-//! counted and left out, so nothing waits for a reader.
+//! Without a tracer, the tap is one comparison per batch of lines. A line for which its reader has
+//! no room is counted and left out, so nothing waits for a reader.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,10 +24,10 @@ use super::sinks::{Room, Sinks};
 
 /// Longest line whose content is shown, in bytes.
 const SHOWN: usize = 256 << 10;
-/// Requests whose answers are waited for.
+/// Requests whose answers are awaited.
 const OPEN: usize = 1024;
 
-/// At the other end of a line.
+/// The other end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Peer {
     Agent(HostId),
@@ -43,19 +43,17 @@ struct Tracer {
     clients: bool,
     full: bool,
     method: Option<Pattern>,
-    /// Requests that are not answered, by who has sent them. The oldest are forgotten first.
-    open: BTreeMap<(Peer, bool, String), Asked>,
+    /// Unanswered requests by sender. The oldest are forgotten first.
+    open: BTreeMap<(Peer, bool, String), ShownRequest>,
     missed: u64,
 }
 
-/// A request that was shown.
-struct Asked {
+struct ShownRequest {
     method: String,
     session: Option<String>,
     at: Instant,
 }
 
-/// Where and when a line goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub(super) now: Time,
@@ -79,7 +77,7 @@ impl Traces {
         !self.0.is_empty()
     }
 
-    /// Begins a trace, which replaces the client's trace before.
+    /// Begins a trace, which replaces the client's earlier one.
     pub(super) fn begin(&mut self, trace: Trace) {
         let Trace { client, of, clients, full, method } = trace;
         self.end(client);
@@ -91,12 +89,10 @@ impl Traces {
         self.0.push(Tracer { client, of, clients, full, method, open, missed });
     }
 
-    /// A connection has ended.
     pub(super) fn end(&mut self, client: ClientId) {
         self.0.retain(|tracer| tracer.client != client);
     }
 
-    /// Shows lines that have come in.
     pub(super) fn bodies<'a>(
         &mut self,
         way: Way,
@@ -112,10 +108,9 @@ impl Traces {
         }
     }
 
-    /// Sends a line to all tracers that it matches.
     pub(super) fn line(&mut self, way: Way, line: &Bytes, bytes: u64, hub: &Hub, sinks: &Sinks) {
         if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.client == client)) {
-            // Traces themselves are not traced.
+            // Traces are not traced.
             return;
         }
         let seen = Seen::of(line);
@@ -124,7 +119,6 @@ impl Traces {
     }
 }
 
-/// Members of a line that a trace shows.
 struct Seen<'a> {
     kind: LineKind,
     id: Option<Id>,
@@ -161,7 +155,7 @@ impl Seen<'_> {
 }
 
 impl Tracer {
-    /// Sends a line, if it matches. Returns whether the client is still there.
+    /// Sends a line if it matches. Returns whether the client is still connected.
     fn show(
         &mut self,
         way: Way,
@@ -226,7 +220,7 @@ impl Tracer {
                 }
             }
             let session = session.map(str::to_owned);
-            let asked = Asked { method: method.to_owned(), session, at: Instant::now() };
+            let asked = ShownRequest { method: method.to_owned(), session, at: Instant::now() };
             self.open.insert((way.peer, way.to_peer, id), asked);
         }
         room != Room::Gone
@@ -245,7 +239,6 @@ impl Tracer {
     }
 }
 
-/// The content of a line, without secrets.
 fn shown(line: &Bytes, bytes: u64, method: Option<&str>) -> Option<Box<RawValue>> {
     if bytes > SHOWN as u64 {
         return None;

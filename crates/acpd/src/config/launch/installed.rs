@@ -1,17 +1,17 @@
-//! What `npx` and `uvx` would run, when it is installed on this machine.
+//! The installed package that `npx` or `uvx` would run.
 //!
-//! Both ask a registry at every start, or may do so, and `npx` stays as a process above the agent. An
-//! agent that is to come back after a crash should need neither. So a command of a form that is
-//! understood exactly is replaced by the package's own program:
+//! Both may ask a registry at each start, and `npx` stays as a process above the agent. A restart
+//! after a crash should need neither. So a command of an exactly known form is replaced by the
+//! package's own program:
 //!
 //! | command | looked for, in this order |
 //! | --- | --- |
-//! | `npx [-y\|--yes] PACKAGE[@VERSION] …` | `node_modules` in the profile's `cwd`; beside the folders of `PATH`, where `npm install -g` puts packages; the cache of `npx` |
-//! | `uvx PACKAGE[@VERSION] …` | what `uv tool install` has made |
+//! | `npx [-y\|--yes] PACKAGE[@VERSION] …` | `node_modules` in the profile's `cwd`; next to the folders of `PATH`, where `npm install -g` puts packages; the cache of `npx` |
+//! | `uvx PACKAGE[@VERSION] …` | packages of `uv tool install` |
 //!
-//! Architecture invariant: never another version than the command asks for. A version is compared with
-//! the installed package's own; without one, only a cache that was made for exactly this command
-//! counts, and what the user installed.
+//! Architecture invariant: never another version than the command asks for. A version is compared
+//! with the installed package's. Without a version, only packages that the user installed count,
+//! and a cache that was made for exactly this command.
 
 use std::collections::BTreeMap;
 use std::env::home_dir;
@@ -24,34 +24,29 @@ use serde::Deserialize;
 use crate::config::launch::variable;
 use crate::config::profile::Profile;
 
-/// How a command line with a package runner is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Installed {
-    /// It names no package runner, or in a form that is left alone, or the profile wants it so.
+    /// No package runner, or an unknown form, or the profile wants the runner.
     Other,
-    /// The package's own program does it, with the arguments from this one of the command on.
+    /// The package's own program, with the arguments of the command from `args` on.
     Here {
         program: PathBuf,
-        /// Index of the first argument in the command.
         args: usize,
     },
     Missing {
-        /// The command that installs it.
         install: String,
     },
 }
 
-/// A package as the command names it.
 struct Wanted<'a> {
-    /// As it is written, with the version.
     text: &'a str,
     name: &'a str,
     version: Option<&'a str>,
 }
 
-/// Looks for the package that the profile's command has a package runner run. `env` is what
-/// [`environment`](super::environment) gave. A profile that does not want to know hears of a missing package all the
-/// same if the command is the catalogue's: the user has not said that it may be downloaded.
+/// Looks for the package in the profile's command. `env` is from
+/// [`environment`](super::environment). A missing package of the catalogue is always reported,
+/// because the user has not allowed its download.
 pub fn installed(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
     match package(profile, env) {
         missing @ Installed::Missing { .. } if profile.is_known_command => missing,
@@ -68,7 +63,7 @@ fn package(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
         ["uvx", package, ..] => (package, 2, "uv tool install"),
         _ => return Installed::Other,
     };
-    // `--` ends options of the runner, which would take it out.
+    // `--` ends the options of the runner, which would remove it.
     let Some(wanted) = wanted(package).filter(|_| words.get(args) != Some(&"--")) else {
         return Installed::Other;
     };
@@ -83,8 +78,8 @@ fn package(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
     }
 }
 
-/// A package with an exact version or none. Options, tags, ranges, folders and addresses are left to
-/// the runner.
+/// Parses a package with an exact version or none. Options, tags, ranges, folders and addresses are
+/// left to the runner.
 fn wanted(text: &str) -> Option<Wanted<'_>> {
     let at = text.char_indices().skip(1).find(|(_, char)| *char == '@').map(|(at, _)| at);
     let (name, version) = match at {
@@ -112,12 +107,11 @@ fn wanted(text: &str) -> Option<Wanted<'_>> {
     (is_name && version.is_none_or(is_exact)).then_some(Wanted { text, name, version })
 }
 
-/// What of a `package.json` matters here.
 #[derive(Deserialize)]
 struct Manifest {
     version: Option<String>,
     bin: Option<Bin>,
-    /// What `npx` made this folder of its cache for.
+    /// The request for which `npx` made this folder of its cache.
     #[serde(rename = "_npx")]
     npx: Option<Npx>,
 }
@@ -157,7 +151,7 @@ fn node_package(
         .find_map(|(bin, modules)| node_program(wanted, &bin, &modules))
 }
 
-/// Those folders of the cache that were made for this package, as `bin` and `node_modules`.
+/// Returns the cache folders that were made for this package, as `bin` and `node_modules`.
 fn npx_caches(
     wanted: &Wanted<'_>,
     env: &[(OsString, OsString)],
@@ -177,7 +171,7 @@ fn npx_caches(
     fitting.map(|modules| (modules.join(".bin"), modules)).collect()
 }
 
-/// The program of the package in `modules`, if it has the wanted version and `npx` would take that
+/// Returns the package's program in `modules`, if the version is right and `npx` would take this
 /// program.
 fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathBuf> {
     let folder = modules.join(wanted.name);
@@ -191,17 +185,16 @@ fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathB
         Bin::Named(mut files) if files.len() == 1 => files.pop_first()?,
         Bin::Named(mut files) => (own.to_owned(), files.remove(own)?),
     };
-    // What has the same name may be another package's.
+    // The program of this name may be another package's.
     programs::npm_program_of(bin, name, &folder.join(file))
 }
 
-/// The program of a tool of `uv`.
 fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Option<PathBuf> {
     let given =
         |name: &str| variable(env, name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let tools = variable(env, "UV_TOOL_DIR").map(PathBuf::from);
     let tools = tools.unwrap_or_else(|| programs::uv_tools(home, given));
-    // Where names are compared, case and the kind of dash do not count (PEP 503).
+    // Case and the kind of dash do not count (PEP 503).
     let normal = wanted.name.to_ascii_lowercase().replace(['_', '.'], "-");
     let tool = tools.join(&normal);
     if let Some(version) = wanted.version {

@@ -1,4 +1,4 @@
-//! What an agent is started with: its environment, its program, and a fingerprint of both.
+//! The start of an agent: its environment, its program, and a fingerprint of both.
 
 pub(crate) mod installed;
 
@@ -13,7 +13,7 @@ use crate::config::launch::installed::Installed;
 use crate::config::profile::Profile;
 use crate::failure::Failure;
 
-/// The variables that every agent gets from the daemon, as names or beginnings of names.
+/// Variables that every agent gets from the daemon, as names or beginnings of names.
 pub(crate) const BASE: [&str; 54] = [
     "HOME",
     "USER",
@@ -41,7 +41,7 @@ pub(crate) const BASE: [&str; 54] = [
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    // What Windows programs do not start without.
+    // Windows programs do not start without these.
     "ALLUSERSPROFILE",
     "APPDATA",
     "COMMONPROGRAMFILES",
@@ -72,8 +72,8 @@ pub(crate) const BASE: [&str; 54] = [
     "WINDIR",
 ];
 
-/// The environment of the agent's process, sorted by name: what it may inherit of `base`, and what
-/// its profile sets.
+/// Returns the agent's environment, sorted by name: the variables of `base` that it may inherit,
+/// and those of its profile.
 pub fn environment(
     profile: &Profile,
     base: impl Iterator<Item = (OsString, OsString)>,
@@ -88,35 +88,33 @@ pub fn environment(
     environment.into_iter().collect()
 }
 
-/// Returns whether this is a variable that every agent gets, and that holds no secret: proxies may have a password in
-/// their addresses.
+/// Returns whether every agent gets the variable and its value is no secret. Addresses of proxies
+/// may contain passwords.
 pub fn every_agent_gets(name: &str) -> bool {
     let is_proxy = name.to_ascii_uppercase().ends_with("_PROXY");
     !is_proxy && is_any(&BASE, OsStr::new(name))
 }
 
-/// `base` with a `HOME`, if it has none. Some editors start `acpctl`, and by it the daemon, with nothing
-/// but a `PATH`; agents look for their logins at home.
+/// Adds a `HOME` to `base` if it has none. Some editors start `acpctl`, and so the daemon, with
+/// nothing but a `PATH`; agents look for their logins at home.
 pub fn with_home(
     base: impl Iterator<Item = (OsString, OsString)>,
     home: Option<PathBuf>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
     let home = home.map(|home| (OsString::from("HOME"), home.into_os_string()));
-    // First, because what comes later wins.
+    // First, because later variables win.
     home.into_iter().chain(base)
 }
 
-/// Returns whether `name` is what one of the patterns says.
 fn is_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
     patterns.iter().any(|pattern| is_named(pattern.as_ref(), name.as_encoded_bytes()))
 }
 
-/// The program of an agent and its arguments: no shell and, if the package is installed, no package runner comes between.
+/// Returns the program of an agent and its arguments, without a shell, and without a package runner
+/// if the package is installed. Fails if there is no such program, or a start would have to
+/// download it.
 ///
-/// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`] gave.
-///
-/// # Errors
-/// When there is no such program, or a start would have to download it.
+/// `own` is the daemon's program, which serves a built-in agent; `env` is from [`environment`].
 pub fn command_line(
     profile: &Profile,
     env: &[(OsString, OsString)],
@@ -134,13 +132,8 @@ pub fn command_line(
     Ok((started.program, args.collect()))
 }
 
-/// The executable file behind the agent's command, looked up in the agent's own `PATH`.
-///
-/// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`]
-/// gave. The arguments are `profile.command[1..]` in any case.
-///
-/// # Errors
-/// When there is no such executable.
+/// Returns the executable of the agent's command, looked up in the agent's own `PATH`. Its
+/// arguments are `profile.command[1..]`. `own` and `env` are as in [`command_line`].
 pub fn resolve_program(
     profile: &Profile,
     env: &[(OsString, OsString)],
@@ -151,7 +144,7 @@ pub fn resolve_program(
     }
     let name = profile.command.first().map_or("", String::as_str);
     let program = expand_home(name);
-    // An empty PATH would be taken for the current directory.
+    // An empty PATH would mean the current directory.
     let path = variable(env, "PATH").filter(|path| !path.is_empty());
     which::which_in(&program, path, profile.start_dir()).map_err(|_| {
         let bare = program.parent() == Some(Path::new(""));
@@ -160,17 +153,15 @@ pub fn resolve_program(
     })
 }
 
-/// The program, with `~/` replaced: without a shell nothing else does that.
+/// Replaces `~/`, because there is no shell that does.
 pub(crate) fn expand_home(program: &str) -> PathBuf {
     let home = program.strip_prefix("~/").zip(std::env::home_dir());
     home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))
 }
 
-/// What is started for the file that [`resolve_program`] or [`installed`](installed::installed) has found: no shell
-/// comes between, so every argument arrives as it is written.
-///
-/// # Errors
-/// When only a shell can run it, or what is behind it is not there.
+/// Returns the command for the file that [`resolve_program`] or [`installed`](installed::installed)
+/// has found, without a shell, so that arguments arrive as written. Fails if only a shell can run
+/// the file, or if its program is missing.
 pub fn executable(
     profile: &Profile,
     env: &[(OsString, OsString)],
@@ -202,16 +193,16 @@ fn refused(profile: &Profile, file: &Path, why: NeedsShell) -> Failure {
     Failure::new(message, Some(hint))
 }
 
-/// A variable's value; spelt exactly so if there is one, else in any case.
+/// Returns the variable of exactly this name, else of this name in any case.
 pub(crate) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
     let exact = env.iter().find(|(key, _)| key == name);
     let found = exact.or_else(|| env.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
     found.map(|(_, value)| value.as_os_str())
 }
 
-/// A short text that changes when the agent would be started in another way: with another command,
-/// with other variables set, or with something else offered to it. Values of variables do not
-/// count. It is the same in every version of acpd, and meant for keys of caches.
+/// Returns a short text that depends on the command, the names of variables, and the offers to the
+/// agent. Values of variables do not count. Keys of caches use it, so it is the same in every
+/// version of acpd.
 pub fn fingerprint(profile: &Profile) -> String {
     let command = profile.command.iter().map(|word| ("command", word));
     let variables = profile.env.keys().map(|name| ("env", name));
@@ -229,7 +220,8 @@ pub fn fingerprint(profile: &Profile) -> String {
     format!("{hash:016x}")
 }
 
-/// Returns whether an agent is started in the same way by both: what differs besides holds for the running one, too.
+/// Returns whether both start the agent in the same way. Other differences apply to a running
+/// agent, too.
 pub(crate) fn starts_alike(old: &Profile, new: &Profile) -> bool {
     fingerprint(old) == fingerprint(new)
         && (&old.env, &old.inherit_env, &old.cwd) == (&new.env, &new.inherit_env, &new.cwd)
@@ -238,14 +230,13 @@ pub(crate) fn starts_alike(old: &Profile, new: &Profile) -> bool {
         && old.transport() == new.transport()
 }
 
-/// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.
+/// 64-bit FNV-1a, which never changes, unlike the standard library's hasher.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
 
-/// The longest PATH that is shown whole, in bytes: a longer one hides the way out.
+/// Longest PATH shown in full, in bytes: a longer one hides the hint.
 const SHOWN_PATH: usize = 120;
 
-/// The package of a catalogued agent is not installed, and a start must not download it.
 fn not_downloaded(profile: &Profile, install: &str) -> Failure {
     let name = &profile.name;
     let message = format!("agent `{name}` is not installed, and acpd downloads nothing by itself");
@@ -253,7 +244,7 @@ fn not_downloaded(profile: &Profile, install: &str) -> Failure {
     Failure::new(message, Some(hint))
 }
 
-/// `program` is not an executable file, or not in the directories of `searched`.
+/// `searched` is the PATH in which a bare name was searched.
 fn not_found(profile: &Profile, program: &str, searched: Option<&str>) -> Failure {
     let name = &profile.name;
     let reason = match searched {

@@ -1,4 +1,4 @@
-//! Talks with a shim, as long as a connection lasts.
+//! The conversation with a shim on one connection.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,19 +7,18 @@ use acpd_core::{HostEvent, StopStep};
 use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
 
 use super::link::{End, Link};
-use super::supervisor::{Supervisor, Told};
+use super::supervisor::{Reported, Supervisor};
 use crate::clock::until;
 use crate::crash;
 
-/// Bytes that wait for the socket before more are made.
+/// Bytes that wait for the socket before more are encoded.
 const OUTBOX: usize = 256 << 10;
 
 impl Supervisor {
-    /// Talks with the shim until the connection is lost or nothing is left to be said.
+    /// Talks with the shim until the connection is lost or nothing is left to do.
     pub(super) async fn talk(&mut self, mut link: Link) -> End {
         let mut reports: VecDeque<HostEvent> = VecDeque::new();
         let events = self.place.events.clone();
-        // Frames that came right behind the hello.
         if let Err(error) = self.hear(&mut link, &mut reports) {
             return self.lost(&link, reports, error).await;
         }
@@ -33,11 +32,11 @@ impl Supervisor {
             {
                 return self.lost(&link, reports, error).await;
             }
-            // No output comes after the leader's end, so no room is needed.
-            let has_room = self.told >= Told::Ended || self.output.has_room();
+            // No output follows the leader's end, so no room is needed.
+            let has_room = self.reported >= Reported::Ended || self.output.has_room();
             let may_read = reports.is_empty() && has_room;
-            // A shim that we do not listen to is not silent.
-            let force = self.force_at.filter(|_| may_read && self.told < Told::Gone);
+            // A shim that is not read is not silent.
+            let force = self.force_at.filter(|_| may_read && self.reported < Reported::Gone);
             tokio::select! {
                 // The handle sends nothing after `Forget`.
                 command = self.commands.recv(), if !self.forget => {
@@ -48,7 +47,6 @@ impl Supervisor {
                     }
                 }
                 permit = events.reserve(), if !reports.is_empty() => {
-                    // The relay is gone only when the daemon ends.
                     let Ok(permit) = permit else { return End::Dropped };
                     if let Some(event) = reports.pop_front() {
                         permit.send((self.host, event));
@@ -74,7 +72,7 @@ impl Supervisor {
         }
     }
 
-    /// The connection is lost: reports what was heard before. Returns how the connection ended.
+    /// Reports what was received before the loss. Returns how the connection ended.
     async fn lost(&mut self, link: &Link, reports: VecDeque<HostEvent>, error: io::Error) -> End {
         for event in reports {
             if self.place.events.send((self.host, event)).await.is_err() {
@@ -84,7 +82,6 @@ impl Supervisor {
         if link.sent.exit { End::Forgotten } else { End::Lost(error) }
     }
 
-    /// Adds what the shim does not know yet.
     fn say(&mut self, link: &mut Link) {
         let Link { outbox, sent, .. } = link;
         if outbox.len() >= OUTBOX {
@@ -107,7 +104,7 @@ impl Supervisor {
         }
         if self.step > sent.step {
             let step = match self.step {
-                // Lines that are still to be written come first.
+                // Lines that wait come first.
                 Some(StopStep::CloseStdin) if self.stdin.is_sent() => Some(Step::CloseStdin),
                 Some(StopStep::Term) => Some(Step::Term),
                 Some(StopStep::Kill) => Some(Step::Kill),
@@ -118,14 +115,14 @@ impl Supervisor {
                 ToShim::Signal(step).encode(outbox);
             }
         }
-        if self.forget && self.told == Told::Gone && !sent.exit {
+        if self.forget && self.reported == Reported::Gone && !sent.exit {
             crash::point("before-forget");
             sent.exit = true;
             ToShim::Exit.encode(outbox);
         }
     }
 
-    /// Handles what the shim said; an error if it cannot be understood.
+    /// Handles the frames of the shim; fails if they cannot be understood.
     fn hear(&mut self, link: &mut Link, reports: &mut VecDeque<HostEvent>) -> io::Result<()> {
         while let Some(frame) = link.inbox.next_frame().map_err(io::Error::other)? {
             self.be_patient();
@@ -150,8 +147,8 @@ impl Supervisor {
                 ToDaemon::Exit { stage, status, stderr } => {
                     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
                     reports.extend(self.last_words(status.predicate(), stderr));
-                    if stage == Stage::Gone && self.told < Told::Gone {
-                        self.told = Told::Gone;
+                    if stage == Stage::Gone && self.reported < Reported::Gone {
+                        self.reported = Reported::Gone;
                         self.place.reaper.forget_shim(self.host);
                         reports.push_back(HostEvent::Gone);
                     }
@@ -201,7 +198,7 @@ mod tests {
             leases: Leases { idle: 0, busy: 0 },
         };
         let (commands, mut supervisor) = Supervisor::new(HostId(3), "7-3", place);
-        supervisor.told = Told::Running;
+        supervisor.reported = Reported::Running;
         Bench { state, supervisor, commands, heard }
     }
 
@@ -276,7 +273,7 @@ mod tests {
         supervisor.output.push(0, &b"{}\n".repeat(2 << 20)).unwrap();
         supervisor.output.frames();
         assert!(!supervisor.output.has_room());
-        supervisor.told = Told::Gone;
+        supervisor.reported = Reported::Gone;
         commands.send(Command::Tell(ToHost::Forget)).unwrap();
         let (link, mut shim) = link();
         let ends = async {

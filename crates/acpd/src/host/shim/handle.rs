@@ -1,4 +1,4 @@
-//! The handle of an agent: it passes orders to the supervisor of the shim.
+//! The handle of an agent, which passes orders to the supervisor of the shim.
 
 use std::collections::BTreeSet;
 
@@ -9,42 +9,39 @@ use tokio::sync::mpsc;
 use super::place::{Command, Place, Start};
 use super::supervisor::Supervisor;
 
-/// The handle of an agent and its shim.
 #[derive(Debug)]
 pub struct Shim {
     commands: mpsc::UnboundedSender<Command>,
 }
 
 impl Shim {
-    /// Starts an agent. It reports `Started` or `Refused`; call it on the runtime.
+    /// Starts an agent, and reports `Started` or `Refused`. Call it on the runtime.
     pub fn spawn(host: HostId, start: Start, place: Place) -> Shim {
         let (commands, supervisor) = Supervisor::new(host, &start.launch.marker, place);
         tokio::spawn(supervisor.start(start));
         Shim { commands }
     }
 
-    /// Takes over an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call it on the
-    /// runtime. If the shim has a part of one of the chunks `remade`, the rest cannot be written.
+    /// Takes over an agent of an earlier daemon, and reports `Adopted` or `Lost`. If the shim has a
+    /// part of one of the chunks `remade`, the rest cannot be written. Call it on the runtime.
     pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
         let (commands, supervisor) = Supervisor::new(adopt.host, marker, place);
         tokio::spawn(supervisor.adopt(adopt, remade));
         Shim { commands }
     }
 
-    /// Gives an order to the shim or to its agent.
     pub fn tell(&self, order: ToHost) {
         self.want(Command::Tell(order));
     }
 
-    /// Lets the shim end when its agent is gone, and leave the rest of the output to the next daemon: the end
-    /// of the process cannot be put on disk, and the daemon ends. Comes after `HostEvent::Gone`, which is
-    /// reported once more when that is done.
+    /// Lets the shim exit when its agent is gone, and leave the rest of the output to the next
+    /// daemon: the end of the process cannot be put on disk, and the daemon ends. Call it after
+    /// `HostEvent::Gone`, which is reported once more when the shim has exited.
     pub fn dismiss(&self) {
         self.want(Command::Dismiss);
     }
 
     fn want(&self, command: Command) {
-        // The task is gone when nothing is left to be done.
         self.commands.send(command).ok();
     }
 }

@@ -10,21 +10,18 @@ use acpd_sys::runtime::{self, connect_to_shim, peer_of_shim};
 
 use crate::crash;
 
-/// How long a shim may take to answer a hello.
+/// Longest time for a shim to answer a hello.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How a connection ended.
 pub(super) enum End {
     Lost(io::Error),
     /// The shim knows that its end is on disk.
     Forgotten,
-    /// The daemon ends, and leaves what the shim keeps to the next one.
+    /// The daemon ends, and leaves the shim's data to the next one.
     Dismissed,
-    /// The handle of the shim was dropped.
     Dropped,
 }
 
-/// The connection, and what was not written or understood yet.
 pub(super) struct Link {
     pub(super) stream: runtime::ShimStream,
     pub(super) inbox: Inbox,
@@ -32,7 +29,6 @@ pub(super) struct Link {
     pub(super) sent: Sent,
 }
 
-/// State that was sent on a connection.
 #[derive(Default)]
 pub(super) struct Sent {
     pub(super) ack: u64,
@@ -42,13 +38,13 @@ pub(super) struct Sent {
 }
 
 impl Link {
-    /// A connection on which nothing was said, but for a hello from this offset on.
+    /// A connection on which only a hello from this offset was sent.
     pub(super) fn over(stream: runtime::ShimStream, from: u64) -> Link {
         let sent = Sent { ack: from, ..Sent::default() };
         Link { stream, inbox: Inbox::default(), outbox: Vec::new(), sent }
     }
 
-    /// Connects and says hello: output before `from` is committed.
+    /// Connects and sends a hello: output before `from` is committed.
     pub(super) async fn open(record: &Record, from: u64) -> io::Result<(Link, Hello)> {
         let answer = async {
             let stream = connect_to_shim(&record.socket).await?;
@@ -94,7 +90,7 @@ impl Link {
     pub(super) fn write(&mut self) -> io::Result<()> {
         match self.stream.try_write(&self.outbox) {
             Ok(count) if count == self.outbox.len() => {
-                // A long line leaves no long buffer.
+                // Frees the buffer of a long line.
                 self.outbox = Vec::new();
                 Ok(())
             }

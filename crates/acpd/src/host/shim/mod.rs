@@ -1,8 +1,8 @@
-//! The shim of an agent, which keeps the agent and its output while the daemon is away.
+//! The shim of an agent, which keeps the agent and its output while no daemon runs.
 //!
-//! The handle only passes on what is wanted; a task per process ([`supervisor`]) starts or finds the
-//! shim, stays connected to it, and tells it again after every loss of the connection what it may
-//! have missed.
+//! The handle only passes on orders. A task per process ([`supervisor`]) starts or finds the shim,
+//! stays connected, and sends again after each loss of the connection what the shim may have
+//! missed.
 //!
 //! ```text
 //!  start ─▶ connect ◀──── lost ────┐
@@ -12,7 +12,7 @@
 //!              └ dead ▶ bury ─────────▶ forgotten
 //! ```
 //!
-//! Architecture invariant: a process is signalled past its shim only when that shim is shown to be
+//! Architecture invariant: a process is signalled past its shim only when the shim is shown to be
 //! the recorded one, or to be dead.
 
 mod connection;

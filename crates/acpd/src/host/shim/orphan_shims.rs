@@ -1,6 +1,6 @@
-//! Shims that the database does not know: the word that they may go was lost, or the database was replaced.
-//! The daemon ends those of its own journal. It leaves those of another journal alone, because that journal
-//! may come back, until a person stops the daemon.
+//! Shims that the database does not know: their dismissal was lost, or the database was replaced.
+//! The daemon ends those of its own journal. Those of another journal, which may come back, stay
+//! until the user stops the daemon.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,11 +20,11 @@ use super::supervisor::{end_now, with_sources};
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);
-/// After this time the daemon gives up; the next one finds the shim again.
+/// Time after which the daemon gives up; the next one finds the shim again.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
-/// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
-/// shim's task needs; its events are replaced.
+/// Ends every shim of the journal `generation`, except those of `known` hosts. `place` makes the
+/// parameters of a shim's task; its events are replaced.
 pub(in crate::host) fn end_orphan_shims(
     state: &Path,
     generation: &str,
@@ -50,11 +50,11 @@ pub(in crate::host) fn end_orphan_shims(
     }
 }
 
-/// Ends every shim of another journal than `generation`, and waits for that.
+/// Ends every shim of other journals than `generation`, and waits for that.
 pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: impl Fn() -> Place) {
     let own = format!("{generation}-");
     let mut ending = JoinSet::new();
-    // If they cannot be listed, that was logged at the start.
+    // A failed listing was logged at the start.
     for shim_dir in shim_dir::list(state).unwrap_or_default() {
         let host = shim_dir.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
         if let Some(host) = host.filter(|_| !shim_dir.marker().starts_with(&own)).map(HostId) {
@@ -65,10 +65,9 @@ pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: i
     ending.join_all().await;
 }
 
-/// Removes the sockets in this directory that belong to no shim and that no process listens on: both the
-/// shim and the shim directory are gone.
+/// Removes the sockets in this directory without a shim directory and without a listener.
 pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
-    // The sockets first: a shim directory names its socket before that is there.
+    // The sockets first: a shim directory names its socket before the socket exists.
     let Ok(found) = fs::read_dir(sockets) else { return };
     let found: Vec<_> = found.flatten().map(|entry| entry.path()).collect();
     let Ok(shim_dirs) = shim_dir::list(state) else { return };
@@ -87,7 +86,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
     if shim_dir.verify() != Identity::Dead {
         let (events, mut said) = mpsc::channel(4);
         place.events = events;
-        // All of its output is dropped.
+        // All output is dropped.
         let (offset, inside) = (0, true);
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
@@ -119,7 +118,6 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
         tokio::time::timeout(GIVE_UP, end).await.ok();
     }
     if shim_dir.verify() == Identity::Dead {
-        // A shim directory that stays is found again by the next daemon.
         tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
     }
 }

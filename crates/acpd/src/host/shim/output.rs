@@ -1,22 +1,20 @@
-//! Output of an agent: from pieces with offsets to lines, each byte once.
+//! Output of an agent: pieces with offsets become lines, each byte once.
 
 use std::mem;
 
 use acp_wire::{Body, Frame, Framer};
 
-/// Output that may be unacknowledged before no more is read, in bytes.
+/// Unacknowledged bytes from which on no more is read.
 const UNACKED: u64 = 4 << 20;
 
-/// How far output was received, handed over and acknowledged.
 #[derive(Debug)]
 pub(super) struct Output {
     framer: Framer,
     line_limit: usize,
-    /// Offset of the next byte.
     received: u64,
-    /// End of the last line that was handed over.
+    /// End of the last line that was passed on.
     handed: u64,
-    /// Everything before this is committed, or a part of a dropped line that is known as such.
+    /// Everything before this is committed, or a part of a line that is known to be dropped.
     acked: u64,
 }
 
@@ -25,7 +23,7 @@ pub(super) struct Output {
 pub(super) struct Gap;
 
 impl Output {
-    /// Goes on at an offset, which may lie inside a line over the limit.
+    /// Continues at an offset, which may lie inside a line over the limit.
     pub(super) fn from(offset: u64, inside: bool, line_limit: usize) -> Output {
         let framer = if inside {
             Framer::inside_oversized(line_limit, offset)
@@ -35,27 +33,24 @@ impl Output {
         Output { framer, line_limit, received: offset, handed: offset, acked: offset }
     }
 
-    /// Everything before this offset is committed.
     pub(super) fn ack(&mut self, offset: u64) {
         self.acked = self.acked.max(offset);
     }
 
-    /// Offset up to which the shim may forget the output.
+    /// Returns the offset up to which the shim may forget the output.
     pub(super) fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Offset of the next byte.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Returns whether more may be read.
     pub(super) fn has_room(&self) -> bool {
         self.handed < self.acked + UNACKED
     }
 
-    /// The oldest output that is still to be had starts here.
+    /// Sets the offset of the oldest available output.
     pub(super) fn start_at(&mut self, base: u64) -> Result<(), Gap> {
         if base <= self.received {
             return Ok(());
@@ -63,12 +58,12 @@ impl Output {
         if !self.framer.is_inside_oversized() {
             return Err(Gap);
         }
-        // The missing bytes were acknowledged as a part of the dropped line.
+        // The missing bytes are a part of the dropped line.
         *self = Output::from(base, true, self.line_limit);
         Ok(())
     }
 
-    /// Takes in a piece; bytes that were received before are skipped.
+    /// Adds a piece, without bytes that were received before.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Gap> {
         self.start_at(offset)?;
         let known = (self.received - offset).min(bytes.len() as u64) as usize;
@@ -77,23 +72,21 @@ impl Output {
         Ok(())
     }
 
-    /// Takes everything up to this offset as dealt with.
     pub(super) fn skip(&mut self, offset: u64) {
         *self = Output::from(offset, false, self.line_limit);
     }
 
-    /// The lines that are whole now.
     pub(super) fn frames(&mut self) -> Vec<Frame> {
         let frames: Vec<Frame> = std::iter::from_fn(|| self.framer.next_frame()).collect();
         self.handed = frames.last().map_or(self.handed, |frame| frame.end);
-        // Once the line is known to be dropped, its bytes need not be kept.
+        // The bytes of a dropped line need not be kept.
         if self.framer.is_inside_oversized() && self.acked >= self.handed {
             self.acked = self.acked.max(self.framer.offset());
         }
         frames
     }
 
-    /// The lines that are left at the end of the stream.
+    /// Returns the remaining lines at the end of the stream.
     pub(super) fn finish(&mut self) -> Vec<Frame> {
         let ended = Framer::with_offset(self.line_limit, self.received);
         let mut framer = mem::replace(&mut self.framer, ended);
@@ -101,7 +94,6 @@ impl Output {
     }
 }
 
-/// Returns whether lines over the limit are among these.
 pub(super) fn dropped(frames: &[Frame]) -> bool {
     frames.iter().any(|frame| !matches!(frame.body, Body::Line(_)))
 }

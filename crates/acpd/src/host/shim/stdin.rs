@@ -1,19 +1,18 @@
-//! Lines for an agent: numbered, cut into pieces as far as there is credit, and kept until the agent
-//! has them.
+//! Lines for an agent: numbered, cut into pieces within the credit, and kept until they are
+//! written.
 
 use std::collections::VecDeque;
 
 use acpd_shim::frame::{PIECE, ToShim};
 use bytes::Bytes;
 
-/// Lines that are not known to be written, and where the next piece starts.
 #[derive(Debug)]
 pub(super) struct Stdin {
     /// Numbered in order, without gaps.
     kept: VecDeque<(u64, Bytes)>,
-    /// The last number that ever was in `kept`.
+    /// The last number that was in `kept`.
     last: u64,
-    /// The line that goes on next,
+    /// The line that continues next,
     chunk: u64,
     /// from this byte on; its newline counts.
     at: usize,
@@ -21,12 +20,12 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// Nothing to write, and nothing may be written.
+    /// Empty, without credit.
     pub(super) fn new() -> Stdin {
         Stdin { kept: VecDeque::new(), last: 0, chunk: 1, at: 0, credit: 0 }
     }
 
-    /// Adds a line. A number that was there before is ignored.
+    /// Adds a line; a known number is ignored.
     pub(super) fn push(&mut self, chunk: u64, line: Bytes) {
         if chunk > self.last {
             self.last = chunk;
@@ -34,27 +33,25 @@ impl Stdin {
         }
     }
 
-    /// The agent has every line up to this one.
+    /// Drops the lines that the agent has, up to this one.
     pub(super) fn written(&mut self, chunk: u64) {
         while self.kept.pop_front_if(|(number, _)| *number <= chunk).is_some() {}
     }
 
-    /// Allows this many more bytes to be sent.
     pub(super) fn allow(&mut self, bytes: u32) {
         self.credit += bytes as usize;
     }
 
-    /// A new connection: this is what the other side expects next.
+    /// Continues at the position that the shim expects.
     pub(super) fn resume(&mut self, chunk: u64, at: u32, credit: u32) {
         (self.chunk, self.at, self.credit) = (chunk, at as usize, credit as usize);
     }
 
-    /// Returns whether every line was sent.
     pub(super) fn is_sent(&self) -> bool {
         self.kept.back().is_none_or(|(number, _)| *number < self.chunk)
     }
 
-    /// Adds frames for what may be sent now.
+    /// Adds frames within the credit.
     pub(super) fn encode(&mut self, to: &mut Vec<u8>) {
         let first = self.kept.partition_point(|(number, _)| *number < self.chunk);
         for (number, line) in self.kept.range(first..) {

@@ -25,72 +25,64 @@ use crate::clock::until;
 use crate::crash;
 use crate::host::reaper::{KnownAgent, Leftovers};
 
-/// Waits between attempts to reach a shim, at first and at last.
+/// First and longest pause between attempts to reach a shim.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
-/// A shim that does not answer for this long is logged.
+/// Silence of a shim after which it is logged.
 const SILENT: Duration = Duration::from_secs(1);
-/// A shim that was told to kill its agent and has not done so after this time is killed with it.
+/// Time for a shim to kill its agent; then it is killed with the agent.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a shim that is done may take to end.
 const LAST: Duration = Duration::from_secs(5);
-/// The end of an agent that was not seen, as a predicate.
+/// Predicate for the end of an agent that was not observed.
 const DEATH: &str = "ended with the death of its shim process";
-/// Log message of a shim that does not outlive the program that has started acpd.
 const BOUND: &str = "agents are in a Job of Windows that nobody may leave, and end with it";
-/// Bytes of leftover output that are read at once.
+/// Bytes per read of leftover output.
 const PIECE: u64 = 64 << 10;
 
 /// The last report to the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
-    /// Nothing: an earlier daemon's, looked for.
+pub(super) enum Reported {
+    /// None: the shim of an earlier daemon is being looked for.
     Nothing,
     Running,
-    /// That its leader has ended, or that it is lost.
+    /// The leader has ended, or is lost.
     Ended,
-    /// That nothing is left.
+    /// Nothing is left.
     Gone,
 }
 
-/// How an attempt to reach a shim ended.
 enum Found {
     Reached(Link, Hello),
     Dead,
-    /// The handle of the shim was dropped.
     Dropped,
 }
 
-/// The task of one shim, and its state.
 pub(super) struct Supervisor {
     pub(super) host: HostId,
     pub(super) shim_dir: ShimDir,
     pub(super) place: Place,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stdin: Stdin,
-    /// Lines that the last daemon may have given to the shim with other bytes.
+    /// Lines that the last daemon may have sent with other bytes.
     remade: BTreeSet<u64>,
     pub(super) output: Output,
-    /// The last chunk that was reported as written.
     written: u64,
-    /// The furthest step that is wanted.
+    /// The furthest step that was ordered.
     pub(super) step: Option<StopStep>,
-    /// In milliseconds; 0: for ever.
+    /// In milliseconds; 0: no limit.
     pub(super) lease: u64,
-    /// When the shim is killed: set by a kill order, moved on while the shim talks or we do not listen.
+    /// When the shim is killed: set by a kill order, postponed while the shim talks or is not read.
     pub(super) force_at: Option<Instant>,
-    /// The log already says that the shim cannot be verified, and so not be killed.
+    /// The log says already that the shim cannot be verified, and so not killed.
     unverified: bool,
     pub(super) forget: bool,
     pub(super) dismiss: bool,
-    pub(super) told: Told,
-    /// Output or input is missing: the agent is being killed, and its further output is discarded.
+    pub(super) reported: Reported,
+    /// Output or input was lost: the agent is being killed, and its further output is discarded.
     pub(super) given_up: bool,
-    /// The leader, as far as it is known.
     leader: ProcessId,
 }
 
 impl Supervisor {
-    /// Returns where to send requests, and the task that does them.
     pub(super) fn new(
         host: HostId,
         marker: &str,
@@ -111,7 +103,7 @@ impl Supervisor {
             unverified: false,
             forget: false,
             dismiss: false,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
             given_up: false,
             leader: ProcessId { pid: 0, start: 0 },
             place,
@@ -119,13 +111,12 @@ impl Supervisor {
         (requests, supervisor)
     }
 
-    /// Starts the shim, and stays with it.
     pub(super) async fn start(mut self, start: Start) {
         crash::point("before-spawn");
         let shim_dir = self.shim_dir.clone();
         let Start { exe, launch, deadline, hint } = start;
         let state = self.place.state.clone();
-        // Takes some milliseconds, in which the relay has other things to do.
+        // Off the runtime, because it takes some milliseconds.
         let started = tokio::task::spawn_blocking(move || {
             let refused =
                 |message: String, permanent, hint| SpawnError { message, hint, permanent };
@@ -147,9 +138,9 @@ impl Supervisor {
             Ok(started) => {
                 crash::point("after-spawn");
                 self.leader = started.agent.unwrap_or(self.leader);
-                self.told = Told::Running;
+                self.reported = Reported::Running;
                 if started.is_bound {
-                    // One word for all of them.
+                    // Once for all agents.
                     static SAID: Once = Once::new();
                     SAID.call_once(|| tracing::warn!("{BOUND}"));
                 }
@@ -164,7 +155,6 @@ impl Supervisor {
         }
     }
 
-    /// Finds the shim of an earlier daemon, and stays with it.
     pub(super) async fn adopt(mut self, adopt: Adopt, remade: BTreeSet<u64>) {
         self.remade = remade;
         self.leader = ProcessId { pid: adopt.pid, start: adopt.start };
@@ -176,7 +166,7 @@ impl Supervisor {
             return self.supervise().await;
         }
         // The agent was never started, was a child of acpd 0.2, or the journal is a restored copy.
-        self.told = Told::Ended;
+        self.reported = Reported::Ended;
         let reason = "its process is gone".to_owned();
         self.report(HostEvent::Lost { reason }).await;
         let marker = self.shim_dir.marker().to_owned();
@@ -203,7 +193,7 @@ impl Supervisor {
                                 let host = self.host.0;
                                 tracing::warn!(host, %error, "the connection to an agent's shim breaks again and again");
                             }
-                            // Nothing came of it, which is as good as silence.
+                            // A connection without progress is like silence.
                             self.force_at = force_at.or(self.force_at);
                             tokio::select! {
                                 () = until(self.force_at) => self.force().await,
@@ -219,12 +209,12 @@ impl Supervisor {
         }
     }
 
-    /// Compared before and after a connection: if it is equal, the connection achieved nothing.
-    fn progress(&self) -> (u64, u64, u64, Told) {
-        (self.output.received(), self.output.acked(), self.written, self.told)
+    /// Does not change in a connection that achieves nothing.
+    fn progress(&self) -> (u64, u64, u64, Reported) {
+        (self.output.received(), self.output.acked(), self.written, self.reported)
     }
 
-    /// Tries to reach the shim until it answers or is seen to be dead.
+    /// Tries to reach the shim until it answers or is dead.
     async fn connect(&mut self) -> Found {
         let since = Instant::now();
         let mut silent = false;
@@ -264,7 +254,6 @@ impl Supervisor {
         }
     }
 
-    /// Takes up what is wanted.
     pub(super) fn take(&mut self, command: Command) {
         let order = match command {
             Command::Tell(order) => order,
@@ -290,16 +279,14 @@ impl Supervisor {
         }
     }
 
-    /// The shim has said where it stands.
-    ///
-    /// # Errors
-    /// When data is lost: `output` must never be, `input` may be the rest of a line with MCP servers, which only the
-    /// last daemon knew (`acpd_core::mcp`).
+    /// Handles the shim's hello. Fails if data is lost: `output` must never be. `input` may be the
+    /// rest of a line with MCP servers, which only the last daemon knew (`acpd_core::mcp`).
     async fn greeted(&mut self, hello: &Hello) -> Result<(), &'static str> {
         crash::point("after-hello");
         self.be_patient();
         self.output.start_at(hello.base).map_err(|Gap| "output")?;
-        if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
+        if self.reported == Reported::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk)
+        {
             return Err("input");
         }
         if hello.agent != 0 {
@@ -309,8 +296,8 @@ impl Supervisor {
             self.place.reaper.know_agent(self.host, agent);
         }
         self.stdin.resume(hello.chunk, hello.at, hello.credit);
-        if self.told == Told::Nothing {
-            self.told = Told::Running;
+        if self.reported == Reported::Nothing {
+            self.reported = Reported::Running;
             let ProcessId { pid, start } = self.leader;
             self.report(HostEvent::Adopted { pid, start, end: hello.end }).await;
         }
@@ -320,7 +307,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The agent has every line up to this one.
     pub(super) fn wrote(&mut self, chunk: u64) -> Option<HostEvent> {
         if chunk <= self.written {
             return None;
@@ -330,7 +316,7 @@ impl Supervisor {
         Some(HostEvent::Written { chunk })
     }
 
-    /// Nothing that follows can be trusted.
+    /// Ends an agent of which nothing that follows can be trusted.
     async fn give_up(&mut self, what: &str) {
         tracing::error!(
             host = self.host.0,
@@ -338,33 +324,33 @@ impl Supervisor {
             "a part of an agent's input or output is missing; ending the agent"
         );
         self.stop(StopStep::Kill);
-        match self.told {
-            Told::Nothing => {
+        match self.reported {
+            Reported::Nothing => {
                 let reason = format!("a part of its {what} was lost");
                 self.report(HostEvent::Lost { reason }).await;
             }
-            Told::Running => {
+            Reported::Running => {
                 let ending = format!("ended with a loss of its {what}");
                 self.report(HostEvent::Exited { ending, stderr: String::new() }).await;
             }
-            Told::Ended | Told::Gone => {}
+            Reported::Ended | Reported::Gone => {}
         }
-        self.told = self.told.max(Told::Ended);
+        self.reported = self.reported.max(Reported::Ended);
         self.given_up = true;
     }
 
-    /// The shim does something, or we are the ones who do not listen.
+    /// Postpones the kill: the shim talks, or was not read.
     pub(super) fn be_patient(&mut self) {
         self.force_at = self.force_at.map(|_| Instant::now() + PATIENCE);
     }
 
-    /// Patience is over: the shim is killed, if it is shown to be the recorded one.
+    /// Kills the shim, if it is shown to be the recorded one.
     pub(super) async fn force(&mut self) {
-        // Not again at once, even if this fails.
+        // Not repeated at once, even if this fails.
         self.be_patient();
         match self.shim_dir.verify() {
             Identity::Alive(record) => self.kill_shim(&record).await,
-            // That is seen elsewhere.
+            // Noticed elsewhere.
             Identity::Dead => {}
             Identity::Unverifiable if self.unverified => {}
             Identity::Unverifiable => {
@@ -381,33 +367,33 @@ impl Supervisor {
         }
     }
 
-    /// Kills a shim that does not obey; what is left of its agent is ended after that.
+    /// Kills a shim that does not obey. The rest of its agent is ended after that.
     async fn kill_shim(&mut self, record: &Record) {
         tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
         let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
         let kill = move || Tree::leftovers(marker, shim, &[]).signal_all(StopSignal::Kill);
-        // If this fails, the shim still runs, and that is noticed.
+        // If this fails, the shim still runs, which is noticed.
         tokio::task::spawn_blocking(kill).await.ok();
     }
 
-    /// The shim is dead: takes what it left, and has the rest of its agent ended.
+    /// Reads what a dead shim left, and ends the rest of its agent.
     async fn bury(mut self) {
         let record = self.shim_dir.record();
-        if matches!(record, Ok(None)) && self.told == Told::Nothing {
+        if matches!(record, Ok(None)) && self.reported == Reported::Nothing {
             // The shim may be starting at this moment; without its directory it gives up.
             self.remove_dir().await;
         }
         let record = record.ok().flatten();
         let exit = self.shim_dir.exit().ok().flatten();
         let leftover = self.leftover();
-        if self.told == Told::Nothing {
+        if self.reported == Reported::Nothing {
             self.report_found(record, exit.is_some(), leftover.as_ref()).await;
         }
-        if self.told == Told::Running {
+        if self.reported == Reported::Running {
             self.report_end(exit, leftover).await;
         }
-        if self.told == Told::Ended {
-            self.told = Told::Gone;
+        if self.reported == Reported::Ended {
+            self.reported = Reported::Gone;
             // The reaper reports when nothing is left.
             self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
         }
@@ -423,7 +409,7 @@ impl Supervisor {
         self.clean_up().await;
     }
 
-    /// A dead shim that was looked for is reported: with what it left, or as lost.
+    /// Reports a dead shim of an earlier daemon: with what it left, or as lost.
     async fn report_found(
         &mut self,
         record: Option<Record>,
@@ -435,16 +421,15 @@ impl Supervisor {
         if has_exit || leftover.is_some() {
             let length = leftover.map_or(0, |leftover| leftover.bytes.limit());
             let end = self.output.received() + length;
-            self.told = Told::Running;
+            self.reported = Reported::Running;
             self.report(HostEvent::Adopted { pid, start, end }).await;
         } else {
-            self.told = Told::Ended;
+            self.reported = Reported::Ended;
             let reason = "the agent's shim process was killed".to_owned();
             self.report(HostEvent::Lost { reason }).await;
         }
     }
 
-    /// Hands over the leftover output of an agent that ran, then reports its end.
     async fn report_end(&mut self, exit: Option<Status>, leftover: Option<Leftover>) {
         let mut ending = exit.map_or_else(|| DEATH.to_owned(), Status::predicate);
         if let Some(leftover) = leftover
@@ -503,12 +488,11 @@ impl Supervisor {
         }
     }
 
-    /// Returns the reports when the leader has ended.
     pub(super) fn last_words(&mut self, ending: String, stderr: String) -> Vec<HostEvent> {
-        if self.told >= Told::Ended {
+        if self.reported >= Reported::Ended {
             return Vec::new();
         }
-        self.told = Told::Ended;
+        self.reported = Reported::Ended;
         let mut events = Vec::new();
         let frames = self.output.finish();
         if !frames.is_empty() {
@@ -524,7 +508,6 @@ impl Supervisor {
         }
     }
 
-    /// Lines as an event; none if there are no lines.
     pub(super) fn lines(&self, frames: Vec<Frame>) -> Option<HostEvent> {
         if output::dropped(&frames) {
             tracing::warn!(host = self.host.0, "an agent wrote a line over the limit");
@@ -533,14 +516,13 @@ impl Supervisor {
     }
 
     async fn report(&self, event: HostEvent) {
-        // The relay is gone only when the daemon ends.
         self.place.events.send((self.host, event)).await.ok();
     }
 
-    /// Has the shim leave on disk what it keeps, and end.
+    /// Makes the shim write its data to disk and exit.
     async fn send_away(self) {
         if let Identity::Alive(record) = self.shim_dir.verify() {
-            // The shim leads a group of its own, which its agent is not in.
+            // The shim leads its own group, without its agent.
             let end = move || Tree::leftovers("", record.shim, &[]).stop(StopSignal::Term, false);
             tokio::task::spawn_blocking(end).await.ok();
         }
@@ -548,7 +530,7 @@ impl Supervisor {
         self.report(HostEvent::Gone).await;
     }
 
-    /// Waits until the shim has ended, at most [`LAST`]. Returns whether it has.
+    /// Waits up to [`LAST`] until the shim has exited. Returns whether it has.
     async fn wait_for_shim_end(&self) -> bool {
         let end = Instant::now() + LAST;
         let mut wait = AGAIN.0;
@@ -562,7 +544,7 @@ impl Supervisor {
         true
     }
 
-    /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
+    /// Removes what is left of a shim that is dead, or knows that its end is on disk.
     async fn clean_up(self) {
         // The shim removes its directory itself, unless it was killed.
         if !self.wait_for_shim_end().await {
@@ -576,12 +558,11 @@ impl Supervisor {
 
     async fn remove_dir(&self) {
         let shim_dir = self.shim_dir.clone();
-        // `remove` logs what goes wrong.
         tokio::task::spawn_blocking(move || remove(&shim_dir)).await.ok();
     }
 }
 
-/// The hint for an error; `agent` is the hint if the agent itself is at fault.
+/// Returns the hint for an error; `agent` is the hint for a fault of the agent itself.
 fn way_out(error: &launch::StartError, agent: String) -> String {
     use launch::StartError;
     match error {
@@ -594,9 +575,9 @@ fn way_out(error: &launch::StartError, agent: String) -> String {
     .to_owned()
 }
 
-/// Ends what was left running by a shim that never came up or has died, then removes its directory.
-/// Returns false if something still runs after some seconds: the next daemon finds it by the directory.
-/// Blocks the thread.
+/// Ends what a failed or dead shim left running, then removes its directory. Returns false if
+/// something still runs after some seconds: the next daemon finds it by the directory. Blocks the
+/// thread.
 pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
     let end = std::time::Instant::now() + LAST;
     let may_wait = || {
@@ -604,7 +585,7 @@ pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
         std::time::Instant::now() < end
     };
     let dir = shim_dir.path().display();
-    // Killed, and perhaps not dead yet: it may be making its socket.
+    // A killed shim may still be making its socket.
     while matches!(shim_dir.is_held(), Ok(true)) {
         if !may_wait() {
             tracing::warn!(%dir, "the shim of an agent still runs");
@@ -613,7 +594,6 @@ pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
     }
     let mut orphans = Orphans::of(shim_dir);
     while !orphans.is_gone() {
-        // Looked at again until nothing is left.
         orphans.signal(StopSignal::Kill);
         if !may_wait() {
             tracing::warn!(%dir, "processes of an agent still run");
@@ -630,7 +610,6 @@ fn remove(shim_dir: &ShimDir) {
     }
 }
 
-/// An error with what caused it.
 pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
