@@ -1,5 +1,5 @@
-//! Describes a tool call by the call itself. Its title is often only the agent's own description, and the
-//! user who decides must see what runs.
+//! Descriptions of tool calls from their input. A title is often only the agent's description, and
+//! the user who decides must see what runs.
 
 use acp_wire::acp::PermissionRequest;
 use acpd_api::{Question, Untrusted, escape};
@@ -9,10 +9,9 @@ use serde_json::Value;
 use crate::text;
 use crate::text::Text;
 
-/// The widest title that is compared with a command, in columns.
-const TITLE: usize = 60;
+const MAX_COMPARED_WIDTH: usize = 60;
 
-/// The lines of the commands in the input of a call, unless its title is the command.
+/// Returns the lines of the commands in a call's input; none if the title is the command.
 pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
     let mut request = PermissionRequest::of_call(None);
@@ -22,7 +21,7 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 
-/// Returns the question in one line.
+/// Describes a question in one line.
 pub fn asked(question: &Question) -> Text {
     match question {
         Question::Permission { title, subject, .. } => match title {
@@ -34,8 +33,8 @@ pub fn asked(question: &Question) -> Text {
     }
 }
 
-/// A page that an agent wants opened, in one line. Its host comes first: what stands before an `@` in an address looks
-/// like one, and the end of a long line is cut.
+/// Describes a page that an agent asks to open. The host comes first: the text before an `@` in an
+/// address can look like a host, and the end of a long line is cut.
 pub fn page(message: &Untrusted, url: &Untrusted) -> Text {
     match host_of(url.raw()) {
         Some(host) => text!("a page on {}: {} ({})", Untrusted::from(host), message, url),
@@ -43,7 +42,7 @@ pub fn page(message: &Untrusted, url: &Untrusted) -> Text {
     }
 }
 
-/// Host and port of an address.
+/// Returns host and port of an address.
 pub fn host_of(url: &str) -> Option<&str> {
     let authority = authority(url)?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -55,13 +54,13 @@ fn authority(url: &str) -> Option<&str> {
     rest.split(['/', '\\', '?', '#']).next()
 }
 
-/// Host of an address with a name before it (`https://good.example@evil.example/`), which reads as if the name were
-/// the host.
+/// Returns the host if a name precedes it (`https://good.example@evil.example/`): the name reads
+/// like the host.
 pub fn disguised_host(url: &str) -> Option<&str> {
     host_of(url).filter(|_| authority(url).is_some_and(|authority| authority.contains('@')))
 }
 
-/// Describes a call in one line: the title, and what acpd reads in the call where that adds something.
+/// Describes a call in one line: the title, and the subject if the title does not contain it.
 pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     let title = Text::from(title);
     let Some(subject) = subject.map(Text::from) else { return title };
@@ -76,11 +75,12 @@ pub fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     if is_said { title } else { text!("{}: {}", title, subject) }
 }
 
-/// The lines of commands, unless the title, which is short enough to be read at a glance, is the command.
+/// Returns the lines of commands; none if the title is the command and short enough to read at a
+/// glance.
 pub fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
-    // Compared as it is shown: a title on one line does not show where a line of a script ends.
+    // The raw text is compared, because a title on one line hides the line ends of a script.
     if let [command] = commands
-        && title.width() <= TITLE
+        && title.width() <= MAX_COMPARED_WIDTH
         && bare(title.as_str()) == command.raw().trim()
     {
         return Vec::new();
@@ -96,8 +96,8 @@ fn bare(title: &str) -> &str {
     title.trim().trim_matches('`').trim()
 }
 
-/// Describes the effect of an option, in acpd's words by its kind, then the name that the agent gives it. A
-/// name that is no more than the kind stands alone.
+/// Describes an option by its effect, in acpd's words, and by the agent's name for it. A name that
+/// only repeats the effect stands alone.
 pub fn option(kind: &str, name: &Untrusted) -> Text {
     let (word, plain): (_, &[&str]) = match kind {
         "allow_once" => ("allow once", &["allow", "allow once", "yes", "approve", "accept"]),
@@ -110,7 +110,7 @@ pub fn option(kind: &str, name: &Untrusted) -> Text {
     if plain.contains(&&*said) { Text::from(name) } else { text!("{}: \"{}\"", word, name) }
 }
 
-/// Returns whether the name of an option is the opposite of its effect, judged by English words.
+/// Returns whether an option's name says the opposite of its effect, judged by English words.
 pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
     const YES: [&str; 8] =
         ["yes", "allow", "approve", "accept", "ok", "permit", "proceed", "grant"];
@@ -129,7 +129,7 @@ pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
         })
     };
     let begins = |of: &[&str]| words.first().is_some_and(|first| of.contains(first));
-    // \"Yes, and do not ask again\" allows; \"Do not allow\" refuses.
+    // "Yes, and do not ask again" allows; "Do not allow" refuses.
     let refuses = begins(&NO)
         || says(&NO[1..])
         || words.windows(2).any(|pair| NOT.contains(&pair[0]) && YES[1..].contains(&pair[1]));
@@ -141,7 +141,7 @@ pub fn says_the_opposite(kind: &str, name: &Untrusted) -> bool {
     }
 }
 
-/// Describes what acpd itself remembers after an answer for always.
+/// Describes what acpd remembers after an "always" answer.
 pub fn remembers(always: Option<&Untrusted>) -> Text {
     match always {
         Some(always) => text!("acpd remembers exactly this: {}", always),
@@ -149,7 +149,7 @@ pub fn remembers(always: Option<&Untrusted>) -> Text {
     }
 }
 
-/// Returns whether one of the words of a text is this one; a part of a word would match too often.
+/// Returns whether a text contains a whole word; parts of words would match too often.
 pub fn is_word(text: &str, word: &str) -> bool {
     let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
     text.split_whitespace().any(bare)

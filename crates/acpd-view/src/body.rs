@@ -1,4 +1,4 @@
-//! A block as lines of a width.
+//! Blocks as lines of a given width.
 
 use acpd_api::{Untrusted, escape, json};
 use anstream::adapter::strip_str;
@@ -17,7 +17,7 @@ use crate::summary::describe;
 use crate::text;
 use crate::text::{BOLD, Role, Style, Text};
 
-/// Members of a raw output that have its text, the best first.
+/// Members of `rawOutput` that can hold its text, the preferred first.
 const RAW_TEXTS: [&str; 9] = [
     "formatted_output",
     "aggregated_output",
@@ -29,13 +29,11 @@ const RAW_TEXTS: [&str; 9] = [
     "message",
     "error",
 ];
-/// Bytes at the end of a raw output that are shown.
-const LONGEST_RAW: usize = 64 << 10;
-/// Columns before what belongs to a call.
+/// Bytes shown of `rawOutput`, from its end.
+const MAX_RAW_BYTES: usize = 64 << 10;
 const INDENT: &str = "    ";
 
 impl Block {
-    /// Returns the lines of the block in `width` columns, folded like this.
     pub fn lines(&self, width: usize, folding: Folding) -> Vec<Text> {
         let head = self.has_head().then(|| self.summary());
         if folding == Folding::Closed {
@@ -61,7 +59,6 @@ impl Block {
         head.map(|head| head.wrap(width)).unwrap_or_default().into_iter().chain(body).collect()
     }
 
-    /// Returns whether the summary stands above the body.
     fn has_head(&self) -> bool {
         !matches!(self.kind, Kind::Prompt(_) | Kind::Answer(_) | Kind::Thought(_))
     }
@@ -114,28 +111,24 @@ fn thought(message: &Message, width: usize) -> Vec<Text> {
     paragraph(&message.text(), Role::Dim, width, 0)
 }
 
-/// Wraps running text; something else takes `taken` columns of each line.
+/// Wraps prose, with `taken` columns of each line reserved.
 fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Text> {
     let room = width.saturating_sub(taken).max(1);
     let lines = text.raw().trim().lines().map(|line| Text::of(role, escape::prose(line)));
     lines.flat_map(|line| line.wrap(room)).collect()
 }
 
-/// Parts of a tool call below its summary.
 #[derive(Debug)]
 pub struct CallBody {
-    /// Lines of the commands that it runs, unless the summary has them.
+    /// Empty if the summary has the command.
     pub commands: Vec<Text>,
-    /// Changed files, by the paths that people read.
     pub files: Vec<(Text, Change)>,
-    /// Lines that it printed or said.
     pub output: Vec<Text>,
 }
 
 impl ToolCall {
-    /// Returns what is shown of the call below its summary.
     pub fn body(&self, is_command: bool) -> CallBody {
-        // One line is in the summary.
+        // The summary has a command of one line.
         let title = self.title().filter(|_| !is_command);
         let commands = self.raw_input().map(|input| commands(input, title.as_ref()));
         let commands = commands.filter(|lines| !is_command || lines.len() > 1);
@@ -154,7 +147,7 @@ impl ToolCall {
     fn lines(&self, width: usize, is_command: bool) -> Vec<Text> {
         let CallBody { commands, files, output } = self.body(is_command);
         let mut lines: Vec<Text> = commands.iter().map(|line| Text::of(Role::Code, line)).collect();
-        // The path of the only one is in the summary.
+        // The summary has the path of a single file.
         let has_heads = files.len() > 1;
         for (_, change) in files {
             lines.extend(has_heads.then_some(change.head));
@@ -164,7 +157,7 @@ impl ToolCall {
         lines.into_iter().flat_map(|line| indented(&line, width)).collect()
     }
 
-    /// Returns the lines of the text that the tool returned, without blank ones; without content, those of `rawOutput`.
+    /// Returns the non-blank lines of the tool's text content, or of `rawOutput` if there is none.
     pub fn output(&self) -> Vec<Text> {
         let content = self.content();
         let texts = content.iter().filter_map(|item| match item {
@@ -178,7 +171,7 @@ impl ToolCall {
         let texts = texts.chain(raw.as_deref());
         let is_text = |line: &&str| !line.trim().is_empty();
         let lines = texts.map(unfenced).flat_map(str::lines).filter(is_text).map(|line| {
-            // Colours of a command's output are not shown.
+            // The colours of a command's output are dropped.
             let line = strip_str(line.trim_end()).to_string();
             Text::of(Role::Dim, escape::verbatim(&line))
         });
@@ -186,7 +179,7 @@ impl ToolCall {
     }
 }
 
-/// Text of a raw output: of the member that has it, else all of it as JSON.
+/// Returns the text member of `rawOutput`, or all of it as JSON.
 fn raw_text(output: &Value) -> Option<String> {
     let text = match output {
         Value::Null => return None,
@@ -207,11 +200,11 @@ fn raw_text(output: &Value) -> Option<String> {
         }
         other => other.to_string(),
     };
-    let start = text.ceil_char_boundary(text.len().saturating_sub(LONGEST_RAW));
+    let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_RAW_BYTES));
     (!text.trim().is_empty()).then(|| text[start..].to_owned())
 }
 
-/// A line of code below a call. It is broken where the screen ends, because white space matters.
+/// Indents a line of code. It breaks at the edge, not between words, because white space matters.
 fn indented(line: &Text, width: usize) -> Vec<Text> {
     let rows = line.split(width.saturating_sub(INDENT.len()).max(1));
     let rows = rows.into_iter().map(|row| Text::of(Role::Plain, INDENT) + row);
@@ -231,7 +224,6 @@ impl Plan {
 }
 
 impl PlanEntry {
-    /// The step with a sign for how far it is.
     pub fn line(&self) -> Text {
         let (sign, sign_style, style) = match self.status.raw() {
             "completed" => ("✓", Style::of(Role::Good), Style::of(Role::Dim)),
@@ -239,7 +231,7 @@ impl PlanEntry {
             _ => ("○", Style::default(), Style::default()),
         };
         let line = Text::of(sign_style, sign).and(Role::Plain, " ").and(style, &self.content);
-        // Most agents give every step medium priority, so only the others are shown.
+        // Most agents give every step medium priority, so only other priorities are shown.
         match self.priority.raw() {
             "" | "medium" => line,
             _ => line.and(Role::Dim, text!(" ({})", self.priority)),

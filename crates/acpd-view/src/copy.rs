@@ -1,5 +1,5 @@
-//! A block as Markdown for other programs, and whether it has words. What they get is what was written, not what a
-//! terminal shows.
+//! Blocks as plain text and Markdown for other programs, and the search in blocks. Other programs
+//! get the original text, not the escaped one.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,15 @@ use serde_json::Value;
 use crate::block::{Block, Folding, Kind, Message, PlanEntry, ToolCall, ToolContent};
 use crate::human;
 
-/// Columns that no line needs.
-const UNBROKEN: usize = 4096;
+const UNBROKEN_WIDTH: usize = 4096;
 
 impl Block {
-    /// All of the block as a screen shows it, in lines that are not broken.
+    /// Returns the block unfolded, as a screen shows it, but without line breaks.
     pub fn plain(&self) -> String {
-        let lines = self.lines(UNBROKEN, Folding::Open);
+        let lines = self.lines(UNBROKEN_WIDTH, Folding::Open);
         lines.iter().map(|line| line.to_string() + "\n").collect()
     }
 
-    /// The block as Markdown.
     pub fn markdown(&self) -> String {
         match &self.kind {
             Kind::Prompt(message) => quote(message),
@@ -48,7 +46,7 @@ impl Block {
         }
     }
 
-    /// Returns whether the block, unfolded, has these words somewhere; `words` are in small letters.
+    /// Returns whether the unfolded block contains the words; `words` are in lower case.
     pub fn says(&self, words: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(words);
         let inside = match &self.kind {
@@ -65,7 +63,6 @@ impl Block {
     }
 }
 
-/// Returns whether a text in a value matches.
 fn any(value: &Value, has: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => has(text),
@@ -95,7 +92,7 @@ fn command(block: &Block, call: &ToolCall) -> String {
     fenced("console", &format!("{head}\n{printed}"))
 }
 
-/// Returns a printed text without the code block that many agents put it into.
+/// Removes the code block that many agents put around printed text.
 pub(crate) fn unfenced(text: &str) -> &str {
     let inner = || {
         let (first, rest) = text.trim_end().split_once('\n')?;
@@ -106,7 +103,7 @@ pub(crate) fn unfenced(text: &str) -> &str {
     inner().unwrap_or(text)
 }
 
-/// Text in a code block, behind a fence that it does not have.
+/// Puts text into a code block, with a fence that the text does not contain.
 fn fenced(language: &str, text: &str) -> String {
     let fence = "`".repeat(human::fence(text));
     format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))

@@ -1,4 +1,4 @@
-//! Changes of files as a person reads them.
+//! Changes of files for users.
 
 use std::time::Duration;
 
@@ -9,29 +9,25 @@ use crate::block::FileDiff;
 use crate::text;
 use crate::text::{Role, Text};
 
-/// Unchanged lines around a change.
-const CONTEXT: usize = 2;
-/// Time for one comparison; a longer one is cut short, and then shows more lines as changed than there are.
-const PATIENCE: Duration = Duration::from_millis(200);
+const CONTEXT_LINES: usize = 2;
+/// Time limit for a comparison. A comparison that is cut short reports too many changed lines.
+const MAX_COMPARE_TIME: Duration = Duration::from_millis(200);
 
-/// A change of a file.
 #[derive(Debug)]
 pub struct Change {
-    /// The path, the counts, and whether the file is new.
+    /// Path, counts, and a mark for a new file.
     pub head: Text,
-    /// The lines that change, with some around them.
     pub lines: Vec<DiffLine>,
     pub added: usize,
     pub removed: usize,
 }
 
-/// A line of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffLine {
-    /// Lines are left out here that did not change.
+    /// Omitted lines without changes.
     Gap,
     Text {
-        /// Number in the new text; of a removed line, in the old one.
+        /// Line number in the new text; for a removed line in the old text.
         number: usize,
         /// `+`, `-` or a space.
         sign: char,
@@ -40,7 +36,6 @@ pub enum DiffLine {
 }
 
 impl DiffLine {
-    /// The line as a terminal shows it.
     pub fn line(&self) -> Text {
         match self {
             DiffLine::Gap => Text::of(Role::Dim, "         ⋮"),
@@ -58,10 +53,10 @@ impl DiffLine {
 }
 
 impl Change {
-    /// Compares the texts. The path may be shown in a shorter form.
     pub fn of(path: &Untrusted, file: &FileDiff) -> Change {
         let old = file.old_text.as_ref().map_or("", Untrusted::raw);
-        let changes = TextDiff::configure().timeout(PATIENCE).diff_lines(old, file.new_text.raw());
+        let changes =
+            TextDiff::configure().timeout(MAX_COMPARE_TIME).diff_lines(old, file.new_text.raw());
         let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let new = if file.old_text.is_none() { " new file" } else { "" };
@@ -77,7 +72,7 @@ impl Change {
 
 fn hunks(changes: &TextDiff<'_, '_, '_, str>) -> Vec<DiffLine> {
     let mut lines = Vec::new();
-    for (at, group) in changes.grouped_ops(CONTEXT).iter().enumerate() {
+    for (at, group) in changes.grouped_ops(CONTEXT_LINES).iter().enumerate() {
         if at > 0 {
             lines.push(DiffLine::Gap);
         }

@@ -1,4 +1,5 @@
-//! Folds the lines of a journal into blocks: pure, and total, because agents write most of what is in them.
+//! Folds journal lines into blocks. Folding is pure, and accepts any line, because agents write
+//! most of the content.
 //!
 //! ```text
 //! State ─ turns ─ blocks ─ (subagent) ─ blocks …
@@ -6,8 +7,8 @@
 //!       └ header: the newest value of everything else
 //! ```
 //!
-//! Architecture invariant: a turn is folded without a look at the turns before it. So it is the same whether they were
-//! read or not, and older ones can be put in front ([`State::earlier`]).
+//! Architecture invariant: a turn is folded without earlier turns. So it is the same whether they
+//! were read or not, and older turns can be added in front ([`State::earlier`]).
 
 mod notice;
 mod step;
@@ -25,26 +26,25 @@ use crate::block::{Block, Id, short};
 use crate::header::{ConfigOption, Field, Header, Live, Usage};
 use crate::lenient;
 pub use notice::{cut_short, person};
-use step::{Asked, Step};
+use step::{OpenQuestions, Step};
 use turn::Speaker;
 pub use turn::{Started, Turn};
 
-/// A session as far as its lines were read.
+/// The state of a session after the lines that were read.
 #[derive(Debug, Clone)]
 pub struct State {
     session: Untrusted,
     folder: Option<Arc<str>>,
-    /// Plans are left out.
     hides_plans: bool,
     header: Header,
     turns: Vec<Turn>,
-    asked: Asked,
+    asked: OpenQuestions,
     at: u64,
-    /// The lines before the first turn whose beginning was read, to fold them again behind older ones.
+    /// Lines of a first turn that was read from its middle. They are folded again when older lines
+    /// arrive.
     head: Vec<Early>,
 }
 
-/// A notification of the first turn, if its beginning was not read.
 #[derive(Debug, Clone)]
 struct Early {
     seq: u64,
@@ -53,7 +53,6 @@ struct Early {
 }
 
 impl State {
-    /// Nothing of this session yet.
     pub fn new(session: &Untrusted) -> State {
         State {
             session: session.clone(),
@@ -61,74 +60,71 @@ impl State {
             hides_plans: false,
             header: Header::default(),
             turns: Vec::new(),
-            asked: Asked::new(),
+            asked: OpenQuestions::new(),
             at: 0,
             head: Vec::new(),
         }
     }
 
-    /// With paths in the folder of the session shown without that.
     #[must_use]
     pub fn within(mut self, folder: &Untrusted) -> State {
         self.set_folder(folder);
         self
     }
 
-    /// Sets the folder of the session: paths in it are shown without it.
+    /// Sets the session's folder, which is cut from paths.
     pub fn set_folder(&mut self, folder: &Untrusted) {
         self.folder = Some(folder.raw().into());
     }
 
-    /// Returns a path as people read it in this session.
     pub fn short(&self, path: &Untrusted) -> Untrusted {
         self.folder.as_ref().map_or_else(|| path.clone(), |folder| short(path, folder))
     }
 
-    /// Leaves out plans from now on, if the daemon's answer to `initialize` asks for that (`show_plan`).
+    /// Hides plans if the daemon's answer to `initialize` requests that (`show_plan`).
     pub fn heed(&mut self, hello: &RawValue) {
         let path = ["agentCapabilities", "_meta", NAMESPACE, "showPlan"];
         let hello = hello.get().as_bytes();
-        self.hides_plans = locate(hello, &path).is_some_and(|told| &hello[told] == b"false");
+        self.hides_plans = locate(hello, &path).is_some_and(|range| &hello[range] == b"false");
     }
 
-    /// Returns the state that the head of a screen shows.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the header, to add values that the journal does not have.
+    /// Returns the header, to set values that are not in the journal.
     pub fn header_mut(&mut self) -> &mut Header {
         &mut self.header
     }
 
-    /// The turns, the oldest first.
+    /// The oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// All blocks from top to bottom, without those inside of subagents.
+    /// Returns the blocks from top to bottom, without those inside of subagents.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = &Block> {
         self.turns.iter().flat_map(|turn| &turn.blocks)
     }
 
-    /// Nothing yet of the same session.
+    /// Returns an empty state of the same session.
     #[must_use]
-    pub fn anew(&self) -> State {
-        let mut anew = State {
+    pub fn emptied(&self) -> State {
+        let mut emptied = State {
             folder: self.folder.clone(),
             hides_plans: self.hides_plans,
             ..State::new(&self.session)
         };
-        anew.header.modes.clone_from(&self.header.modes);
-        anew
+        emptied.header.modes.clone_from(&self.header.modes);
+        emptied
     }
 
-    /// The block with this id, also inside of a subagent.
+    /// Returns a block, also from inside a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
         self.find(id).map(|(block, ..)| block)
     }
 
-    /// Returns the block with this id, its turn, and the subagent that it is in.
+    /// Returns a block with its turn and the subagent around it.
     pub fn find(&self, id: Id) -> Option<(&Block, &Turn, Option<Id>)> {
         let mut turns = self.turns[..self.turns_to(id)].iter().rev();
         turns.find_map(|turn| turn.find(id).map(|(block, of)| (block, turn, of)))
@@ -139,21 +135,21 @@ impl State {
         self.at
     }
 
-    /// The number of the first line, if anything was shown.
+    /// The number of the first line; none before the first visible line.
     pub fn first(&self) -> Option<u64> {
         let head = self.head.first().map(|early| early.seq);
         head.or_else(|| self.turns.iter().find_map(Turn::first))
     }
 
-    /// Drops all turns but the last, and returns them: for a reader that goes through a long journal once.
+    /// Removes and returns all turns but the last, for a reader that reads a long journal once.
     pub fn drain(&mut self) -> Vec<Turn> {
         self.head.clear();
         let rest = self.turns.len().saturating_sub(1);
         self.turns.drain(..rest).collect()
     }
 
-    /// If more than `most` turns are above that of a block, drops turns until `kept` are left above
-    /// it. [`State::earlier`] takes their lines again. Returns whether any were dropped.
+    /// Drops turns until `kept` are above that of the block, if there are more than `most`.
+    /// [`State::earlier`] can add them again. Returns whether turns were dropped.
     pub fn drop_turns_above(&mut self, id: Id, most: usize, kept: usize) -> bool {
         let above = self.turns_to(id).saturating_sub(1);
         let is_much = above > most;
@@ -164,17 +160,15 @@ impl State {
         is_much
     }
 
-    /// Returns how many turns begin at or before a block.
     fn turns_to(&self, id: Id) -> usize {
         self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= id.seq()))
     }
 
-    /// Returns all turns, when no more lines come.
     pub fn into_turns(self) -> Vec<Turn> {
         self.turns
     }
 
-    /// Takes a notification that the daemon has sent. Returns the blocks that are new or have changed, or are gone.
+    /// Folds a notification of the daemon. Returns the ids of new, changed and removed blocks.
     pub fn fold(&mut self, line: &[u8]) -> Vec<Id> {
         match parse(line) {
             Ok(Wire::Notification { method, params: Some(params) }) => {
@@ -184,7 +178,6 @@ impl State {
         }
     }
 
-    /// Takes an entry of `_acpd/session/log`.
     pub fn fold_entry(&mut self, seq: u64, line: &str) -> Vec<Id> {
         match parse(line.as_bytes()) {
             Ok(Wire::Notification { method, params: Some(params) }) => {
@@ -194,9 +187,9 @@ impl State {
         }
     }
 
-    /// Takes the entries right before the first line. Returns the blocks that are new or have changed.
+    /// Folds the entries right before the first line. Returns the ids of new and changed blocks.
     pub fn earlier(&mut self, entries: &[LogEntry]) -> Vec<Id> {
-        let mut older = self.anew();
+        let mut older = self.emptied();
         let first = self.first();
         let mut changed = Vec::new();
         for entry in entries.iter().filter(|entry| first.is_none_or(|first| entry.seq < first)) {
@@ -215,7 +208,6 @@ impl State {
         if !self.turns.is_empty()
             && let Some(turn) = older.turns.last_mut()
         {
-            // The turn behind it has begun.
             changed.extend(turn.close(&self.asked));
         }
         self.head = older.head;
@@ -228,15 +220,15 @@ impl State {
         changed
     }
 
-    /// Takes a notification; `seq` is its number if it is not in it.
+    /// `seq` is the line's number if `raw` does not contain it.
     pub fn notification(&mut self, seq: Option<u64>, method: &str, raw: &str) -> Vec<Id> {
         let Some(mut params) = lenient::members(raw) else { return Vec::new() };
         match method {
             method::SESSION_STATE => return self.live(params),
             method::CAUGHT_UP => {
                 let is_own = text(&params, "sessionId").is_some_and(|it| it == self.session);
-                // Whatever still waits is announced behind it.
-                return if is_own { self.set_asked(Asked::new()) } else { Vec::new() };
+                // Open questions are announced again after this notice.
+                return if is_own { self.set_asked(OpenQuestions::new()) } else { Vec::new() };
             }
             _ => {}
         }
@@ -249,7 +241,7 @@ impl State {
             return Vec::new();
         };
         if seq <= self.at {
-            // Sent again after a lost connection.
+            // A repeated line after a lost connection.
             return Vec::new();
         }
         let steered = own.and_then(|own| own.get("steered")) == Some(&Value::Bool(true));
@@ -291,7 +283,6 @@ impl State {
         }
     }
 
-    /// The turn that lines belong to.
     fn turn(&mut self) -> &mut Turn {
         if self.turns.is_empty() {
             self.turns.push(Turn::default());
@@ -374,7 +365,7 @@ impl State {
                 }
                 self.turn().push(step, block)
             }
-            // The rest is of the session alone, and shown by its newest value.
+            // Everything else belongs to the session itself, and only the newest value is shown.
             _ if step.is_own => {
                 self.head_of_screen(kind, update);
                 Vec::new()
@@ -383,7 +374,6 @@ impl State {
         }
     }
 
-    /// Says that something was there and cannot be shown.
     fn unread(&mut self, step: &Step<'_>, what: &'static str) -> Vec<Id> {
         self.turn().push(step, notice::unread(step, what))
     }
@@ -425,8 +415,8 @@ impl State {
         }
     }
 
-    /// Takes which tool calls and subagents wait for an answer: they are open as long as they do.
-    fn set_asked(&mut self, asked: Asked) -> Vec<Id> {
+    /// Sets the subjects of open questions; their blocks stay open.
+    fn set_asked(&mut self, asked: OpenQuestions) -> Vec<Id> {
         if self.asked == asked {
             return Vec::new();
         }
@@ -439,7 +429,6 @@ fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
     members.get(name).and_then(Value::as_str).map(Untrusted::from)
 }
 
-/// Reads a list, without the items that cannot be read.
 fn list<T: DeserializeOwned>(items: Option<Value>) -> Vec<T> {
     let Some(Value::Array(items)) = items else { return Vec::new() };
     items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()

@@ -1,4 +1,4 @@
-//! State of a session next to its conversation, for the head of a screen.
+//! The state of a session next to its conversation, for the head of a screen.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,27 @@ use serde_json::{Map, Value};
 
 use crate::block::PlanEntry;
 
-/// The newest value of everything that a session is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
     pub title: Option<Untrusted>,
-    /// The id of its mode.
+    /// A mode's id.
     pub mode: Option<Untrusted>,
-    /// The modes to choose from; the journal does not have them.
+    /// Not in the journal.
     pub modes: Vec<Mode>,
-    /// The options; the model is one of them.
     pub options: Vec<ConfigOption>,
     pub commands: Vec<Command>,
-    /// How much it has used.
     pub usage: Option<Usage>,
     pub plan: Vec<PlanEntry>,
-    /// The last turn that began.
+    /// The number of the newest turn.
     pub turn: Option<u64>,
-    /// A turn runs, according to the journal.
+    /// According to the journal.
     pub working: bool,
-    /// State from the daemon; none until it has sent one.
+    /// None until the daemon sends it.
     pub live: Option<Live>,
-    /// Fields that are known from the lines that were read.
+    /// Fields with a value in the lines that were read.
     pub(crate) known: BTreeSet<Field>,
 }
 
-/// A part of the header that comes from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
     Title,
@@ -45,16 +41,13 @@ pub(crate) enum Field {
     Working,
 }
 
-/// State of a session that the daemon sends to attached clients.
+/// Session state that the daemon sends to attached clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
     pub state: SessionState,
     pub turn: TurnState,
-    /// Prompts that wait for the running one.
     pub queued: u32,
-    /// Reason of the state, if there is one.
     pub reason: Option<Untrusted>,
-    /// Advice for the user: the way out.
     pub hint: Option<Untrusted>,
 }
 
@@ -73,11 +66,10 @@ pub struct Command {
     pub input: Option<CommandInput>,
 }
 
-/// Input of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CommandInput {
-    /// Shown until something is typed.
+    /// Shown until the user types.
     pub hint: Untrusted,
 }
 
@@ -87,11 +79,11 @@ pub struct ConfigOption {
     pub id: Untrusted,
     pub name: Option<Untrusted>,
     pub description: Option<Untrusted>,
-    /// `mode`, `model`, `thought_level` or another.
+    /// `mode`, `model`, `thought_level` or an unknown value.
     pub category: Option<Untrusted>,
-    /// A string, or a boolean for an option of that type.
+    /// A string; a boolean for an option of that type.
     pub current_value: Value,
-    /// The values to choose from, or groups of them; empty for a boolean.
+    /// Values or groups of values; empty for a boolean.
     #[serde(skip)]
     options: Vec<Entry>,
     #[serde(default, rename = "options", deserialize_with = "items")]
@@ -105,14 +97,13 @@ enum Entry {
     Group { options: Vec<Choice> },
 }
 
-/// A value to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Choice {
     pub value: Untrusted,
     pub name: Option<Untrusted>,
 }
 
-/// A list; another value is an empty one.
+/// Reads a list; any other value is an empty list.
 fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Array(items) => items,
@@ -120,26 +111,26 @@ fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Er
     })
 }
 
-/// How much a session has used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usage {
-    /// Tokens of the context.
+    /// Tokens in the context.
     pub used: u64,
-    /// Tokens that fit into it; 0 if that is not known.
+    /// Size of the context in tokens; 0 if not known.
     pub size: u64,
     pub cost: Option<Cost>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// How much, in whole units.
+    /// In whole units.
     pub amount: f64,
-    /// The currency, such as `USD`.
+    /// Such as `USD`.
     pub currency: Untrusted,
 }
 
 impl Usage {
-    /// Reads an update. What is not in it, or cannot be read, stays as it was; nothing if all of it is so.
+    /// Reads an update; missing and unreadable values keep the previous one. Returns none if
+    /// nothing was read.
     pub(crate) fn read(update: &Map<String, Value>, before: Option<&Usage>) -> Option<Usage> {
         let count = |name: &str| update.get(name).and_then(Value::as_u64);
         let cost = update.get("cost").and_then(|cost| {
@@ -152,16 +143,16 @@ impl Usage {
         }
         Some(Usage {
             used: used.or(before.map(|before| before.used)).unwrap_or_default(),
-            // An agent may not know the size of the context; 0 stands for a size that it does not report.
+            // 0 is a size that the agent does not report.
             size: size.unwrap_or_default(),
-            // An agent that does not repeat the cost has not taken it back.
+            // An update without a cost keeps the last one.
             cost: cost.or_else(|| before?.cost.clone()),
         })
     }
 }
 
 impl ConfigOption {
-    /// Reads a `configOptions` list; what cannot be read is left out.
+    /// Reads `configOptions`; unreadable items are skipped.
     pub fn list(options: Value) -> Vec<ConfigOption> {
         let Value::Array(options) = options else { return Vec::new() };
         let read = |option: Value| {
@@ -175,13 +166,11 @@ impl ConfigOption {
         options.into_iter().filter_map(read).collect()
     }
 
-    /// The one of these that stands for a category.
     pub(crate) fn of_category<'a>(options: &'a [Self], category: &str) -> Option<&'a Self> {
         let is_it = |option: &&Self| option.category.as_ref().is_some_and(|it| *it == category);
         options.iter().find(is_it)
     }
 
-    /// The values to choose from, of all groups.
     pub fn choices(&self) -> impl Iterator<Item = &Choice> {
         self.options.iter().flat_map(|entry| match entry {
             Entry::Value(choice) => std::slice::from_ref(choice),
@@ -189,7 +178,7 @@ impl ConfigOption {
         })
     }
 
-    /// The current value as `session/set_config_option` takes it.
+    /// Returns the current value for `session/set_config_option`.
     pub fn value(&self) -> Untrusted {
         match &self.current_value {
             Value::String(value) => value.into(),
@@ -197,7 +186,6 @@ impl ConfigOption {
         }
     }
 
-    /// The current value as people call it.
     pub fn value_name(&self) -> Untrusted {
         if let Value::Bool(on) = self.current_value {
             return if on { "on" } else { "off" }.into();
@@ -213,7 +201,7 @@ impl Header {
         self.known.insert(field);
     }
 
-    /// Takes the values of older lines where the later lines had none.
+    /// Adds values of older lines where later lines had none.
     pub(crate) fn take_older(&mut self, older: Header) {
         for field in older.known.difference(&self.known.clone()) {
             match field {
@@ -233,13 +221,11 @@ impl Header {
         self.known.extend(older.known);
     }
 
-    /// Returns the name of a mode, or the id if it has no name.
     pub fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
         let mode = self.modes.iter().find(|mode| mode.id == *id);
         mode.and_then(|mode| mode.name.as_ref()).unwrap_or(id)
     }
 
-    /// The option that stands for the model, the mode or another category.
     pub fn option(&self, category: &str) -> Option<&ConfigOption> {
         ConfigOption::of_category(&self.options, category)
     }

@@ -1,4 +1,4 @@
-//! Durations, sizes and numbers for people.
+//! Durations, sizes and numbers for users.
 
 pub use acp_wire::acp::fence;
 use acpd_api::Untrusted;
@@ -6,7 +6,7 @@ use acpd_api::Untrusted;
 use crate::text;
 use crate::text::Text;
 
-/// A duration in at most two units: `8s`, `3m`, `2h 5m`, `4d 1h`.
+/// Formats a duration with at most two units: `8s`, `3m`, `2h 5m`, `4d 1h`.
 pub fn duration(ms: u64) -> Text {
     let seconds = ms / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -22,7 +22,7 @@ pub fn duration(ms: u64) -> Text {
     }
 }
 
-/// A directory, with `~` for the home of the person.
+/// Formats a directory, with `~` for the user's home.
 pub fn directory(path: &Untrusted, home: Option<&str>) -> Text {
     let home = home.map(|home| home.trim_end_matches('/')).filter(|home| !home.is_empty());
     match home.and_then(|home| path.raw().strip_prefix(home)) {
@@ -32,7 +32,7 @@ pub fn directory(path: &Untrusted, home: Option<&str>) -> Text {
     }
 }
 
-/// A size: `512 B`, `1.5 KB`, `64 MB`.
+/// Formats a size: `512 B`, `1.5 KB`, `64 MB`.
 pub fn bytes(size: u64) -> Text {
     let mut value = size as f64;
     for unit in ["B", "KB", "MB", "GB"] {
@@ -47,7 +47,7 @@ pub fn bytes(size: u64) -> Text {
     unreachable!("the last unit returns")
 }
 
-/// A big number: `999`, `1.5k`, `200k`, `1.2M`.
+/// Formats a large number: `999`, `1.5k`, `200k`, `1.2M`.
 pub fn count(number: u64) -> Text {
     let (value, unit) = match number {
         0..1_000 => return text!("{}", number),
@@ -57,7 +57,7 @@ pub fn count(number: u64) -> Text {
     if value < 9.95 { text!("{:.1}{}", value, unit) } else { text!("{:.0}{}", value, unit) }
 }
 
-/// Returns a number with its noun: `1 prompt`, `2 prompts`.
+/// Formats a number with its noun: `1 prompt`, `2 prompts`.
 pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
     let number = number.into();
     text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })

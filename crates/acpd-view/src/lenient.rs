@@ -1,12 +1,11 @@
-//! Reads JSON of agents into the types in which it is shown: one unreadable member never hides the others.
+//! Reads JSON of agents into the displayed types: one unreadable member never hides the others.
 
 use acp_wire::legible;
 use serde_json::{Map, Value, json};
 
-/// Stands where something cannot be read.
 pub(crate) const NOT_READ: &str = "could not be read";
 
-/// Returns whether a member is text. A number, a list or another value in its place is shown as JSON.
+/// Returns whether a member must be text. Other values in it are shown as JSON.
 fn is_text(name: &str) -> bool {
     matches!(
         name,
@@ -37,15 +36,16 @@ fn is_text(name: &str) -> bool {
     )
 }
 
-/// Members that are data of the agent, and are never changed.
+/// Data of the agent that is never changed.
 const DATA: [&str; 4] = ["_meta", "currentValue", "rawInput", "rawOutput"];
 
-/// Reads an object; values in it that no type of Rust holds are replaced.
+/// Reads an object; values that no Rust type can hold are replaced.
 pub(crate) fn members(json: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(&legible(json)).ok()
 }
 
-/// Makes text of members that must be text, and drops null texts. A null `title` stays: it removes the title.
+/// Converts members that must be text, and drops null texts. A null `title` stays: it removes the
+/// title.
 pub(crate) fn mend(members: &mut Map<String, Value>) {
     members.retain(|name, value| !value.is_null() || !is_text(name) || name == "title");
     for (name, value) in members {
@@ -66,7 +66,7 @@ fn mend_value(value: &mut Value) {
     }
 }
 
-/// The content blocks of a chunk, which some agents write as a list or as bare text.
+/// Returns a chunk's content blocks. Some agents write a list or plain text.
 pub(crate) fn blocks(content: Option<Value>) -> Vec<Value> {
     match content {
         Some(Value::Array(items)) => items.into_iter().map(block).collect(),
@@ -74,7 +74,7 @@ pub(crate) fn blocks(content: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// The items that a tool call shows: each is an object with a type.
+/// Returns a tool call's content as objects with a type.
 pub(crate) fn items(content: Value) -> Value {
     let items = match content {
         Value::Array(items) => items,
@@ -101,7 +101,7 @@ pub(crate) fn items(content: Value) -> Value {
     items.into_iter().map(item).collect()
 }
 
-/// A content block: bare text is one, too, and so is text of an unknown kind.
+/// Returns a content block. Plain text and text of an unknown type become text blocks.
 fn block(value: Value) -> Value {
     match value {
         Value::Object(mut block) => {
@@ -121,7 +121,7 @@ fn is_of(members: &Map<String, Value>, kinds: &[&str]) -> bool {
     members.get("type").and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// The steps of a plan, under the names that agents give them.
+/// Returns a plan's steps, with the names that ACP has for their members.
 pub(crate) fn steps(plan: &mut Map<String, Value>) -> Option<Value> {
     let Value::Array(items) = plan.remove("entries").or_else(|| plan.remove("steps"))? else {
         return None;

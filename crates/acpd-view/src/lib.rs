@@ -1,16 +1,16 @@
-//! View of a conversation. No input or output, no clock.
+//! The view of a conversation. No I/O, no clock.
 //!
 //! ```text
 //! journal lines ──▶ State: header, turns, blocks ──▶ styled lines
 //!                   answers: Markdown ───────────────────────────────────────────┘
 //! ```
 //!
-//! - [`State`] folds the lines of a journal into [`Block`]s, the same for every client and however the lines were
-//!   paged.
-//! - [`Markdown`] turns text that still grows into lines of a width.
-//! - [`Text`] is all that can be shown, with a [`Style`] for each part ([`mod@text`]).
+//! - [`State`] folds journal lines into [`Block`]s, independent of the client and of pages.
+//! - [`Markdown`] turns growing text into lines of a given width.
+//! - [`Text`] is the only displayed type, with a [`Style`] for each part ([`mod@text`]).
 //!
-//! Architecture invariant: only [`Text`] is printed, so that nothing of an agent reaches a terminal unescaped.
+//! Architecture invariant: only [`Text`] is printed, so no text of an agent reaches a terminal
+//! unescaped.
 
 pub mod about;
 mod block;

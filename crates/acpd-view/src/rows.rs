@@ -1,25 +1,23 @@
-//! Rows: blocks one under the other, and groups of folded neighbours.
+//! Rows: blocks, and groups of folded neighbours.
 
 use crate::block::{Block, Consent, Folding, Kind, Progress};
 use crate::text;
 use crate::text::{Role, Text};
 
-/// Content of a row: a block or a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Row<'a> {
     Block(&'a Block),
-    /// Folded calls that follow each other.
     Group(Group<'a>),
 }
 
-/// Folded calls that follow each other, with the thoughts between them and the answers to their questions.
+/// Adjacent folded calls, with the thoughts between them and the answers to their questions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group<'a> {
-    /// At least two of them are calls.
+    /// At least two are calls.
     pub blocks: &'a [Block],
 }
 
-/// The rows of blocks, with a person's choices of folding.
+/// Returns the rows of blocks; `folding` includes the user's choices.
 pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_>> {
     let joins = |block: &Block| {
         let is_kind = matches!(block.kind, Kind::Thought(_) | Kind::Question(_));
@@ -33,7 +31,7 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
         let last = part.iter().rposition(|block| !is_thought(block));
         let calls = part.iter().filter(|block| is_call(block)).count();
         match (first, last) {
-            // Thoughts around it stay visible: what comes next often follows from them.
+            // Thoughts around a group stay visible, because they explain the next step.
             (Some(first), Some(last)) if calls > 1 => {
                 rows.extend(part[..first].iter().map(Row::Block));
                 rows.push(Row::Group(Group { blocks: &part[first..=last] }));
@@ -46,7 +44,7 @@ pub fn rows(blocks: &[Block], folding: impl Fn(&Block) -> Folding) -> Vec<Row<'_
 }
 
 impl Group<'_> {
-    /// Summarizes the work in the group in one line: facts alone, failures always.
+    /// Summarizes the group in one line; failures are always shown.
     pub fn summary(&self) -> Text {
         let mut facts: Vec<(&Words, usize)> = Vec::new();
         let happened = self.blocks.iter().filter(|block| block.consent() != Some(Consent::Refused));
@@ -78,7 +76,7 @@ impl Group<'_> {
     }
 }
 
-/// A kind of calls, its verb, and its noun for one call and for several.
+/// Kind, verb, singular noun, plural noun.
 type Words = (&'static str, &'static str, &'static str, &'static str);
 const WORDS: [Words; 8] = [
     ("read", "read", "file", "files"),
@@ -91,7 +89,6 @@ const WORDS: [Words; 8] = [
     ("other", "used", "tool", "tools"),
 ];
 
-/// The words for a call.
 fn words(block: &Block) -> Option<&'static Words> {
     let kind = match &block.kind {
         Kind::Edit(_) => "edit",

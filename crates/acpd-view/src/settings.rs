@@ -1,6 +1,4 @@
-//! Settings of a session: its modes and options.
-//!
-//! Reading is lenient: what cannot be read is left out.
+//! Modes and options of a session. Unreadable items are skipped.
 
 use acpd_api::Untrusted;
 use serde::Deserialize;
@@ -10,19 +8,15 @@ use serde_json::value::RawValue;
 use crate::header::{ConfigOption, Mode};
 use crate::lenient;
 
-/// The settings of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// The modes; none if the agent has none.
     pub modes: Option<Modes>,
     pub options: Vec<ConfigOption>,
 }
 
-/// The modes of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modes {
     pub current_mode_id: Untrusted,
-    /// Those to choose from.
     pub available_modes: Vec<Mode>,
 }
 
@@ -46,7 +40,6 @@ impl Settings {
         Settings { modes, options: ConfigOption::list(options) }
     }
 
-    /// The option that stands for the model, the mode or another category.
     pub fn of_category(&self, category: &str) -> Option<&ConfigOption> {
         ConfigOption::of_category(&self.options, category)
     }

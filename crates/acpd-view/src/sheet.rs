@@ -1,8 +1,9 @@
-//! A tool call that a person decides on: it shows all that is decided, and nothing in it can pass for acpd's words.
+//! Layout of a tool call that a user decides on. All of the decision is visible, and no text of the
+//! agent can pass for acpd's.
 //!
-//! Text of the agent stands behind a bar, on every row of the screen: it can neither push what comes before it
-//! off the screen nor look like a question itself. Of a text that is too long, it shows the beginning, the end and
-//! the number of rows that are hidden between them.
+//! A bar precedes each row of the agent's text. So the text can neither push earlier rows off the
+//! screen nor imitate a question. Of a long text, the beginning, the end and the number of hidden
+//! rows are shown.
 
 use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 
@@ -13,36 +14,33 @@ use crate::summary::icon;
 use crate::text;
 use crate::text::{BOLD, Role, Text};
 
-/// Before the first row of a line of the agent's, and before the rows that continue it.
+/// Before the first row of an agent's line, and before its continuation rows.
 const BAR: &str = "  │ ";
 const BROKEN_BAR: &str = "  ┆ ";
-/// Before acpd's own lines about the call.
+/// Before acpd's own lines.
 const OWN: &str = "  ";
-/// The widest of these, in columns.
-const MARGIN: usize = 4;
-/// Rows of a part that may be long.
-const LEAST: usize = 5;
+const BAR_WIDTH: usize = 4;
+const MIN_PART_ROWS: usize = 5;
 
-/// A call, ready to be shown.
 #[derive(Debug)]
 pub struct Sheet {
     parts: Vec<Part>,
     is_easy: bool,
 }
 
-/// Lines that belong together.
 #[derive(Debug)]
 struct Part {
     lines: Vec<Marked>,
-    /// The rows that it gets where there are too few; without a number, what the others leave.
+    /// The maximum of rows if the screen is too small; none for an equal share of the remaining
+    /// rows.
     most: Option<usize>,
 }
 
-/// A line and what stands before it.
 type Marked = (&'static str, Text);
 
 impl Sheet {
-    /// Lays out a call that changed `changed` times while the user was asked. `head` stands before its title.
+    /// `changed` counts the changes of the call since the user was asked. `head` precedes the
+    /// title.
     pub fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
         let title = shown.title.as_ref().filter(|title| !title.raw().trim().is_empty());
         let title = Text::from(title.unwrap_or(&shown.kind));
@@ -63,20 +61,20 @@ impl Sheet {
                 || shown.diffs.iter().any(|diff| diff.path == **place)
         };
         let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
-        sheet.add(LEAST, places.map(|place| (OWN, Text::of(Role::Name, place))));
+        sheet.add(MIN_PART_ROWS, places.map(|place| (OWN, Text::of(Role::Name, place))));
         sheet.add_long(shown.diffs.iter().flat_map(diff));
         let unclear = shown.unclear.iter().map(|part| {
             let is_all = part.member.is_empty();
             let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
             text!("not understood: {} {}", what, part.why)
         });
-        sheet.add(LEAST, unclear.map(|line| (OWN, Text::of(Role::Warning, line))));
+        sheet.add(MIN_PART_ROWS, unclear.map(|line| (OWN, Text::of(Role::Warning, line))));
         sheet.add_long(shown.raw.iter().flat_map(raw));
         sheet
     }
 
-    /// Returns whether one key is enough to allow the call: acpd understands all of it, and it did not change
-    /// while the user was asked.
+    /// Returns whether one key is enough to allow the call: acpd understands all of it, and the
+    /// call did not change since the user was asked.
     pub fn is_easy(&self) -> bool {
         self.is_easy
     }
@@ -89,12 +87,12 @@ impl Sheet {
         self.parts.push(Part { lines: lines.collect(), most: None });
     }
 
-    /// All of it. Without a width no line is broken.
+    /// Without a width, lines are not broken.
     pub fn whole(&self, width: Option<usize>) -> Vec<Text> {
         self.parts.iter().flat_map(|part| part.rows(width)).collect()
     }
 
-    /// As much of it as fits into this many columns and rows, and the number of hidden rows.
+    /// Returns the rows that fit, and the number of hidden rows.
     pub fn fitting(&self, width: usize, height: usize) -> (Vec<Text>, usize) {
         let parts: Vec<Vec<Text>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();
@@ -112,7 +110,7 @@ impl Sheet {
 
 impl Part {
     fn rows(&self, width: Option<usize>) -> Vec<Text> {
-        let room = width.map(|width| width.saturating_sub(MARGIN).max(MARGIN));
+        let room = width.map(|width| width.saturating_sub(BAR_WIDTH).max(BAR_WIDTH));
         let rows = self.lines.iter().flat_map(|(bar, line)| {
             let rows = room.map_or_else(|| vec![line.clone()], |room| line.split(room));
             let bar = move |at| if at == 0 { *bar } else { BROKEN_BAR };
@@ -123,23 +121,23 @@ impl Part {
     }
 }
 
-/// How many rows each part gets: `sizes` are the most that it may have, and what it has.
+/// Returns the rows for each part. `sizes` are each part's maximum and its number of rows.
 fn shares(sizes: Vec<(Option<usize>, usize)>, height: usize) -> Vec<usize> {
     let mut shares: Vec<usize> =
         sizes.iter().map(|(most, has)| most.map_or(0, |most| most.min(*has))).collect();
     let mut room = height.saturating_sub(shares.iter().sum());
     let mut long: Vec<usize> =
         (0..sizes.len()).filter(|at| sizes[*at].0.is_none() && sizes[*at].1 > 0).collect();
-    // Those that need little leave the rest to the others.
+    // Short parts leave their remainder to longer ones.
     long.sort_by_key(|at| sizes[*at].1);
     for (done, at) in long.iter().enumerate() {
-        shares[*at] = sizes[*at].1.min((room / (long.len() - done)).max(LEAST));
+        shares[*at] = sizes[*at].1.min((room / (long.len() - done)).max(MIN_PART_ROWS));
         room = room.saturating_sub(shares[*at]);
     }
     shares
 }
 
-/// Adds the beginning and the end of rows; returns how many are left out between them.
+/// Adds the first and last rows; returns the number of rows between them.
 fn excerpt(rows: &[Text], most: usize, lines: &mut Vec<Text>) -> usize {
     if rows.len() <= most {
         lines.extend_from_slice(rows);
@@ -168,11 +166,11 @@ fn diff(diff: &ShownDiff) -> Vec<Marked> {
     std::iter::once((OWN, head)).chain(lines).collect()
 }
 
-/// A change of a file that a person decides on: its head says what is lost by it.
+/// Returns a file change for a decision; its head warns of lost content.
 pub fn asked_change(diff: &ShownDiff) -> Change {
     let ShownDiff { path, old_text, new_text, replaces, unseen, .. } = diff.clone();
     let gone = old_text.as_ref().map_or(0, |old| old.raw().lines().count());
-    // If the content before is not known, the change must not look like a new file.
+    // A change without known old content must not look like a new file.
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
     let change = Change::of(&path, &FileDiff { path: path.clone(), old_text, new_text });
     let head = if replaces {

@@ -1,4 +1,4 @@
-//! A block in one line.
+//! Blocks in one line.
 
 use acpd_api::{Amount, Outcome, Untrusted};
 use serde_json::Value;
@@ -17,7 +17,6 @@ use crate::text;
 use crate::text::{Role, Text};
 
 impl Block {
-    /// The block in one line, however long.
     pub fn summary(&self) -> Text {
         match &self.kind {
             Kind::Prompt(message) => first_line("> ", Role::User, &message.content),
@@ -42,7 +41,7 @@ impl Block {
         }
     }
 
-    /// A call with its state, unless it runs or has succeeded.
+    /// Appends the state of a call, unless the call runs or succeeded.
     fn how(&self, line: Text) -> Text {
         let (role, word) = match (self.progress, self.consent()) {
             (Progress::Running, Some(Consent::Asked)) => (Role::Warning, "waiting for you"),
@@ -55,7 +54,7 @@ impl Block {
         line.and(Role::Plain, " · ").and(role, word)
     }
 
-    /// Word for an edit: what has not happened is not said to have happened.
+    /// Returns the verb for an edit; it claims nothing that has not happened.
     fn verb(&self) -> &'static str {
         match (self.progress, self.consent()) {
             (Progress::Running, Some(Consent::Asked)) => "wants to edit ",
@@ -65,13 +64,13 @@ impl Block {
         }
     }
 
-    /// Returns whether the call has failed, and not because it was refused.
+    /// Returns whether the call failed; a refusal is not a failure.
     pub(crate) fn has_failed(&self) -> bool {
         self.progress == Progress::Failed && self.consent() != Some(Consent::Refused)
     }
 }
 
-/// Returns the agent's title of a tool call, else its kind; of a delegation the agent and its session.
+/// Returns a call's title or kind; for a delegation, the agent and its session.
 pub(crate) fn title(call: &ToolCall) -> Text {
     if let Some(Delegation { session_name, agent }) = call.delegation() {
         let agent = agent.map_or_else(|| "another agent".into(), Text::from);
@@ -84,7 +83,6 @@ pub(crate) fn title(call: &ToolCall) -> Text {
     }
 }
 
-/// A sign for the kind of a call.
 pub fn icon(kind: Option<&str>) -> &'static str {
     match kind {
         Some("read") => "◇",
@@ -115,7 +113,6 @@ fn first_line(mark: &'static str, role: Role, content: &[Content]) -> Text {
     if more > 0 { line.and(Role::Dim, text!("  +{}", more)) } else { line }
 }
 
-/// Content that is not text, in one line.
 pub fn describe(block: &Value) -> Text {
     let text = |value: &Value| value.as_str().map(Untrusted::from);
     let other = || match text(&block["type"]) {
@@ -180,7 +177,6 @@ fn command(call: &ToolCall) -> Text {
 }
 
 impl Plan {
-    /// How many of its steps are done.
     pub fn done(&self) -> usize {
         done(&self.entries)
     }
@@ -193,7 +189,7 @@ impl Plan {
     }
 }
 
-/// The steps of a plan in one line: how many are done, and the one that is being done or comes next.
+/// Describes a plan in one line: the number of finished steps, and the current or next step.
 pub fn plan(steps: &[PlanEntry]) -> Text {
     let at = |status: &str| steps.iter().find(|step| step.status == status);
     let count = text!("plan {}/{}", done(steps), steps.len());
@@ -216,7 +212,6 @@ impl Question {
 }
 
 impl Subagent {
-    /// Calls that failed in it, and in what it made.
     fn failed(&self) -> usize {
         let failed = self.blocks.iter().map(|block| match &block.kind {
             Kind::Subagent(inner) => inner.failed(),
@@ -262,7 +257,7 @@ impl Notice {
 }
 
 impl TurnEnd {
-    /// How the turn ended, if it did not end by itself.
+    /// Returns none for a turn that ended normally.
     pub fn sentence(&self) -> Option<Text> {
         let (role, text) = match &self.outcome {
             Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
@@ -306,14 +301,14 @@ impl TurnEnd {
 }
 
 impl ConfigOption {
-    /// Returns name and value for people: `Model: Opus`.
+    /// Returns name and value: `Model: Opus`.
     pub fn sentence(&self) -> Text {
         text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), self.value_name())
     }
 }
 
 impl Usage {
-    /// How full the context is, and the cost: `15k of 200k tokens in the context, 0.12 USD`.
+    /// Returns context and cost: `15k of 200k tokens in the context, 0.12 USD`.
     pub fn sentence(&self) -> Text {
         let used = human::count(self.used);
         let sentence = match self.size {

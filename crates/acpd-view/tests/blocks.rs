@@ -510,7 +510,7 @@ fn plans_are_left_out_where_the_daemon_says_so() {
                 state.fold(line.as_bytes());
             }
             assert_eq!(has_plan(&state), (expected, expected), "live, {show}");
-            let mut state = state.anew();
+            let mut state = state.emptied();
             state.earlier(&journal.entries());
             assert_eq!(has_plan(&state), (expected, expected), "older lines, {show}");
         }

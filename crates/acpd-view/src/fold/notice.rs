@@ -16,7 +16,7 @@ use crate::lenient::NOT_READ;
 use crate::text;
 use crate::text::Text;
 
-/// Returns the block of a notice of acpd; none for a notice that people need not see.
+/// Returns none for a notice that users need not see.
 pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -> Option<Block> {
     let (kind, progress) = match method {
         method::TURN_ENDED => ended(read(step, &params)?),
@@ -39,7 +39,6 @@ pub(super) fn block(step: &Step<'_>, method: &str, params: Map<String, Value>) -
     Some(Block { source: Some(Box::new(source)), ..Block::new(step.seq, kind, progress) })
 }
 
-/// The block of a notice of the agent.
 pub(super) fn of_agent(step: &Step<'_>, update: &Map<String, Value>) -> Option<Block> {
     let title = text(update, "title").map(Text::from).unwrap_or_default();
     let sentence = match text(update, "description").map(Text::from) {
@@ -55,7 +54,6 @@ pub(super) fn of_agent(step: &Step<'_>, update: &Map<String, Value>) -> Option<B
     (!kind_text(&kind).is_empty()).then(|| Block::new(step.seq, kind, progress))
 }
 
-/// The block of something that cannot be shown.
 pub(super) fn unread(step: &Step<'_>, what: &'static str) -> Block {
     let notice = notice(Severity::Warning, text!("{} {}", what, NOT_READ));
     Block::new(step.seq, Kind::Notice(notice), Progress::Done)
@@ -65,14 +63,12 @@ fn kind_text(kind: &Kind) -> &str {
     if let Kind::Notice(notice) = kind { notice.text.as_str() } else { "" }
 }
 
-/// The block of another mode.
 pub(super) fn mode(step: &Step<'_>, id: &Untrusted, name: &Untrusted) -> Block {
     let topic = Topic::Mode(id.clone());
     let notice = Notice { topic, ..notice(Severity::Info, text!("mode: {}", name)) };
     Block::new(step.seq, Kind::Notice(notice), Progress::Done)
 }
 
-/// Returns the notice about a compaction; none for a state that people need not see.
 pub(super) fn compaction(
     id: &Untrusted,
     update: &Map<String, Value>,
@@ -191,13 +187,13 @@ fn permission(
     Asked::Permission { title, tool_kind, subject, shown, changed: 0, options: Vec::new() }
 }
 
-/// Why a turn was cut short, and who did it: `cancelled by Zed`.
+/// Returns why a turn was cut short, and by whom: `cancelled by Zed`.
 pub fn cut_short(cut: &CutShort) -> Text {
     let by = cut.by.as_ref().map(|by| text!(" by {}", person(by)));
     text!("{}{}", cut.why, by)
 }
 
-/// A client and where its person is: `Zed`, `acpctl, pts/3`.
+/// Returns a client with its user's place: `Zed`, `acpctl, pts/3`.
 pub fn person(client: &ClientName) -> Text {
     let name = client.title.as_ref().unwrap_or(&client.name);
     let name = if name.is_empty() { "a client".into() } else { Text::from(name) };
@@ -207,7 +203,7 @@ pub fn person(client: &ClientName) -> Text {
     }
 }
 
-/// Reads the params of a notice; its session was taken out.
+/// Reads a notice's params, and adds the session, which was removed from them.
 fn read<T: for<'de> Deserialize<'de>>(step: &Step<'_>, params: &Map<String, Value>) -> Option<T> {
     let mut params = params.clone();
     params.insert("sessionId".to_owned(), step.session.raw().into());

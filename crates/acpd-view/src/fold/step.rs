@@ -1,26 +1,23 @@
-//! A line on its way into a turn.
-
 use std::collections::BTreeSet;
 
 use acpd_api::Untrusted;
 
 use crate::block::{Block, Folding, Id, Kind, Progress};
 
-/// Subjects of open questions: tool calls, and the sessions of subagents.
-pub(super) type Asked = BTreeSet<Untrusted>;
+/// Tool calls and subagent sessions with open questions.
+pub(super) type OpenQuestions = BTreeSet<Untrusted>;
 
 /// A line on its way into a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) seq: u64,
-    /// The session of the line, or the subagent in it.
+    /// The session of the line, or a subagent in it.
     pub(super) session: &'a Untrusted,
     pub(super) is_own: bool,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a OpenQuestions,
 }
 
 impl Block {
-    /// A block that begins with this line.
     pub(super) fn new(seq: u64, kind: Kind, progress: Progress) -> Block {
         let (id, folding) = (Id::Line(seq), Folding::Open);
         Block {

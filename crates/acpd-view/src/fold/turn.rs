@@ -1,4 +1,4 @@
-//! A turn: which block a line begins or changes.
+//! Assigns the lines of a turn to blocks.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::step::{Asked, Step};
+use super::step::{OpenQuestions, Step};
 use super::{list, notice, text};
 use crate::block::{
     Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
@@ -14,31 +14,27 @@ use crate::block::{
 };
 use crate::lenient;
 
-/// Lines of a prompt that are shown by rule.
-const PROMPT: usize = 12;
-/// Lines of a thought that is not over.
-const THOUGHT: usize = 3;
-/// Lines of what a command prints.
-const OUTPUT: usize = 8;
+const PROMPT_LINES: usize = 12;
+const THOUGHT_LINES: usize = 3;
+const OUTPUT_LINES: usize = 8;
 
-/// A turn, or the lines before the first one.
+/// A turn, or the lines before the first turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
-    /// Where, which and when, if its beginning was read.
+    /// None if the turn's beginning was not read.
     pub started: Option<Started>,
-    /// From top to bottom. One of them is its end; what is behind that came late.
+    /// From top to bottom. Blocks after the turn's end came late.
     pub blocks: Vec<Block>,
     has_ended: bool,
 }
 
-/// How a turn began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
-    /// The number of its line.
+    /// The number of the line in the journal.
     pub seq: u64,
-    /// Number of the turn, from 1.
+    /// From 1.
     pub turn: u64,
-    /// When (ms since the epoch).
+    /// In ms since the epoch.
     pub at: u64,
 }
 
@@ -50,31 +46,30 @@ pub(super) enum Speaker {
 }
 
 impl Turn {
-    /// A turn that begins.
     pub(super) fn new(started: Started) -> Turn {
         Turn { started: Some(started), ..Turn::default() }
     }
 
-    /// The number of its first line.
+    /// The number of the first line.
     pub(super) fn first(&self) -> Option<u64> {
         let block = self.blocks.first().map(|block| block.id.seq());
         self.started.map(|started| started.seq).or(block)
     }
 
-    /// The block with this id, unless it is inside of a subagent.
+    /// Returns a block that is not inside of a subagent.
     pub fn block(&self, id: Id) -> Option<&Block> {
         let at = self.blocks.binary_search_by_key(&id.seq(), |block| block.id.seq()).ok()?;
         self.blocks.get(at).filter(|block| block.id == id)
     }
 
-    /// Returns the block with this id; one inside of a subagent with the id of that.
+    /// Returns a block, and the subagent around it.
     pub(super) fn find(&self, id: Id) -> Option<(&Block, Option<Id>)> {
         let inside = || find(&self.blocks, id).map(|(block, of)| (block, Some(of)));
         self.block(id).map(|block| (block, None)).or_else(inside)
     }
 
-    /// The turn is over, or the next one has begun: so is everything in it.
-    pub(super) fn close(&mut self, asked: &Asked) -> Vec<Id> {
+    /// Ends the turn and all its blocks. A turn without an end ends when the next one begins.
+    pub(super) fn close(&mut self, asked: &OpenQuestions) -> Vec<Id> {
         self.has_ended = true;
         let mut changed = Vec::new();
         end_all(&mut self.blocks, &mut changed);
@@ -82,14 +77,14 @@ impl Turn {
         changed
     }
 
-    /// Applies the rules of folding again; returns the blocks that they changed.
-    pub(super) fn settle(&mut self, asked: &Asked) -> Vec<Id> {
+    /// Applies the folding rules again; returns the ids of changed blocks.
+    pub(super) fn settle(&mut self, asked: &OpenQuestions) -> Vec<Id> {
         let mut changed = Vec::new();
         settle(&mut self.blocks, self.has_ended, asked, &mut changed);
         changed
     }
 
-    /// Adds a block that is over, or stands for itself. An answer is known to the call that it is about.
+    /// Adds a block that no later line changes. A refusal also marks the call that it is about.
     pub(super) fn push(&mut self, step: &Step<'_>, block: Block) -> Vec<Id> {
         self.within(step, |blocks, changed| {
             if let Kind::Question(question) = &block.kind
@@ -106,7 +101,6 @@ impl Turn {
         })
     }
 
-    /// A piece of a message.
     pub(super) fn chunk(
         &mut self,
         step: &Step<'_>,
@@ -138,7 +132,6 @@ impl Turn {
         })
     }
 
-    /// A tool call begins or changes.
     pub(super) fn call(
         &mut self,
         step: &Step<'_>,
@@ -146,7 +139,7 @@ impl Turn {
         folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
-        // A call without an id cannot be distinguished from others: each of its lines is a call of its own.
+        // Without an id, a call cannot be matched: each of its lines becomes a call.
         let id = text(&update, "toolCallId");
         update.remove("_meta");
         self.within(step, |blocks, changed| {
@@ -165,7 +158,8 @@ impl Turn {
                 block.last = step.seq;
                 changed.push(block.id);
                 if block.progress != before {
-                    // Text that follows is about the result, so it is a new message. An id would show that.
+                    // Text after a result is a new message; agents with message ids show that
+                    // themselves.
                     let is_nameless = |message: &Message| message.id.is_none();
                     end_message(blocks, is_nameless, changed);
                 }
@@ -180,7 +174,7 @@ impl Turn {
         })
     }
 
-    /// A plan; of one with steps also what they are now.
+    /// Adds or updates a plan. Also returns the current steps of a plan that has steps.
     pub(super) fn plan(
         &mut self,
         step: &Step<'_>,
@@ -217,7 +211,6 @@ impl Turn {
         (changed, Some(pinned))
     }
 
-    /// A subagent is announced or changes.
     pub(super) fn subagent(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
         #[derive(Deserialize)]
         struct State {
@@ -228,7 +221,7 @@ impl Turn {
         let title = text(update, "title");
         let mut changed = Vec::new();
         if path(&self.blocks, &session).is_none() {
-            // The announcement may have been in another turn.
+            // The announcement may be in another turn.
             let partial = title.is_none();
             changed = self.within(step, |blocks, changed| {
                 push(blocks, Block { partial, ..subagent(step.seq, &session) }, changed);
@@ -256,7 +249,6 @@ impl Turn {
         changed
     }
 
-    /// The agent makes the conversation shorter: a notice that changes.
     pub(super) fn compaction(&mut self, step: &Step<'_>, update: &Map<String, Value>) -> Vec<Id> {
         let id = text(update, "compactionId").unwrap_or_default();
         let Some((progress, now)) = notice::compaction(&id, update) else { return Vec::new() };
@@ -273,7 +265,7 @@ impl Turn {
         })
     }
 
-    /// Changes the blocks of whose line it is: the turn's own, or those of a subagent.
+    /// Changes the blocks that a line belongs to: the turn's own or those of a subagent.
     fn within(
         &mut self,
         step: &Step<'_>,
@@ -283,7 +275,7 @@ impl Turn {
         let mut place = Vec::new();
         if !step.is_own {
             if path(&self.blocks, step.session).is_none() {
-                // The subagent was announced in another turn, or before the first line that was read.
+                // The announcement is in another turn, or before the first line that was read.
                 let (id, partial) = (Id::Around(step.seq), true);
                 let block = Block { id, partial, ..subagent(step.seq, step.session) };
                 push(&mut self.blocks, block, &mut changed);
@@ -294,7 +286,7 @@ impl Turn {
         let blocks = blocks_at(&mut self.blocks, &place);
         let mut here = Vec::new();
         change(blocks, &mut here);
-        // The blocks that a line changes are mostly near the end.
+        // Changed blocks are mostly near the end.
         let mut left = here.len();
         for block in blocks.iter_mut().rev().filter(|block| here.contains(&block.id)) {
             apply_rules(block, self.has_ended, step.asked);
@@ -310,8 +302,7 @@ impl Turn {
         changed
     }
 
-    /// Applies the rules to the subagents on the way to a place.
-    fn settle_path(&mut self, place: &[usize], asked: &Asked) -> Vec<Id> {
+    fn settle_path(&mut self, place: &[usize], asked: &OpenQuestions) -> Vec<Id> {
         let mut changed = Vec::new();
         for depth in (0..place.len()).rev() {
             let block = &mut blocks_at(&mut self.blocks, &place[..depth])[place[depth]];
@@ -330,7 +321,7 @@ impl Message {
         }
     }
 
-    /// Adds a content block; a text continues the text before it.
+    /// Adds content; adjacent texts are merged.
     fn add(&mut self, mut content: Value) {
         let is_text = content.get("type").and_then(Value::as_str) == Some("text");
         match (self.content.last_mut(), content.get_mut("text")) {
@@ -343,7 +334,6 @@ impl Message {
     }
 }
 
-/// Returns the message, if this speaker wrote it.
 fn of_speaker(kind: &mut Kind, speaker: Speaker) -> Option<&mut Message> {
     match (kind, speaker) {
         (Kind::Prompt(message), Speaker::User)
@@ -359,7 +349,6 @@ fn subagent(seq: u64, session: &Untrusted) -> Block {
     Block::new(seq, kind, Progress::Running)
 }
 
-/// Which kind of call it is by now.
 fn kind_of(call: ToolCall) -> Kind {
     let content = call.members.get("content").and_then(Value::as_array);
     let has = |kind: &str| content.into_iter().flatten().any(|item| item["type"] == *kind);
@@ -380,14 +369,12 @@ fn progress_of(call: &ToolCall, before: Progress) -> Progress {
     }
 }
 
-/// Adds a block below the others, and ends the message before it.
 fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
     end_message(blocks, |_| true, changed);
     changed.push(block.id);
     blocks.push(block);
 }
 
-/// Ends the last message, if `is_it` accepts it.
 fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, changed: &mut Vec<Id>) {
     if let Some(last) = blocks.last_mut()
         && last.progress == Progress::Running
@@ -398,7 +385,7 @@ fn end_message(blocks: &mut [Block], is_it: impl FnOnce(&Message) -> bool, chang
     }
 }
 
-/// Ends the blocks that still run, also in subagents; adds them and the blocks around them to `changed`.
+/// Ends running blocks, also in subagents; adds their ids and those around them to `changed`.
 fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
     let before = changed.len();
     for block in blocks {
@@ -418,8 +405,12 @@ fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
     changed.len() > before
 }
 
-/// Applies the rules again, and adds the blocks that they changed to `changed`.
-fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Vec<Id>) -> bool {
+fn settle(
+    blocks: &mut [Block],
+    has_ended: bool,
+    asked: &OpenQuestions,
+    changed: &mut Vec<Id>,
+) -> bool {
     let before = changed.len();
     for block in blocks {
         let mut is_new = false;
@@ -433,8 +424,8 @@ fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Ve
     changed.len() > before
 }
 
-/// Sets how much of a block is shown, and whether it waits for an answer. Returns whether that is new.
-fn apply_rules(block: &mut Block, has_ended: bool, asked: &Asked) -> bool {
+/// Sets folding and `is_asked`; returns whether they changed.
+fn apply_rules(block: &mut Block, has_ended: bool, asked: &OpenQuestions) -> bool {
     let is_asked = block.tool_call().is_some_and(|call| asked.contains(&call.id()));
     let now = (folding(block, has_ended, asked), is_asked);
     let before = (block.folding, block.is_asked);
@@ -442,13 +433,13 @@ fn apply_rules(block: &mut Block, has_ended: bool, asked: &Asked) -> bool {
     before != now
 }
 
-/// How much of a block is shown by rule. What a person has to see is open.
-fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
+/// Returns the default folding. Blocks that a user must see are open.
+fn folding(block: &Block, turn_ended: bool, asked: &OpenQuestions) -> Folding {
     let closed_if = |closed| if closed { Folding::Closed } else { Folding::Open };
     match &block.kind {
-        Kind::Prompt(_) => Folding::First(PROMPT),
+        Kind::Prompt(_) => Folding::First(PROMPT_LINES),
         Kind::Answer(_) | Kind::Gap(_) => Folding::Open,
-        Kind::Thought(_) if block.progress == Progress::Running => Folding::Last(THOUGHT),
+        Kind::Thought(_) if block.progress == Progress::Running => Folding::Last(THOUGHT_LINES),
         Kind::Thought(_) => Folding::Closed,
         Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) if asked.contains(&call.id()) => {
             Folding::Open
@@ -456,7 +447,7 @@ fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
         Kind::Call(_) => closed_if(block.progress == Progress::Done || turn_ended),
         Kind::Edit(_) | Kind::Plan(_) => closed_if(turn_ended),
         Kind::Command(_) if turn_ended => Folding::Closed,
-        Kind::Command(_) => Folding::Last(OUTPUT),
+        Kind::Command(_) => Folding::Last(OUTPUT_LINES),
         Kind::Question(_) => Folding::Closed,
         Kind::Subagent(subagent) => {
             closed_if(block.progress == Progress::Done && !waits(subagent, asked))
@@ -468,8 +459,8 @@ fn folding(block: &Block, turn_ended: bool, asked: &Asked) -> Folding {
     }
 }
 
-/// Returns whether a question of a subagent, or about a call or a subagent in it, is open.
-fn waits(subagent: &Subagent, asked: &Asked) -> bool {
+/// Returns whether a subagent, or a call or subagent in it, has an open question.
+fn waits(subagent: &Subagent, asked: &OpenQuestions) -> bool {
     let inside = |block: &Block| match &block.kind {
         Kind::Subagent(inner) => waits(inner, asked),
         Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => asked.contains(&call.id()),
@@ -478,7 +469,6 @@ fn waits(subagent: &Subagent, asked: &Asked) -> bool {
     asked.contains(&subagent.session) || subagent.blocks.iter().any(inside)
 }
 
-/// A block inside of subagents, and the one that it is in.
 fn find(blocks: &[Block], id: Id) -> Option<(&Block, Id)> {
     blocks.iter().rev().find_map(|block| {
         let Kind::Subagent(Subagent { blocks, .. }) = &block.kind else { return None };
@@ -487,7 +477,7 @@ fn find(blocks: &[Block], id: Id) -> Option<(&Block, Id)> {
     })
 }
 
-/// The way to a subagent: its place among the blocks, or that of the subagent that made it, and so on.
+/// Returns the indices that lead to a subagent, the outermost first.
 fn path(blocks: &[Block], session: &Untrusted) -> Option<Vec<usize>> {
     blocks.iter().enumerate().rev().find_map(|(at, block)| match &block.kind {
         Kind::Subagent(subagent) if subagent.session == *session => Some(vec![at]),
@@ -498,7 +488,6 @@ fn path(blocks: &[Block], session: &Untrusted) -> Option<Vec<usize>> {
     })
 }
 
-/// The blocks of the subagent that a path leads to.
 fn blocks_at<'a>(blocks: &'a mut Vec<Block>, path: &[usize]) -> &'a mut Vec<Block> {
     path.iter().fold(blocks, |blocks, at| match &mut blocks[*at].kind {
         Kind::Subagent(subagent) => &mut subagent.blocks,
@@ -506,7 +495,6 @@ fn blocks_at<'a>(blocks: &'a mut Vec<Block>, path: &[usize]) -> &'a mut Vec<Bloc
     })
 }
 
-/// A line changes the subagents on the way to its place.
 fn touch(blocks: &mut Vec<Block>, path: &[usize], seq: u64) -> Vec<Id> {
     let touched = (0..path.len()).map(|depth| {
         let block = &mut blocks_at(blocks, &path[..depth])[path[depth]];

@@ -1,14 +1,14 @@
-//! Markdown that still grows, as lines of a width.
+//! Growing Markdown as lines of a given width.
 //!
 //! ```text
 //! text:   block block block … block │ last block
-//! lines:  made once                 │ made again whenever there is more text
+//! lines:  made once                 │ made again for each addition
 //! ```
 //!
-//! A top-level block cannot change once another one has begun, with one exception: the definition of a link changes
-//! links before it. A text with such a definition is parsed as a whole each time.
+//! A top-level block does not change after the next one begins, with one exception: a link
+//! definition changes earlier links. A text with a definition is parsed as a whole each time.
 //!
-//! Architecture invariant: however a text was cut into pieces, in the end its lines are those of the whole text.
+//! Architecture invariant: the final lines do not depend on the pieces in which a text arrived.
 
 mod render;
 mod table;
@@ -21,16 +21,15 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use crate::text::Text;
 use render::Renderer;
 
-/// Extensions of Markdown that are read.
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// Texts that may follow and change the lines before them. Others do so, too, but rarely.
+/// Continuations that may change earlier lines. Others do so rarely.
 const CONTINUATIONS: [&str; 12] =
     ["x", "\n\nx", "`", "```", "*", "**", "_", "__", "~~", "](x)", ">", "\n\n- x"];
 
-/// A text as a part of a document with headings of two levels: its own headings are two levels deeper, HTML is text, and
-/// a code block that is open at its end is closed.
+/// Prepares a text for a document with two levels of headings: lowers its headings by two levels,
+/// escapes HTML, and closes an open code block.
 pub fn fenced_in(text: &str) -> String {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     // A code block in a quote or a list ends with it.
@@ -42,7 +41,7 @@ pub fn fenced_in(text: &str) -> String {
                 edits.push((range.start..range.start, "##".to_owned()));
             }
             Event::Start(Tag::Heading { .. }) => {
-                // A line below it makes it one.
+                // The line below makes it a heading.
                 let line = part.trim_end().rfind('\n').map_or(0, |at| at + 1);
                 let rule = line + part[line..].find(['=', '-']).unwrap_or_default();
                 edits.push((range.start + rule..range.start + rule, "\\".to_owned()));
@@ -80,24 +79,21 @@ pub fn fenced_in(text: &str) -> String {
     fenced
 }
 
-/// A text in Markdown and its lines.
 #[derive(Debug, Clone)]
 pub struct Markdown {
     width: usize,
     text: String,
-    /// The text before this is in lines that no longer change.
+    /// The lines of the text before this offset are final.
     stable: usize,
     stable_lines: usize,
     lines: Vec<Text>,
-    /// All of the text is in the lines.
     is_current: bool,
     has_definitions: bool,
-    /// The text ends with a carriage return, which was taken for a new line.
+    /// The last carriage return was already read as a new line.
     ends_with_return: bool,
 }
 
 impl Markdown {
-    /// Creates an empty text for a screen of `width` columns.
     pub fn new(width: usize) -> Markdown {
         Markdown {
             width: width.max(1),
@@ -111,7 +107,6 @@ impl Markdown {
         }
     }
 
-    /// The lines of a whole text.
     pub fn whole(text: &Untrusted, width: usize) -> Vec<Text> {
         let mut markdown = Markdown::new(width);
         markdown.push(text);
@@ -119,7 +114,6 @@ impl Markdown {
         markdown.lines
     }
 
-    /// Adds to its end.
     pub fn push(&mut self, more: &Untrusted) {
         let raw = more.raw();
         if raw.is_empty() {
@@ -131,12 +125,11 @@ impl Markdown {
         self.is_current = false;
     }
 
-    /// The text, with a line feed at the end of each line.
+    /// Every line ends with a line feed.
     pub fn text(&self) -> Untrusted {
         self.text.as_str().into()
     }
 
-    /// All lines. What was settled before costs nothing.
     pub fn lines(&mut self) -> &[Text] {
         if !self.is_current {
             self.is_current = true;
@@ -145,16 +138,17 @@ impl Markdown {
         &self.lines
     }
 
-    /// How many bytes of the text are parsed again when more comes.
+    /// Returns the number of bytes that the next addition parses again.
     pub fn unsettled(&self) -> usize {
         self.text.len() - self.stable
     }
 
-    /// Returns how many lines further text will hardly change, for output that cannot take a line back.
+    /// Returns the number of lines that further text will hardly change, for output that cannot
+    /// take a line back.
     pub fn settled(&mut self) -> usize {
         self.lines();
         let tail = &self.text[self.stable..];
-        // The next line may make it the head of a table.
+        // The next line may turn this one into the head of a table.
         if tail.lines().next().is_none_or(|line| line.contains('|')) {
             return self.stable_lines;
         }
@@ -195,7 +189,6 @@ impl Markdown {
         Renderer::new(self.width).render(text)
     }
 
-    /// Adds the lines of blocks below those of others.
     fn add(&mut self, lines: Vec<Text>) {
         if !self.lines.is_empty() && !lines.is_empty() {
             self.lines.push(Text::new());
@@ -204,15 +197,15 @@ impl Markdown {
     }
 }
 
-/// Where the line begins with which the last top-level block begins that cannot be a part of the one before it, and
-/// whether links are defined.
+/// Returns the start of the last top-level block that cannot merge with the one before it, and
+/// whether the text defines links.
 fn last_block(text: &str) -> (usize, bool) {
     let parser = Parser::new_ext(text, OPTIONS);
     let defines = parser.reference_definitions().iter().next().is_some();
     let (mut depth, mut last) = (0_usize, 0);
     for (event, range) in parser.into_offset_iter() {
-        // Until its first line is whole, it may become a part of the block before it: `#` of `#1`. A table may until its
-        // second line is whole, which has more columns than its head then.
+        // A block with an incomplete first line may still merge with the one before it (`#` of
+        // `#1`). A table may do so until its second line is complete.
         let lines = if matches!(event, Event::Start(Tag::Table(_))) { 2 } else { 1 };
         if depth == 0 && text[range.start..].matches('\n').nth(lines - 1).is_some() {
             last = range.start;
@@ -223,6 +216,6 @@ fn last_block(text: &str) -> (usize, bool) {
             _ => {}
         }
     }
-    // Text before it on its line may belong to it, as the spaces before indented code do.
+    // Earlier text on the line may belong to the block, such as the spaces before indented code.
     (text[..last].rfind('\n').map_or(0, |end| end + 1), defines)
 }

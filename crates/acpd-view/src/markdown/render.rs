@@ -1,4 +1,4 @@
-//! Blocks of Markdown as lines.
+//! Markdown blocks as lines.
 
 use acpd_api::escape;
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
@@ -9,40 +9,32 @@ use crate::about::disguised_host;
 use crate::text;
 use crate::text::{Role, Style, Text};
 
-/// Columns before a line of code.
-const CODE: &str = "  ";
-/// Too few columns to leave some of them empty.
-const NARROW: usize = 8;
-/// A tab reaches to the next of these columns.
-const TAB: usize = 4;
+const CODE_INDENT: &str = "  ";
+/// Code is indented only in more columns than this.
+const MIN_ROOM: usize = 8;
+const TAB_WIDTH: usize = 4;
 
-/// Makes lines of a text.
 #[derive(Debug)]
 pub(super) struct Renderer {
     width: usize,
     lines: Vec<Text>,
-    /// Text before each line, for the quotes and lists that it is in.
     margins: Vec<Margin>,
-    /// For each container, from the outermost: something is in it already.
     has_lines: Vec<bool>,
-    /// The next line has an empty one before it, within this number of margins.
+    /// The number of margins before an empty line that precedes the next line.
     gap: Option<usize>,
-    /// The lines of the paragraph so far.
     inline: Vec<Text>,
     style: Style,
     styles: Vec<Style>,
-    /// Links and pictures that are open: where they lead to, and where their text begins.
+    /// Open links and pictures: the address, and the start of the text.
     links: Vec<(String, usize)>,
-    /// The numbers of the lists that are open; none for bullets.
+    /// Numbers of open lists; none for bullets.
     lists: Vec<Option<u64>>,
     code: Option<String>,
     table: Option<Table>,
 }
 
-/// Text before the lines of a container.
 #[derive(Debug)]
 struct Margin {
-    /// Before its first line, until that was written.
     first: Option<Text>,
     rest: Text,
 }
@@ -78,13 +70,13 @@ impl Renderer {
                     let style = Style { role: Role::Code, ..self.style };
                     self.put(style, &code);
                 }
-                // No HTML is read: it is shown as it is.
+                // HTML is shown as text.
                 Event::Html(html) => match &mut self.code {
                     Some(code) => code.push_str(&html),
                     None => self.text(&html),
                 },
                 Event::InlineHtml(html) => self.text(&html),
-                // Agents end lines where they mean it, in lists of files for one.
+                // Agents mean their line breaks, for example in lists of files.
                 Event::SoftBreak | Event::HardBreak => self.inline.push(Text::new()),
                 Event::Rule => {
                     self.block();
@@ -108,7 +100,7 @@ impl Renderer {
             Tag::Paragraph => self.block(),
             Tag::Heading { level, .. } => {
                 self.block();
-                // A heading that is underlined looks like the paragraph that it was before.
+                // Until its underline arrived, this heading was a paragraph: keep that look.
                 if source.trim_start().starts_with('#') {
                     let marks = Text::repeated("#", depth(level)) + " ";
                     *self.last_line() += Text::of(Role::Mark, marks);
@@ -125,7 +117,7 @@ impl Renderer {
                 self.code = Some(String::new());
             }
             Tag::List(first) => {
-                // Below the text of an item it follows at once.
+                // A nested list directly follows its item's text.
                 if self.margins.is_empty() || self.lists.is_empty() {
                     self.block();
                 } else {
@@ -216,7 +208,6 @@ impl Renderer {
         }
     }
 
-    /// A block begins: there is an empty line between it and the one before it.
     fn block(&mut self) {
         self.flush();
         let depth = self.margins.len();
@@ -233,7 +224,7 @@ impl Renderer {
     }
 
     fn end_margin(&mut self) {
-        // An empty item is a line all the same.
+        // An empty item still takes a line.
         if self.margins.last().is_some_and(|margin| margin.first.is_some()) {
             self.write(Text::new());
         }
@@ -241,13 +232,12 @@ impl Renderer {
         self.has_lines.pop();
     }
 
-    /// The columns that the margins leave.
     fn room(&self) -> usize {
         let margins: usize = self.shown_margins().map(|margin| margin.rest.width()).sum();
         self.width.saturating_sub(margins).max(1)
     }
 
-    /// The margins that have room: text matters more than how deep it is in quotes.
+    /// The margins that fit: text matters more than the depth of quotes.
     fn shown_margins(&self) -> impl Iterator<Item = &Margin> {
         let mut used = 0;
         self.margins.iter().take_while(move |margin| {
@@ -256,7 +246,6 @@ impl Renderer {
         })
     }
 
-    /// Writes a line that fits, behind the margins.
     fn write(&mut self, line: Text) {
         let shown = self.shown_margins().count();
         if let Some(depth) = self.gap.take() {
@@ -292,7 +281,7 @@ impl Renderer {
     fn code_block(&mut self, is_code: bool) {
         let Some(code) = self.code.take() else { return };
         let role = if is_code { Role::Code } else { Role::Dim };
-        let indent = if is_code && self.room() > NARROW { CODE } else { "" };
+        let indent = if is_code && self.room() > MIN_ROOM { CODE_INDENT } else { "" };
         let room = self.room() - indent.len();
         let code = code.strip_suffix('\n').unwrap_or(&code);
         for line in code.split('\n') {
@@ -327,12 +316,11 @@ impl Renderer {
         self.style = self.styles.pop().unwrap_or_default();
     }
 
-    /// Returns the text of the paragraph so far.
     fn inline_text(&self) -> String {
         self.inline.iter().map(Text::to_string).collect()
     }
 
-    /// Adds the address behind a link, unless the link's text is the address, and warns of a disguised host.
+    /// Adds a link's address if it differs from the text, and a warning about a disguised host.
     fn end_link(&mut self) {
         let Some((to, start)) = self.links.pop() else { return };
         let said = self.inline_text();
@@ -355,13 +343,12 @@ fn depth(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// The line with spaces in place of tabs.
 fn without_tabs(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut column = 0;
     for char in line.chars() {
         if char == '\t' {
-            let spaces = TAB - column % TAB;
+            let spaces = TAB_WIDTH - column % TAB_WIDTH;
             plain.extend(std::iter::repeat_n(' ', spaces));
             column += spaces;
         } else {

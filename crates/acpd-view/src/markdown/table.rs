@@ -1,18 +1,15 @@
-//! Lays out tables of Markdown for the width of a screen.
+//! Markdown tables for a given width.
 
 use pulldown_cmark::Alignment;
 
 use crate::text::{Role, Style, Text};
 
-/// The narrowest column, if its cells are wider.
-const LEAST: usize = 6;
+const MIN_WIDTH: usize = 6;
 const GAP: &str = " │ ";
 
-/// A table, until it is whole.
 #[derive(Debug)]
 pub(super) struct Table {
     alignments: Vec<Alignment>,
-    /// The first one is the head.
     rows: Vec<Vec<Text>>,
 }
 
@@ -31,7 +28,6 @@ impl Table {
         }
     }
 
-    /// Returns the lines of the table in `room` columns.
     pub(super) fn lines(mut self, room: usize) -> Vec<Text> {
         if let Some(head) = self.rows.first_mut() {
             for cell in head {
@@ -64,7 +60,7 @@ impl Table {
         lines
     }
 
-    /// Returns the width of each column; none if they do not fit next to each other.
+    /// Returns the width of each column; none if the columns do not fit.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let columns = self.alignments.len();
         let wanted = |column: usize| {
@@ -73,8 +69,8 @@ impl Table {
         };
         let mut widths: Vec<usize> = (0..columns).map(wanted).collect();
         let room = room.checked_sub(columns.saturating_sub(1) * 3)?;
-        // The widest ones are made narrower until all fit.
-        let least: usize = widths.iter().map(|width| (*width).min(LEAST)).sum();
+        // Make the widest columns narrower until all fit.
+        let least: usize = widths.iter().map(|width| (*width).min(MIN_WIDTH)).sum();
         if least > room {
             return None;
         }
@@ -83,9 +79,9 @@ impl Table {
         while over > 0 {
             let widest = *widths.iter().max()?;
             let next =
-                widths.iter().copied().filter(|width| *width < widest).max().unwrap_or(LEAST);
+                widths.iter().copied().filter(|width| *width < widest).max().unwrap_or(MIN_WIDTH);
             let number = widths.iter().filter(|width| **width == widest).count();
-            let step = (widest - next.max(LEAST)).min(over.div_ceil(number)).max(1);
+            let step = (widest - next.max(MIN_WIDTH)).min(over.div_ceil(number)).max(1);
             for width in widths.iter_mut().filter(|width| **width == widest) {
                 let less = step.min(over);
                 *width -= less;
@@ -95,7 +91,6 @@ impl Table {
         Some(widths)
     }
 
-    /// Each row as a list, for a screen that is too narrow.
     fn one_by_one(&self, room: usize) -> Vec<Text> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The text layer: everything that is shown to a user, with its style.
+//! The text layer: all displayed text, with its style.
 //!
 //! ```text
 //!  literals, numbers ───────────┐
@@ -7,16 +7,15 @@
 //!                        wrap, split, cut └──┘
 //! ```
 //!
-//! - A [`Text`] is the only type that is printed. It is made of string literals, numbers, other texts, and escaped text
-//!   ([`Untrusted`], [`acpd_api::escape`]). It cannot be made of a `String` or a borrowed `str`, because the compiler
-//!   does not know where these come from. [`text!`](crate::text!) is its `format!`.
-//! - Each part of a text has a [`Style`], which gives its meaning ([`Role`]). Styles are no characters of the
-//!   text: they have no width, and a stream without colours never sees them. [`Style::look`] is the one table of
-//!   colours, for streams and for full screens.
-//! - A [`Table`] makes lines of cells that fit a terminal.
+//! - [`Text`] is the only printed type. It consists of literals, numbers, other texts and escaped
+//!   text ([`Untrusted`], [`acpd_api::escape`]). A `String` or a borrowed `str` cannot become one,
+//!   because the compiler does not know their origin. [`text!`](crate::text!) is its `format!`.
+//! - A [`Style`] gives each part its meaning ([`Role`]). Styles are not characters: they have no
+//!   width, and a stream without colours drops them. [`Style::look`] is the only table of colours.
+//! - [`Table`] fits cells into lines.
 //!
-//! `Untrusted` and `escape` stay in `acpd-api`, because the types of the protocol are made of them. Input and output
-//! stay in the programs.
+//! `Untrusted` and `escape` are in `acpd-api`, because the protocol's types use them. I/O is in the
+//! programs.
 
 mod style;
 mod table;
@@ -33,20 +32,20 @@ use acpd_api::escape::{self, Escaped};
 use acpd_api::{Amount, Untrusted};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Text that can be printed as it is, with a style for each part.
+/// Text that is safe to print, with a style for each part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text {
     words: String,
-    /// Ends of the parts (byte offsets), and their styles. Words after the last one are plain.
+    /// End offsets in bytes, with styles. The words after the last end are plain.
     parts: Vec<(usize, Style)>,
 }
 
-/// Before a styled part while a text is formatted, and after its style. Escaped text has no control characters, and no
-/// literal has these.
+/// Delimiters of a styled part's style during formatting. Neither escaped text nor literals contain
+/// them.
 const BEGIN: char = '\u{1}';
 const END: char = '\u{2}';
 
-/// Makes a [`Text`] as `format!` makes a string. The arguments follow the literal and implement [`Show`].
+/// Makes a [`Text`] as `format!` makes a string; arguments implement [`Show`].
 #[macro_export]
 macro_rules! text {
     ($words:literal $(, $part:expr)* $(,)?) => {
@@ -57,13 +56,11 @@ macro_rules! text {
     };
 }
 
-/// A part of a [`Text`].
 pub trait Show {
-    /// Writes it so that it can be printed.
+    /// Writes the part escaped.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// An argument of [`text!`](crate::text!).
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Shown<'a, T>(pub &'a T);
@@ -85,7 +82,7 @@ macro_rules! show_as_displayed {
 }
 show_as_displayed!(&'static str, Amount, Escaped<'_>, i32, i64, u32, u64, usize, f64);
 
-/// Writes the words without their styles.
+/// Without styles.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
@@ -101,7 +98,6 @@ impl Show for Text {
     }
 }
 
-/// Escapes the text onto one line.
 impl Show for Untrusted {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.one_line().show(f)
@@ -114,21 +110,18 @@ impl Show for char {
     }
 }
 
-/// Escaped on one line.
 impl Show for Path {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Untrusted::of(self.display()).show(f)
     }
 }
 
-/// Escaped on one line.
 impl Show for PathBuf {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_path().show(f)
     }
 }
 
-/// Escaped on one line.
 impl Show for io::Error {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Untrusted::of(self).show(f)
@@ -152,19 +145,18 @@ impl Text {
         Text::default()
     }
 
-    /// A row of a screen: tabs become spaces, because the width of a tab depends on its column.
+    /// Makes a row of a screen. Tabs become spaces, because the width of a tab depends on its
+    /// column.
     pub fn of(style: impl Into<Style>, text: impl Into<Text>) -> Text {
         Text::new().and(style, text)
     }
 
-    /// The text in a style, without a change of its words.
     pub fn styled(style: impl Into<Style>, text: impl Into<Text>) -> Text {
         let (mut styled, style) = (Text::new(), style.into());
         styled.push(text.into().as_str(), style);
         styled
     }
 
-    /// The words, `count` times.
     pub fn repeated(words: &'static str, count: usize) -> Text {
         Text { words: words.repeat(count), parts: Vec::new() }
     }
@@ -190,7 +182,6 @@ impl Text {
         text
     }
 
-    /// Returns the words without styles.
     pub fn as_str(&self) -> &str {
         &self.words
     }
@@ -199,12 +190,10 @@ impl Text {
         self.words.is_empty()
     }
 
-    /// Returns the columns on a terminal.
     pub fn width(&self) -> usize {
         self.words.width()
     }
 
-    /// Returns the parts from left to right, each with its style.
     pub fn parts(&self) -> impl Iterator<Item = (&str, Style)> {
         let ends = self.parts.iter().copied();
         let rest = (self.words.len(), Style::default());
@@ -232,7 +221,6 @@ impl Text {
         }
     }
 
-    /// Adds a part to a row of a screen, as [`Text::of`] does.
     #[must_use]
     pub fn and(mut self, style: impl Into<Style>, text: impl Into<Text>) -> Text {
         let (style, text) = (style.into(), text.into());
@@ -240,7 +228,6 @@ impl Text {
         self
     }
 
-    /// Returns the text with another style for each part.
     #[must_use]
     pub fn restyled(&self, style: impl Fn(Style) -> Style) -> Text {
         let mut text = Text::new();
@@ -248,7 +235,6 @@ impl Text {
         text
     }
 
-    /// Returns the text without white space at its end.
     #[must_use]
     pub fn trim_end(&self) -> Text {
         self.until(self.words.trim_end().len())
@@ -263,7 +249,6 @@ impl Text {
         text
     }
 
-    /// Cuts the text to at most this many columns.
     #[must_use]
     pub fn cut(&self, room: usize) -> Text {
         if self.width() <= room {
@@ -277,7 +262,7 @@ impl Text {
         cut
     }
 
-    /// Cuts the middle out, to at most this many columns. More of the end stays: it identifies a path better.
+    /// Cuts out the middle. More of the end stays, because it identifies a path better.
     #[must_use]
     pub fn cut_middle(&self, room: usize) -> Text {
         if self.width() <= room || room < 4 {
@@ -289,14 +274,13 @@ impl Text {
         head + "…" + of_chars(&chars[chars.len() - tail..])
     }
 
-    /// Breaks the text into rows of at most this many columns, between words where that can be. White space at a break
-    /// is left out.
+    /// Breaks the text into rows, between words if possible. White space at a break is dropped.
     pub fn wrap(&self, room: usize) -> Vec<Text> {
         let chars = self.chars();
         let width = |at: usize| chars[at].0.width().unwrap_or(0);
         let is_space = |at: usize| chars[at].0 == ' ';
         let (mut rows, mut start, mut used) = (Vec::new(), 0, 0);
-        // The space behind the last word that fits.
+        // The space after the last word that fits.
         let mut space = None;
         let mut at = 0;
         while at < chars.len() {
@@ -320,7 +304,7 @@ impl Text {
         rows
     }
 
-    /// Breaks the text into rows of exactly this many columns, as for code: nothing is left out.
+    /// Breaks the text into rows at exactly `room` columns, as for code: nothing is dropped.
     pub fn split(&self, room: usize) -> Vec<Text> {
         let chars = self.chars();
         let (mut rows, mut start, mut used) = (Vec::new(), 0, 0);
@@ -343,12 +327,11 @@ impl Text {
         self.parts().flat_map(chars).collect()
     }
 
-    /// Returns lines, each with its end.
+    /// Ends each line with a line feed.
     pub fn lines<'a>(lines: impl IntoIterator<Item = &'a Text>) -> Text {
         lines.into_iter().map(|line| line.clone() + "\n").collect()
     }
 
-    /// Joins texts with a separator.
     pub fn join(texts: impl IntoIterator<Item = Text>, between: &'static str) -> Text {
         let mut joined = Text::new();
         for (at, text) in texts.into_iter().enumerate() {
@@ -361,7 +344,6 @@ impl Text {
     }
 }
 
-/// Returns the number of characters that fit.
 fn fitting<'a>(chars: impl Iterator<Item = &'a (char, Style)>, room: usize) -> usize {
     let mut used = 0;
     let fits = chars.take_while(|(char, _)| {
@@ -397,14 +379,12 @@ impl From<Escaped<'_>> for Text {
     }
 }
 
-/// Escapes the text onto one line.
 impl From<&Untrusted> for Text {
     fn from(untrusted: &Untrusted) -> Text {
         untrusted.one_line().into()
     }
 }
 
-/// Escapes the text onto one line.
 impl From<Untrusted> for Text {
     fn from(untrusted: Untrusted) -> Text {
         untrusted.one_line().into()

@@ -1,10 +1,9 @@
-//! Styles: what a part of a text means, and how that looks.
+//! Styles: the meaning of a text's parts, and their look.
 
 use anstyle::{AnsiColor, Effects, Style as Look};
 use serde::Serialize;
 use strum::FromRepr;
 
-/// Meaning of a part of a text, and emphasis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Style {
     pub role: Role,
@@ -13,7 +12,6 @@ pub struct Style {
     pub struck: bool,
 }
 
-/// Meaning of a part of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, FromRepr)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -22,28 +20,22 @@ pub enum Role {
     Dim,
     Heading,
     Code,
-    /// An address, or the text that leads to one.
+    /// An address, or text that links to one.
     Link,
-    /// A bullet, a number of a list, the bar of a quote, the border of a table.
+    /// A bullet, a list number, the bar of a quote, the border of a table.
     Mark,
-    /// A prompt of the user.
     User,
-    /// The name of a file, a tool or an agent.
     Name,
     Good,
-    /// Something to look at.
     Warning,
     Bad,
-    /// A line that was added.
     Added,
-    /// A line that was removed.
     Removed,
 }
 
-/// First character for a style while a text is formatted.
+/// Added to a style's number to get its character during formatting.
 const CODES: u32 = 0x100;
 
-/// Style of words that stand out.
 pub const BOLD: Style = Style::of(Role::Plain).strong();
 
 impl Style {
@@ -51,13 +43,12 @@ impl Style {
         Style { role, strong: false, emphasis: false, struck: false }
     }
 
-    /// Returns the same style, but strong.
     #[must_use]
     pub const fn strong(self) -> Style {
         Style { strong: true, ..self }
     }
 
-    /// Returns the colours and effects. The background is that of the terminal.
+    /// The background stays that of the terminal.
     pub fn look(self) -> Look {
         let look = match self.role {
             Role::Plain => Look::new(),
@@ -77,7 +68,7 @@ impl Style {
         effects.iter().filter(|(is_on, _)| *is_on).fold(look, |look, (_, effect)| look | *effect)
     }
 
-    /// Returns the character for a style while a text is formatted; none for the plain one.
+    /// Returns the character that stands for the style during formatting; none for plain text.
     pub(super) fn code(self) -> Option<char> {
         let flags = [self.strong, self.emphasis, self.struck];
         let flags = flags.iter().fold(0, |flags, flag| flags << 1 | u32::from(*flag));

@@ -1,20 +1,17 @@
-//! Tables: columns under titles, and keys with values.
+//! Tables with column titles, and key-value lists.
 
 use super::{Role, Text};
 use crate::text;
 
-/// Columns between two columns.
-const GAP: usize = 2;
-/// The narrowest that a last column gets before it is cut off altogether.
-const LAST: usize = 10;
+const COLUMN_GAP: usize = 2;
+const MIN_LAST_WIDTH: usize = 10;
 
-/// Rows under a header; every column is as wide as its widest cell. On a terminal no row is wider than that:
-/// columns are cut, then left out.
+/// Rows under a header. To fit a terminal, columns are cut, then dropped.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Text>>,
-    /// Columns to leave out where there is no room, the first one first.
+    /// Columns that may be dropped, the first one first.
     dropped: &'static [&'static str],
 }
 
@@ -24,32 +21,29 @@ const EMPTY: &str = "-";
 struct Column {
     title: &'static str,
     cut: Option<Cut>,
-    /// Left out if all its cells are empty.
     hides: bool,
 }
 
-/// Rules that shorten the cells of a column.
+/// How to shorten cells, with their minimum width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// At their end, to no less than this.
     End(usize),
-    /// In their middle, to no less than this: for paths.
+    /// For paths.
     Middle(usize),
 }
 
 impl Table {
-    /// A table with these column titles, whose last column may be cut.
+    /// Only the last column may be cut.
     pub fn new<const N: usize>(titles: [&'static str; N]) -> Table {
         let mut columns: Vec<Column> =
             titles.into_iter().map(|title| Column { title, cut: None, hides: false }).collect();
         if let Some(last) = columns.last_mut() {
-            last.cut = Some(Cut::End(LAST));
+            last.cut = Some(Cut::End(MIN_LAST_WIDTH));
         }
         let header = titles.map(|title| Text::styled(Role::Dim, title)).into();
         Table { columns, rows: vec![header], dropped: &[] }
     }
 
-    /// Lets cells of a column be cut.
     #[must_use]
     pub fn cut(mut self, title: &'static str, cut: Cut) -> Table {
         for column in self.columns.iter_mut().filter(|column| column.title == title) {
@@ -58,7 +52,6 @@ impl Table {
         self
     }
 
-    /// Leaves a column out if no cell has anything in it.
     #[must_use]
     pub fn hide_if_empty(mut self, title: &'static str) -> Table {
         for column in self.columns.iter_mut().filter(|column| column.title == title) {
@@ -67,7 +60,6 @@ impl Table {
         self
     }
 
-    /// Lets columns be left out, the first one first.
     #[must_use]
     pub fn drop(mut self, titles: &'static [&'static str]) -> Table {
         self.dropped = titles;
@@ -79,7 +71,6 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// Returns the table as lines, which fit a terminal of this width.
     pub fn render(&self, width: Option<usize>) -> Text {
         let widths = self.layout(width);
         let shown: Vec<usize> = (0..widths.len()).filter(|at| widths[*at] > 0).collect();
@@ -91,7 +82,7 @@ impl Table {
                     Some(Cut::Middle(_)) => cell.cut_middle(room),
                     _ => cell.cut(room),
                 };
-                let gap = room - text.width() + GAP;
+                let gap = room - text.width() + COLUMN_GAP;
                 lines += text;
                 if place + 1 < shown.len() {
                     lines += Text::repeated(" ", gap);
@@ -102,7 +93,7 @@ impl Table {
         lines
     }
 
-    /// The widths of the columns; 0 for those that are left out.
+    /// Returns the widths of the columns; 0 for dropped ones.
     fn layout(&self, width: Option<usize>) -> Vec<usize> {
         let is_hidden = |at: usize| {
             let mut cells = self.rows.iter().skip(1).map(|row| row[at].as_str());
@@ -129,7 +120,6 @@ impl Table {
                 widths[at] = 0;
             }
         }
-        // The rest is distributed evenly to the columns that were cut.
         let mut room = width.saturating_sub(total(&widths));
         while room > 0 {
             let before = room;
@@ -143,7 +133,7 @@ impl Table {
                 break;
             }
         }
-        // Narrower than any table should be: the last columns go first.
+        // On extremely narrow screens, the last columns go first.
         for at in (1..widths.len()).rev() {
             if total(&widths) > width {
                 widths[at] = 0;
@@ -154,13 +144,11 @@ impl Table {
     }
 }
 
-/// The columns of a row.
 fn total(widths: &[usize]) -> usize {
     let shown = widths.iter().filter(|width| **width > 0);
-    (shown.clone().sum::<usize>() + shown.count() * GAP).saturating_sub(GAP)
+    (shown.clone().sum::<usize>() + shown.count() * COLUMN_GAP).saturating_sub(COLUMN_GAP)
 }
 
-/// Returns lines of `key  value`.
 pub fn key_values(rows: &[(&'static str, Text)]) -> Text {
     let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
     let line = |(key, value): &(&'static str, Text)| {
