@@ -45,82 +45,63 @@ use top::TopScreen;
 pub(crate) use requests::{CLIENT, LinkId};
 pub(crate) use view::{Cache, view};
 
-/// Milliseconds that a short message stays on the screen.
-const FLASH: u64 = 4000;
-/// Milliseconds of absence after which the screen reports it.
-const AWAY: u64 = 1000;
+const FLASH_MS: u64 = 4000;
+const AWAY_AFTER_MS: u64 = 1000;
 
 #[derive(Debug)]
 pub(crate) enum AppEvent {
     Key(KeyEvent),
     Paste(String),
-    /// Lines that the wheel was turned by; positive is down.
+    /// Lines that the wheel was turned; positive is down.
     Wheel(isize),
-    /// The clicked row of the screen.
     Click(u16),
     Failed(Text),
-    /// The terminal got or lost the focus.
     Focused(bool),
     Line(LinkId, Bytes),
     /// A connection was lost and is reconnecting.
     Lost(LinkId),
-    /// The daemon of this connection was stopped on purpose.
+    /// The daemon was stopped on purpose.
     Stopped(LinkId),
     Back(LinkId),
-    /// A connection ended for good.
     Ended(LinkId, Text),
-    /// The files of a directory were read.
     Files {
         directory: String,
         paths: Vec<String>,
     },
-    /// The files of a prompt were read, or one cannot be sent.
     AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
-    /// The external editor ended: the edited text, or the error.
     Edited(Result<String, Text>),
-    /// A frame is on the screen; keys depend on these facts.
     Drawn(OnScreen),
     /// Time passed, or a frame is due.
     Time,
 }
 
-/// Facts about the drawn frame that keys depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OnScreen {
     pub(crate) question: Option<Drawn>,
-    /// Rows of the list or of the conversation on one screen.
+    /// Rows of the list or the conversation that fit on the screen.
     pub(crate) page: usize,
-    /// The screen is near the first line that was read.
     pub(crate) is_near_beginning: bool,
-    /// Targets of clicks, by rows of the screen.
     pub(crate) spots: Vec<(u16, Spot)>,
 }
 
-/// Target of a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
     Row(usize),
-    /// The first block of a row of the conversation.
+    /// The first block of a row in the conversation.
     Block(Id),
 }
 
-/// Effects for the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Open(LinkId),
     Start,
     Send(LinkId, Bytes),
-    /// End a connection for good.
     Leave(LinkId),
-    /// Show a text in the pager.
     Page(String),
-    /// Turn mouse reports on or off.
     Mouse(bool),
     Copy(String),
-    /// List the files of a directory.
     ReadFiles(String),
     ReadAttached(PromptFiles),
-    /// Open a text in the editor.
     Edit(String),
     Redraw,
     Suspend,
@@ -137,37 +118,30 @@ pub(crate) struct PromptFiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptFile {
     pub(crate) path: String,
-    /// The path as it is mentioned in the prompt.
     pub(crate) name: String,
 }
 
-/// Error for a file that cannot be sent.
 #[derive(Debug)]
 pub(crate) struct UnfitFile {
     pub(crate) why: Text,
     pub(crate) hint: Option<Text>,
 }
 
-/// Surroundings of the program: terminal, directories, user.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) theme: Theme,
-    /// The home directory, to shorten paths.
     pub(crate) home: Option<String>,
-    /// The directory for new sessions.
     pub(crate) cwd: String,
-    /// The name that other clients see.
     pub(crate) who: ClientName,
 }
 
-/// First screen of the program.
 #[derive(Debug, Clone)]
 pub enum Opens {
     Top,
     Session {
         agent: String,
         session_id: String,
-        /// The last line of the session's journal.
+        /// The number of the journal's last line.
         seq: u64,
     },
     New {
@@ -175,48 +149,40 @@ pub enum Opens {
     },
 }
 
-/// Connection to the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Presence {
     Connecting,
     There,
     AwaySince(u64),
-    /// The daemon was stopped on purpose.
     Stopped,
     Gone(Text),
 }
 
-/// A short message and the time at which it goes.
 #[derive(Debug)]
 struct Flash {
     line: Text,
     until: u64,
 }
 
-/// State of the whole program.
 #[derive(Debug)]
 pub(crate) struct AppState {
     scene: Scene,
-    /// Milliseconds since the epoch.
+    /// In ms since the epoch.
     now: u64,
     fleet: Fleet,
     presence: Presence,
-    /// Requests and other effects of the current step.
     out: Outbox,
     top: TopScreen,
-    /// The open conversation, in front of the list.
     chat: Option<ChatScreen>,
-    /// Drafts that were not sent, by session.
     drafts: HashMap<SessionRowKey, Editor>,
     /// Prompts of this run, the oldest first.
     said: Vec<String>,
-    /// Files of the directory that was completed last.
     files: Files,
-    /// Handle of the conversation that was open at the end.
+    /// The handle of the conversation that was open when the user quit.
     left: Option<Untrusted>,
-    /// Error of the session that the command line asked for.
+    /// The error of the session that the command line asked for.
     not_begun: Option<ErrorObject>,
-    /// Rows by which the page of keys is scrolled, if it is open.
+    /// Scrolled rows of the page of keys; none while it is closed.
     help: Option<usize>,
     flash: Option<Flash>,
     on_screen: OnScreen,
@@ -226,7 +192,6 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    /// Returns an empty state, and the effects that connect it.
     pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (AppState, Vec<Effect>) {
         let theme = scene.theme;
         let mut state = AppState {
@@ -335,8 +300,8 @@ impl AppState {
         }
     }
 
-    /// Drops the requests of a connection whose daemon was stopped on purpose. It is not started
-    /// again by itself.
+    /// Drops the requests of a connection whose daemon was stopped on purpose. Only the user starts
+    /// it again.
     fn stopped(&mut self, link: LinkId) {
         self.out.forget(link);
         match link {
@@ -345,12 +310,10 @@ impl AppState {
         }
     }
 
-    /// Returns a sentence with the key that starts the daemon.
     fn start_hint(&self, place: KeyPlace) -> Text {
         text!("acpd is not running. Start it: {}", self.key_of(place, Action::Start))
     }
 
-    /// Starts a stopped daemon, and opens the conversation again.
     fn start(&mut self) {
         let reopens = self.chat.as_mut().is_some_and(ChatScreen::reopen);
         match self.presence {
@@ -363,37 +326,33 @@ impl AppState {
         }
     }
 
-    /// Returns the key of an action for a sentence.
     pub(crate) fn key_of(&self, place: KeyPlace, action: Action) -> Text {
         keymap::key_of(place, action, self.scene.theme.is_unicode)
     }
 
-    /// Returns the handle of the conversation that was open at the end.
     pub(crate) fn left(&self) -> Option<&Untrusted> {
         self.left.as_ref()
     }
 
-    /// Error of the session that the command line asked for.
     pub(crate) fn not_begun(&self) -> Option<&ErrorObject> {
         self.not_begun.as_ref()
     }
 
-    /// Returns whether the first screen has its content.
     pub(crate) fn is_filled(&self) -> bool {
         self.fleet.is_known() && self.chat.as_ref().is_none_or(ChatScreen::is_filled)
     }
 
-    /// Returns the time at which the screen changes without an event.
+    /// Returns when the screen changes without an event.
     pub(crate) fn wakes_at(&self) -> Option<u64> {
         let flash = self.flash.as_ref().map(|flash| flash.until);
         let away = match self.presence {
-            Presence::AwaySince(since) => Some(since + AWAY).filter(|at| *at > self.now),
+            Presence::AwaySince(since) => Some(since + AWAY_AFTER_MS).filter(|at| *at > self.now),
             _ => None,
         };
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle)
             || self.chat.as_ref().is_some_and(ChatScreen::is_starting);
         let pace = if is_running { 1000 } else { self.fleet.pace(self.now) };
-        // Ages of an unfocused terminal need no updates each second.
+        // Ages on an unfocused terminal change less often.
         let ages = if self.is_focused { pace } else { pace.max(60_000) };
         [flash, away, Some(self.now + ages)].into_iter().flatten().min()
     }
@@ -402,10 +361,9 @@ impl AppState {
         self.out.send(LinkId::Fleet, method::WATCH, &Empty {}, Purpose::Watch);
     }
 
-    /// Shows a short message.
     pub(crate) fn flash(&mut self, role: Role, words: impl Into<Text>) {
         let line = Text::of(role, words);
-        self.flash = Some(Flash { line, until: self.now + FLASH });
+        self.flash = Some(Flash { line, until: self.now + FLASH_MS });
     }
 
     fn wheel(&mut self, lines: isize) {
@@ -474,7 +432,6 @@ impl AppState {
         }
     }
 
-    /// Returns the place that keys go to.
     fn place(&self) -> KeyPlace {
         match &self.chat {
             _ if self.help.is_some() => KeyPlace::Help,
@@ -490,7 +447,6 @@ impl AppState {
         }
     }
 
-    /// Runs a step on the conversation, if this is its connection.
     fn on_chat(&mut self, link: LinkId, step: impl FnOnce(&mut ChatScreen)) -> bool {
         self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
@@ -514,7 +470,7 @@ impl AppState {
                     self.fleet.changed(changed);
                 }
                 self.ask_usage();
-                // A new session brings its directory.
+                // A new session has a directory with files to complete.
                 self.update_completions();
             }
             Message::Notification { method, .. } => {
@@ -523,7 +479,7 @@ impl AppState {
                     self.update_completions();
                 }
             }
-            // Questions are answered over the watching connection.
+            // The watching connection answers questions.
             Message::Request { .. } => {}
         }
     }
@@ -531,8 +487,8 @@ impl AppState {
     fn result(&mut self, link: LinkId, purpose: Purpose, result: &RawValue) {
         match purpose {
             Purpose::Watch => {
-                if let Some(told) = read::<Watched>(result) {
-                    self.fleet.snapshot(told);
+                if let Some(watched) = read::<Watched>(result) {
+                    self.fleet.snapshot(watched);
                     self.presence = Presence::There;
                     self.ask_usage();
                     self.reopen_chat();
@@ -594,14 +550,13 @@ impl AppState {
             (LinkId::Chat(_), _) => drop(self.on_chat(link, |chat| chat.over(Text::from(&why)))),
             (_, Purpose::Answer(id)) => self.card().on_answer_refused(&id),
             (_, Purpose::Older(key)) => self.on_log_failed(&key),
-            // The head of the list has no figures then.
+            // The head of the list then shows no figures.
             (_, Purpose::Usage) => return,
             _ => {}
         }
         self.flash(Role::Bad, &why);
     }
 
-    /// Cancels the turn of a session and its queued prompts.
     fn cancel_session(&mut self, key: &SessionRowKey) {
         let (session, by) = (key.exactly(), Some(self.scene.who.clone()));
         let params = CancelParams { session, turn_only: false, by };
@@ -616,7 +571,6 @@ impl AppState {
     }
 }
 
-/// Returns the part about queued prompts in the sentence that asks for the second press.
 fn with_queue(queued: u32) -> Text {
     match queued {
         0 => Text::new(),

@@ -1,4 +1,4 @@
-//! Draws lines on the screen: the only place that knows colours and marks.
+//! Draws lines on the screen. Only this module knows colours and marks.
 
 use acpd_view::text;
 use acpd_view::text::{BOLD, Role, Style, Text};
@@ -7,10 +7,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style as CellStyle};
 use unicode_width::UnicodeWidthStr as _;
 
-/// Abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
-    /// Set for colours; without them words and marks mean the same.
+    /// Without colours, words and marks show the meaning.
     pub is_coloured: bool,
     pub is_unicode: bool,
 }
@@ -22,16 +21,14 @@ impl Theme {
     }
 }
 
-/// Separator of facts on one line.
 pub(crate) const DOT: &str = " · ";
-/// Mark of the selected row.
 pub(crate) const CURSOR: &str = "▸";
 
 pub(crate) fn rule(width: usize) -> Text {
     Text::repeated("─", width)
 }
 
-/// Returns the ASCII form of a mark. Other characters stay as they are.
+/// Returns the ASCII form of a mark; other characters are unchanged.
 fn ascii(char: char) -> char {
     match char {
         '▸' => '>',
@@ -65,12 +62,11 @@ impl<'a> Canvas<'a> {
         self.theme
     }
 
-    /// Returns the cells, for widgets of libraries.
     pub(crate) fn buffer(&mut self) -> &mut Buffer {
         self.buffer
     }
 
-    /// Draws a line from this cell on, cut to the room and to the screen.
+    /// Cuts the line to the room and the screen.
     pub(crate) fn line(&mut self, x: u16, y: u16, room: u16, line: &Text) {
         let area = self.buffer.area;
         if y >= area.bottom() || x >= area.right() {
@@ -94,13 +90,13 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Highlights words of a line that was drawn here. They are in lower case.
+    /// Highlights `words`, which are in lower case, in a line that was drawn here.
     pub(crate) fn mark(&mut self, x: u16, y: u16, room: u16, line: &Text, words: &str) {
         if words.is_empty() {
             return;
         }
         let small = line.as_str().to_lowercase();
-        // In scripts whose lower case has another length, nothing is highlighted.
+        // If lower case changes the length, nothing is highlighted.
         if small.len() != line.as_str().len() {
             return;
         }
@@ -115,7 +111,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Draws a line at the right edge of the room if it fits. Returns its width.
+    /// Draws a line at the right edge if it fits. Returns its width.
     pub(crate) fn right(&mut self, x: u16, y: u16, room: u16, line: &Text) -> u16 {
         let width = u16::try_from(line.width()).unwrap_or(u16::MAX);
         if width > room {
@@ -130,7 +126,6 @@ impl<'a> Canvas<'a> {
         self.buffer.set_style(area.intersection(self.buffer.area), look);
     }
 
-    /// Draws the keys of the footer that fit.
     pub(crate) fn footer(&mut self, y: u16, keys: &[(String, &'static str)]) {
         let room = usize::from(self.buffer.area.width).saturating_sub(1);
         let mut line = Text::of(Role::Plain, " ");

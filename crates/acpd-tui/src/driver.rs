@@ -1,8 +1,8 @@
 //! Carries keys, lines and time to the app, and its effects and frames out.
 //!
-//! One thread reads keys, one waits for signals, and each connection has one. All of them report on one
-//! channel. The driver waits for that channel and for the next moment at which the screen changes by
-//! itself. It draws at most [`FRAMES`] times a second, and only after an event.
+//! Threads read keys, wait for signals, and serve one connection each. All report on one channel.
+//! The driver waits for the channel, or for the next moment at which the screen changes. It draws
+//! after events only, at most [`FRAMES_PER_SECOND`] times a second.
 
 mod keyboard;
 
@@ -34,58 +34,46 @@ use crate::files;
 use crate::term::{self, Screen};
 use keyboard::Keyboard;
 
-/// Frames in a second.
-const FRAMES: u32 = 30;
-/// Maximum of queued events; connections wait beyond it.
-const QUEUE: usize = 1024;
-/// Events that are handled at once, so that a flood of lines does not delay a frame.
-const ROUND: usize = 256;
+const FRAMES_PER_SECOND: u32 = 30;
+/// Maximum of queued events. Connections wait beyond it.
+const MAX_QUEUED: usize = 1024;
+/// Events per round, so that a flood of lines does not delay a frame.
+const MAX_ROUND: usize = 256;
 /// Time for the driver to end after a signal.
 const GRACE: Duration = Duration::from_millis(500);
-/// Time for the last lines to the daemon.
+/// Time to send the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Connects to the daemon. With `true`, it is started even if it was stopped on purpose.
+/// Connects to the daemon. With `true`, starts it even if it was stopped on purpose.
 pub type Door = Box<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
-/// Edits a text in the user's editor.
 pub type EditText = fn(&str) -> Result<String, Text>;
 
-/// Parameters of the screens.
 pub struct ScreenStart {
     pub theme: Theme,
-    /// The person's home directory.
     pub home: Option<String>,
-    /// The directory that new sessions work in.
+    /// For new sessions.
     pub cwd: String,
-    /// Name of the terminal that other clients see: `pts/3`.
+    /// The terminal's name for other clients: `pts/3`.
     pub place: Option<String>,
     pub opens: Opens,
-    /// Command of the pager, if there is one.
     pub pager: Option<String>,
     /// Called with the terminal in the modes of a shell.
     pub editor: EditText,
     pub door: Door,
 }
 
-/// Error of [`run`]: no connection, no terminal, or no session.
 #[derive(Debug)]
 pub enum ScreenError {
     Connect(ConnectError),
     Terminal(io::Error),
-    NotBegun {
-        error: ErrorObject,
-        /// Drafts that were not sent.
-        unsent: Vec<String>,
-    },
+    NotBegun { error: ErrorObject, unsent: Vec<String> },
 }
 
-/// Result of [`run`] after the user left the screens.
 #[derive(Debug)]
 pub struct ScreenResult {
-    /// Handle of the conversation that was open at the end.
+    /// The handle of the conversation that was open at the end.
     pub session: Option<Untrusted>,
-    /// Drafts that were not sent, for the user to keep.
     pub unsent: Vec<String>,
 }
 
@@ -97,7 +85,7 @@ impl From<io::Error> for ScreenError {
 
 enum DriverEvent {
     App(AppEvent),
-    /// Events of the keyboard, which is read again after they were handled.
+    /// The keyboard is read again after these events.
     Typed(Vec<AppEvent>),
     Opened(LinkId, LinkWriter),
     HungUp,
@@ -111,12 +99,11 @@ enum ProgramEnd {
     Signalled(Signal),
 }
 
-/// State of a connection.
 enum Connection {
-    /// Being opened; holds the lines to send.
+    /// Lines to send once the connection is open.
     Opening(Vec<Bytes>),
     Open(LinkWriter),
-    /// Ended before it was opened.
+    /// Ended before it was open.
     Unwanted,
 }
 
@@ -134,10 +121,9 @@ impl Write for Frame {
     }
 }
 
-/// Shows the screens until the user leaves.
 pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
     let ScreenStart { theme, home, cwd, place, opens, pager, editor, door } = start;
-    // An error is printed before the screen is entered.
+    // A connection error must be printed before the screen is entered.
     let first = door(true).map_err(ScreenError::Connect)?;
     let who = ClientName {
         name: crate::app::CLIENT.into(),
@@ -146,7 +132,7 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
     };
     let (state, effects) = AppState::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
-    let (sender, news) = mpsc::sync_channel(QUEUE);
+    let (sender, events) = mpsc::sync_channel(MAX_QUEUED);
     let keyboard = Keyboard::listen(sender.clone())?;
     listen(sender.clone())?;
     let frame = Frame::default();
@@ -166,7 +152,7 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
         is_over: false,
     };
     driver.perform(effects)?;
-    let ended = driver.follow(&news);
+    let ended = driver.follow(&events);
     driver.leave();
     if let ProgramEnd::Signalled(signal) = ended? {
         end_by(signal);
@@ -187,7 +173,7 @@ struct Driver {
     cache: Cache,
     state: AppState,
     connections: HashMap<LinkId, Connection>,
-    /// The connection that was opened before the screen was entered.
+    /// Opened before the screen was entered.
     first: Option<(LinkReader, LinkWriter)>,
     keyboard: Keyboard,
     pager: Option<String>,
@@ -198,10 +184,9 @@ struct Driver {
 }
 
 impl Driver {
-    /// Handles events until the program ends.
-    fn follow(&mut self, news: &Receiver<DriverEvent>) -> Result<ProgramEnd, ScreenError> {
-        let pace = Duration::from_secs(1) / FRAMES;
-        // An empty frame would delay the first one with content.
+    fn follow(&mut self, events: &Receiver<DriverEvent>) -> Result<ProgramEnd, ScreenError> {
+        let pace = Duration::from_secs(1) / FRAMES_PER_SECOND;
+        // An empty first frame would delay the first content.
         let mut next = Instant::now() + pace;
         let (mut is_first, mut is_due) = (true, true);
         while !self.is_over {
@@ -212,11 +197,11 @@ impl Driver {
                     Duration::from_millis(at.saturating_sub(now()).max(1))
                 })
             };
-            match news.recv_timeout(wait) {
+            match events.recv_timeout(wait) {
                 Ok(first) => {
                     is_due = true;
-                    for news in std::iter::once(first).chain(news.try_iter().take(ROUND)) {
-                        if let Some(end) = self.take(news)? {
+                    for event in std::iter::once(first).chain(events.try_iter().take(MAX_ROUND)) {
+                        if let Some(end) = self.take(event)? {
                             return Ok(end);
                         }
                     }
@@ -227,7 +212,7 @@ impl Driver {
                 }
                 Err(_) => {}
             }
-            // Nothing is drawn behind the last screen.
+            // Nothing is drawn after the last screen.
             let may_draw = Instant::now() >= next || (is_first && self.state.is_filled());
             if is_due && !self.is_over && may_draw {
                 self.draw()?;
@@ -237,9 +222,9 @@ impl Driver {
         Ok(ProgramEnd::Left)
     }
 
-    /// Handles an event. Returns how the program ends, if it does.
-    fn take(&mut self, news: DriverEvent) -> Result<Option<ProgramEnd>, ScreenError> {
-        match news {
+    /// Returns how the program ends, if it does.
+    fn take(&mut self, event: DriverEvent) -> Result<Option<ProgramEnd>, ScreenError> {
+        match event {
             DriverEvent::App(event) => self.update(event)?,
             DriverEvent::Typed(events) => {
                 for event in events {
@@ -250,7 +235,7 @@ impl Driver {
             DriverEvent::Opened(link, writer) => {
                 match self.connections.insert(link, Connection::Open(writer.clone())) {
                     Some(Connection::Opening(lines)) => lines.into_iter().for_each(|line| {
-                        // The end of a connection is an event of its own.
+                        // A lost connection is reported as an event.
                         let _ = writer.send(line);
                     }),
                     _ => self.end(link),
@@ -328,19 +313,18 @@ impl Driver {
         self.connections.insert(link, Connection::Opening(Vec::new()));
         let (sender, first, door) = (self.sender.clone(), self.first.take(), self.door.clone());
         let follow = move || {
-            let tell = |news| sender.send(news).is_ok();
+            let report = |event| sender.send(event).is_ok();
             let ended = |why: &dyn std::fmt::Display| {
                 DriverEvent::App(AppEvent::Ended(link, Text::from(&Untrusted::of(why))))
             };
             let (mut reader, writer) = match first.map_or_else(|| door(false), Ok) {
                 Ok(opened) => opened,
-                // If this fails, the driver has ended.
                 Err(error) => {
-                    tell(ended(&error));
+                    report(ended(&error));
                     return;
                 }
             };
-            if !tell(DriverEvent::Opened(link, writer)) {
+            if !report(DriverEvent::Opened(link, writer)) {
                 return;
             }
             loop {
@@ -351,15 +335,15 @@ impl Driver {
                     Ok(LinkEvent::Stopped) => AppEvent::Stopped(link),
                     Ok(LinkEvent::Silent(_)) => continue,
                     Err(LinkError::Stopped) if matches!(link, LinkId::Chat(_)) => {
-                        tell(DriverEvent::App(AppEvent::Stopped(link)));
+                        report(DriverEvent::App(AppEvent::Stopped(link)));
                         return;
                     }
                     Err(error) => {
-                        tell(ended(&error));
+                        report(ended(&error));
                         return;
                     }
                 };
-                if !tell(DriverEvent::App(event)) {
+                if !report(DriverEvent::App(event)) {
                     return;
                 }
             }
@@ -367,14 +351,14 @@ impl Driver {
         thread::Builder::new().name("connection".to_owned()).spawn(follow).map(drop)
     }
 
-    /// Runs slow work on a thread of its own; its event is handled later.
+    /// Runs slow work on a thread, which then reports an event.
     fn aside(
         &self,
         name: &str,
         work: impl FnOnce() -> AppEvent + Send + 'static,
     ) -> io::Result<()> {
         let sender = self.sender.clone();
-        // If this fails, the driver has ended.
+        // A send fails only after the driver has ended.
         let work = move || drop(sender.send(DriverEvent::App(work())));
         thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
     }
@@ -389,7 +373,7 @@ impl Driver {
         }
     }
 
-    /// Ends all connections for good, after lines that were sent.
+    /// Ends all connections after their last lines.
     fn leave(&mut self) {
         term::restore();
         for connection in self.connections.values() {
@@ -400,28 +384,26 @@ impl Driver {
         }
     }
 
-    /// Runs another program with the terminal restored.
     fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Result<T, ScreenError> {
         let done = term::lend(run)?;
         self.redraw()?;
         Ok(done)
     }
 
-    /// Shows a text in the pager.
     fn page(&mut self, text: &str) -> Result<(), ScreenError> {
         let Some(line) = self.pager.clone() else {
             return self.update(AppEvent::Failed("no pager: $PAGER names none".into()));
         };
         let mut command = process::shell(&line);
         command.stdin(Stdio::piped());
-        // `less` must not end at once when all fits.
+        // `less` must stay open even if the text fits.
         let less = env::var("LESS").unwrap_or_else(|_| "R".to_owned());
         command.env("LESS", format!("{less} -+F"));
         let shown = self.lend(|| -> io::Result<()> {
             let mut child = command.spawn()?;
             let _encoding = Utf8::set();
             if let Some(mut stdin) = child.stdin.take() {
-                // A pager that ends early reads no more.
+                // A pager may end before it reads everything.
                 let _ = stdin.write_all(text.as_bytes());
             }
             child.wait().map(drop)
@@ -436,7 +418,7 @@ impl Driver {
 
     fn redraw(&mut self) -> Result<(), ScreenError> {
         let size = self.terminal.backend().size()?;
-        // `clear` would ask the terminal for the position of the cursor and wait for the answer.
+        // `clear` would request the cursor's position and wait for the answer.
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
         Ok(())
     }
@@ -462,7 +444,7 @@ fn listen(sender: SyncSender<DriverEvent>) -> io::Result<()> {
             // A full queue has enough to draw.
             let _ = sender.try_send(DriverEvent::Signal(signal));
             if Signal::ENDING.contains(&signal) {
-                // The driver may be blocked by a terminal that reads nothing.
+                // A terminal that reads nothing may block the driver.
                 thread::sleep(GRACE);
                 term::restore();
                 end_by(signal);
@@ -472,7 +454,6 @@ fn listen(sender: SyncSender<DriverEvent>) -> io::Result<()> {
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
 }
 
-/// Milliseconds since the epoch.
 fn now() -> u64 {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

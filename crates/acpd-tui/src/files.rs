@@ -1,4 +1,4 @@
-//! Files of a directory, for `@`. They are read on a thread of their own, because a directory may be large or slow.
+//! Files of a directory, for `@`. A thread reads them, because a directory may be large or slow.
 
 use std::path::{MAIN_SEPARATOR, Path};
 
@@ -10,31 +10,30 @@ use serde_json::Value;
 
 use crate::app::{PromptFile, PromptFiles, UnfitFile};
 
-/// Maximum of listed paths.
-const MOST: usize = 20_000;
-/// Maximum of visited entries, with directories and ignored files.
-const SEEN: usize = 10 * MOST;
+const MAX_PATHS: usize = 20_000;
+/// Includes directories and ignored files.
+const MAX_VISITED: usize = 10 * MAX_PATHS;
 
-/// Returns the relative paths of the files in a directory, with `/` on every system, those at the
-/// top first. Ignored and hidden files are left out, and names that have to be escaped.
+/// Returns the relative paths of files, with `/` on every system, those at the top first. Ignored
+/// and hidden files are skipped, and names that must be escaped.
 pub(crate) fn of(directory: &str) -> Vec<String> {
     let directory = Path::new(directory);
     // A `.gitignore` counts also outside of repositories.
     let walk = WalkBuilder::new(directory).require_git(false).build();
-    // Unreadable directories are left out.
-    let entries = walk.take(SEEN).flatten();
+    // Unreadable directories are skipped.
+    let entries = walk.take(MAX_VISITED).flatten();
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let paths = files.filter_map(|entry| {
         let path = entry.path().strip_prefix(directory).ok()?.to_str()?;
         let path = path.replace(MAIN_SEPARATOR, "/");
         (escape::verbatim(&path).to_string() == path).then_some(path)
     });
-    let mut paths: Vec<String> = paths.take(MOST).collect();
+    let mut paths: Vec<String> = paths.take(MAX_PATHS).collect();
     paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
     paths
 }
 
-/// Reads the files of a prompt. Returns a block for each, or the first error.
+/// Returns a block for each file, or the first error.
 pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, UnfitFile> {
     let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
         attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| UnfitFile {

@@ -1,4 +1,4 @@
-//! All sessions, agents and open questions of `_acpd/watch`, and the rows of `top`.
+//! All sessions, agents and open questions, and the rows of `top`.
 
 use std::cmp::Reverse;
 
@@ -8,33 +8,28 @@ use acpd_api::{
 };
 use acpd_view::text::Text;
 
-/// Time (ms) for which an interrupted turn needs the user: a day.
-const INTERRUPTED_FOR: u64 = 24 * 60 * 60 * 1000;
-/// Time (ms) without output after which an agent is silent.
-const SILENT_AFTER: u64 = 2 * 60 * 1000;
+/// An interrupted turn needs the user for a day.
+const INTERRUPTED_FOR_MS: u64 = 24 * 60 * 60 * 1000;
+const SILENT_AFTER_MS: u64 = 2 * 60 * 1000;
 
-/// Columns of an id in place of a name.
-const ID: usize = 12;
+const ID_WIDTH: usize = 12;
 
-/// Rows of `_acpd/watch`: sessions, agents, questions.
+/// The content of `_acpd/watch`.
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
-    told: Option<Watched>,
+    watched: Option<Watched>,
 }
 
-/// Identity of a row while its contents change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RowKey {
     Question(Untrusted),
     Session(SessionRowKey),
-    /// Name of an agent that needs a login.
+    /// The agent that needs a login.
     Login(Untrusted),
 }
 
-/// Section of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
-    /// An agent cannot continue without the user.
     NeedsYou,
     Working,
     /// All others, the last used first.
@@ -46,22 +41,21 @@ pub(crate) struct Row<'a> {
     pub(crate) section: Section,
     pub(crate) what: RowState<'a>,
     pub(crate) session: Option<&'a SessionInfo>,
-    /// Since when (ms since the epoch).
+    /// In ms since the epoch.
     pub(crate) since: u64,
 }
 
-/// State of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowState<'a> {
     Question(&'a InteractionInfo),
-    /// An agent needs a login; the number of its sessions that wait for it.
+    /// The number of sessions that wait for the agent's login.
     Login(&'a AgentInfo, usize),
     Interrupted,
-    /// The session waits for something that the user must do.
+    /// The session waits for an action of the user.
     Blocked,
-    /// A turn runs or waits.
+    /// A turn runs or is queued.
     Works {
-        /// Time (ms) without output, if it is long.
+        /// Time in ms without output, if it is long.
         silent: Option<u64>,
     },
     Rests,
@@ -85,38 +79,38 @@ impl Row<'_> {
 }
 
 impl Fleet {
-    pub(crate) fn snapshot(&mut self, told: Watched) {
-        self.told = Some(told);
+    pub(crate) fn snapshot(&mut self, watched: Watched) {
+        self.watched = Some(watched);
     }
 
     pub(crate) fn changed(&mut self, changed: Changed) {
-        if let Some(told) = &mut self.told {
-            told.apply(changed);
+        if let Some(watched) = &mut self.watched {
+            watched.apply(changed);
         }
     }
 
     pub(crate) fn is_known(&self) -> bool {
-        self.told.is_some()
+        self.watched.is_some()
     }
 
     fn sessions(&self) -> &[SessionInfo] {
-        self.told.as_ref().map_or(&[], |told| &told.sessions)
+        self.watched.as_ref().map_or(&[], |watched| &watched.sessions)
     }
 
     pub(crate) fn agents(&self) -> &[AgentInfo] {
-        self.told.as_ref().map_or(&[], |told| &told.agents)
+        self.watched.as_ref().map_or(&[], |watched| &watched.agents)
     }
 
-    /// Returns all open questions, the oldest first.
+    /// The oldest first.
     pub(crate) fn questions(&self) -> &[InteractionInfo] {
-        self.told.as_ref().map_or(&[], |told| &told.interactions)
+        self.watched.as_ref().map_or(&[], |watched| &watched.interactions)
     }
 
     pub(crate) fn question(&self, id: &Untrusted) -> Option<&InteractionInfo> {
         self.questions().iter().find(|question| question.id == *id)
     }
 
-    /// Returns the open questions of a session, the oldest first.
+    /// The oldest first.
     pub(crate) fn questions_of<'a>(
         &'a self,
         key: &'a SessionRowKey,
@@ -130,7 +124,6 @@ impl Fleet {
         self.sessions().iter().find(|session| is_of(session, &key.agent, &key.session_id))
     }
 
-    /// Returns the number of unfinished turns of an agent.
     pub(crate) fn turns_of(&self, agent: &Untrusted) -> usize {
         let is_busy = |session: &&SessionInfo| {
             session.agent == *agent && session.turn.state != TurnState::Idle
@@ -138,7 +131,6 @@ impl Fleet {
         self.sessions().iter().filter(is_busy).count()
     }
 
-    /// Returns the rows that match these words, in the order of the screen.
     pub(crate) fn rows(&self, words: &str, now: u64) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self.questions().iter().map(|q| self.asked(q)).collect();
         let logins = self.agents().iter().filter(|agent| wants_login(agent));
@@ -152,7 +144,7 @@ impl Fleet {
             RowState::Question(_) => (row.section, 0, row.since, Reverse(0)),
             RowState::Interrupted | RowState::Blocked => (row.section, 1, row.since, Reverse(0)),
             RowState::Login(..) => (row.section, 2, row.since, Reverse(0)),
-            // The last started first. The order stays while turns run.
+            // The last started first. The order is stable while turns run.
             RowState::Works { silent: None } => (row.section, 0, 0, Reverse(row.since)),
             RowState::Works { silent: Some(_) } => (row.section, 1, 0, Reverse(row.since)),
             RowState::Rests => (row.section, 0, 0, Reverse(row.since)),
@@ -160,7 +152,7 @@ impl Fleet {
         rows
     }
 
-    /// Returns the time (ms) after which the shown ages change.
+    /// Returns the time in ms after which a visible age changes.
     pub(crate) fn pace(&self, now: u64) -> u64 {
         const MINUTE: u64 = 60_000;
         let began = |session: &SessionInfo| session.turn.since.max(session.updated);
@@ -184,7 +176,7 @@ impl Fleet {
         Row { section: Section::NeedsYou, what, session: None, since }
     }
 
-    /// Returns the row of a session, unless it is listed with its question.
+    /// Returns none for a session whose question has a row.
     fn row<'a>(&'a self, session: &'a SessionInfo, now: u64) -> Option<Row<'a>> {
         let asks = |question: &InteractionInfo| {
             question.session_id.as_ref().is_some_and(|id| is_of(session, &question.agent, id))
@@ -205,10 +197,10 @@ impl Fleet {
         } else if is_busy {
             let last = session.last_line.unwrap_or(0).max(turn.since);
             let silent = now.saturating_sub(last);
-            let is_silent = turn.state == TurnState::Working && silent >= SILENT_AFTER;
+            let is_silent = turn.state == TurnState::Working && silent >= SILENT_AFTER_MS;
             let what = RowState::Works { silent: is_silent.then_some(silent) };
             (Section::Working, what, turn.since)
-        } else if was_interrupted && now.saturating_sub(session.updated) < INTERRUPTED_FOR {
+        } else if was_interrupted && now.saturating_sub(session.updated) < INTERRUPTED_FOR_MS {
             (Section::NeedsYou, RowState::Interrupted, session.updated)
         } else {
             (Section::Recent, RowState::Rests, session.updated)
@@ -242,7 +234,6 @@ fn fits(row: &Row<'_>, words: &str) -> bool {
     words.split_whitespace().all(is_in)
 }
 
-/// Returns the name of a session, or the beginning of its id.
 pub(crate) fn shown(session: &SessionInfo) -> Text {
     match &session.name {
         Some(name) => name.into(),
@@ -251,5 +242,5 @@ pub(crate) fn shown(session: &SessionInfo) -> Text {
 }
 
 pub(crate) fn short(id: &Untrusted) -> Text {
-    Text::from(id).cut(ID)
+    Text::from(id).cut(ID_WIDTH)
 }

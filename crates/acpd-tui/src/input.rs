@@ -1,5 +1,3 @@
-//! Input of one line of text, with a cursor.
-
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -16,7 +14,7 @@ impl Input {
         &self.text
     }
 
-    /// Returns the part around the cursor that fits, and the column of the cursor.
+    /// Returns the part around the cursor that fits, and the cursor's column.
     pub(crate) fn shown(&self, room: usize) -> (Text, usize) {
         let before = Untrusted::from(&self.text[..self.cursor]);
         let after = Untrusted::from(&self.text[self.cursor..]);
@@ -30,7 +28,7 @@ impl Input {
         (Text::from(shown.verbatim()).cut(room), column)
     }
 
-    /// Handles a key without an action. Returns whether it edits the line.
+    /// Returns whether the key edits the line.
     pub(crate) fn key(&mut self, key: &KeyEvent) -> bool {
         let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -69,7 +67,7 @@ impl Input {
         true
     }
 
-    /// Inserts a text; its newlines become spaces.
+    /// Newlines become spaces.
     pub(crate) fn insert(&mut self, text: &str) {
         let line = text.replace(['\r', '\n'], " ");
         self.text.insert_str(self.cursor, &line);

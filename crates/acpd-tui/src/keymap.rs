@@ -1,28 +1,25 @@
-//! Table of keys: place, keys, action, and the words for it.
-//!
-//! The first matching row counts. Footers and the page of keys are written from the same rows.
+//! The table of keys: place, keys, action, words. The first matching row counts. Footers and the
+//! page of keys use the same rows.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Action of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Go to the row, block or choice before.
+    /// The row, block or choice before.
     Up,
     Down,
     PageUp,
     PageDown,
     First,
-    /// Go to the end; in a conversation, to the live end.
+    /// In a conversation, the live end.
     Last,
     Open,
-    /// Go to the open question.
     Question,
-    /// Go back without an answer.
+    /// Without an answer.
     Back,
-    /// Choose the answer with the number of the key.
+    /// The answer with the number of the key.
     Choose,
     /// Give the chosen answer, or end the typed line.
     Confirm,
@@ -32,19 +29,16 @@ pub(crate) enum Action {
     Filter,
     Cancel,
     Keys,
-    /// Start acpd again after it was stopped on purpose.
+    /// Start acpd after it was stopped on purpose.
     Start,
     Redraw,
     Suspend,
     Quit,
-    /// Leave a conversation, which continues.
     Detach,
-    /// Go from a conversation to all sessions.
     Top,
-    /// Send a message into the running turn.
     Steer,
     Newline,
-    /// Go from the prompt to the question or the blocks.
+    /// From the prompt to the question or the blocks.
     Blocks,
     Fold,
     FoldAll,
@@ -56,36 +50,29 @@ pub(crate) enum Action {
     Search,
     SearchOlder,
     SearchNewer,
-    /// Show the block in the pager.
     Page,
-    /// List the files that the turn has changed.
     Files,
     Thoughts,
-    /// Turns mouse reports on or off.
     Mouse,
     Restart,
     Options,
-    /// Take a queued prompt back, to change it.
     Queue,
     Edit,
     SearchPrompts,
-    /// Insert the chosen row of a list.
     Complete,
-    /// Choose the next agent for a new session.
+    /// Choose another agent for a new session.
     NextAgent,
 }
 
-/// Place in which a key counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
-    /// Everywhere, unless the place itself uses the key.
+    /// Unless the place itself uses the key.
     Everywhere,
     Top,
     Line,
     Question,
     Prompt,
     Blocks,
-    /// A list next to the prompt.
     List,
     Menu,
     Help,
@@ -94,12 +81,11 @@ pub(crate) enum KeyPlace {
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) place: KeyPlace,
-    /// Keys, separated by spaces.
+    /// Separated by spaces.
     pub(crate) keys: &'static str,
     pub(crate) action: Action,
-    /// Words on the page of keys.
     pub(crate) words: &'static str,
-    /// Word in the footer; the footer has only keys with one.
+    /// None for keys that are not in the footer.
     pub(crate) footer: Option<&'static str>,
 }
 
@@ -113,7 +99,7 @@ const fn key(
     Binding { place, keys, action, words, footer }
 }
 
-/// All keys. Footers have the order of the rows, and omit the last ones first.
+/// Footers keep this order, and drop the last keys first.
 pub(crate) const TABLE: &[Binding] = &[
     key(KeyPlace::Top, "a tab", Action::Question, "answer the question", Some("answer")),
     key(KeyPlace::Top, "enter right l", Action::Open, "open the session", Some("open")),
@@ -242,7 +228,6 @@ pub(crate) fn rows(place: KeyPlace) -> impl Iterator<Item = &'static Binding> {
     TABLE.iter().filter(move |row| row.place == place)
 }
 
-/// Returns the first key of an action for a sentence.
 pub(crate) fn key_of(place: KeyPlace, action: Action, is_unicode: bool) -> Text {
     let mut rows = rows(place).chain(rows(KeyPlace::Everywhere));
     let row = rows.find(|row| row.action == action);
@@ -314,7 +299,7 @@ fn code(name: &str) -> Option<KeyCode> {
     })
 }
 
-/// Returns the keys of a row in their usual notation: `^C`, `⏎`.
+/// Returns the keys in their usual notation: `^C`, `⏎`.
 pub(crate) fn shown(keys: &str, is_unicode: bool) -> String {
     let names = keys.split(' ').map(|name| {
         let (modifiers, name) = modified(name);

@@ -9,7 +9,8 @@
 //!
 //! Only `driver` and `term` have side effects. Everything else is a function of the events.
 //!
-//! Architecture invariant: an agent's text reaches the screen as [`acpd_view::text::Text`] only, which is escaped.
+//! Architecture invariant: an agent's text reaches the screen only as [`acpd_view::text::Text`],
+//! which is escaped.
 
 mod app;
 mod canvas;

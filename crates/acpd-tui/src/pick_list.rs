@@ -1,4 +1,4 @@
-//! List to choose from: a menu, or completions.
+//! A list to choose from: a menu or completions.
 
 use acpd_view::text::Text;
 use acpd_view::{Role, Style, text};
@@ -6,8 +6,7 @@ use frizbee::{Config, Matcher};
 
 use crate::canvas::CURSOR;
 
-/// Maximum columns of labels before their notes.
-const LABEL: usize = 32;
+const MAX_LABEL_WIDTH: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PickList<T> {
@@ -34,7 +33,7 @@ impl<T> PickRow<T> {
 }
 
 impl<T> PickList<T> {
-    /// Returns the list with the first one chosen, unless there is nothing to choose.
+    /// Chooses the first row. Returns none if there is nothing to choose.
     pub(crate) fn of(rows: impl IntoIterator<Item = PickRow<T>>) -> Option<PickList<T>> {
         let rows: Vec<PickRow<T>> = rows.into_iter().collect();
         let at = rows.iter().position(|row| row.value.is_some())?;
@@ -49,7 +48,7 @@ impl<T> PickList<T> {
         self.rows.swap_remove(self.at).value
     }
 
-    /// Moves the choice; the first one follows the last one.
+    /// Moves the choice; the first row follows the last one.
     pub(crate) fn go(&mut self, by: isize) {
         let count = self.rows.len() as isize;
         let step = |at: usize| (at as isize + by).rem_euclid(count) as usize;
@@ -63,7 +62,6 @@ impl<T> PickList<T> {
         self.rows.len()
     }
 
-    /// Returns the lines that fit, with the chosen one.
     pub(crate) fn lines(&self, room: usize) -> Vec<Text> {
         let widest = self.rows.iter().map(|row| row.label.width()).max().unwrap_or(0);
         let skip = (self.at + 1).saturating_sub(room);
@@ -80,7 +78,10 @@ impl<T> PickList<T> {
             if row.note.is_empty() {
                 return line;
             }
-            let gap = Text::repeated(" ", widest.min(LABEL).saturating_sub(row.label.width()) + 2);
+            let gap = Text::repeated(
+                " ",
+                widest.min(MAX_LABEL_WIDTH).saturating_sub(row.label.width()) + 2,
+            );
             line + gap + Text::of(Role::Dim, &row.note)
         };
         self.rows.iter().enumerate().skip(skip).take(room).map(line).collect()
@@ -88,7 +89,6 @@ impl<T> PickList<T> {
 }
 
 impl<T: PartialEq> PickList<T> {
-    /// Keeps the choice if the list is the same as before.
     pub(crate) fn keep_choice(&mut self, before: &PickList<T>) {
         if self.rows == before.rows {
             self.at = before.at;
@@ -96,8 +96,8 @@ impl<T: PartialEq> PickList<T> {
     }
 }
 
-/// Returns the indices of the candidates that match, the best first; all of them in order if
-/// nothing is typed.
+/// Returns the indices of matches, the best first. If nothing is typed, returns all indices in
+/// order.
 pub(crate) fn fits<S: AsRef<str>>(typed: &str, candidates: &[S]) -> Vec<usize> {
     if typed.is_empty() {
         return (0..candidates.len()).collect();

@@ -1,15 +1,15 @@
 //! An open question on the screen: shown whole, and answered only on purpose.
 //!
 //! ```text
-//!  shown ──Tab──▶ has the keys ──1-9 ↑ ↓──▶ chosen ──Enter──▶ sent ──told by the daemon──▶ gone
+//!  shown ──Tab──▶ has the keys ──1-9 ↑ ↓──▶ chosen ──Enter──▶ sent ──closed by the daemon──▶ gone
 //!    ▲               │ Esc                    │ Esc, or another question
 //!    └───────────────┴────────────────────────┘
 //! ```
 //!
-//! Architecture invariant: an answer needs three steps of the user, in this order: going to the question, choosing,
-//! and Enter. Filling in the fields of a form is no answer; sending it is one. None of the steps counts for a question
-//! that was not on the screen yet, and nothing that allows anything is sent before the end of what is allowed was on
-//! the screen.
+//! Architecture invariant: an answer needs three steps of the user in this order: going to the
+//! question, choosing, and Enter. Filling in a form is no answer; sending it is one. A step counts
+//! only after the question was on the screen. Nothing that allows is sent before the end of the
+//! question was on the screen.
 
 mod answers;
 mod form;
@@ -33,10 +33,8 @@ pub use sheet::rows;
 pub use view::asks;
 pub(crate) use view::{height, verb, view};
 
-/// Maximum columns of the value of a field.
-const VALUE: usize = 60;
+const MAX_VALUE_WIDTH: usize = 60;
 
-/// The question on the screen, and the user's progress with it.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionCard {
     asked: Option<OpenQuestion>,
@@ -50,14 +48,13 @@ struct OpenQuestion {
     has_keys: bool,
     chosen: Option<usize>,
     filled: Filled,
-    /// Choices that were whole on the screen: unseen fields have defaults, too.
+    /// Choices that were fully visible: unseen fields also have defaults.
     seen: BTreeSet<usize>,
     are_all_seen: bool,
     scroll: usize,
     is_sent: bool,
 }
 
-/// Drawn part of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drawn {
     pub(crate) id: Untrusted,
@@ -65,7 +62,7 @@ pub(crate) struct Drawn {
     /// Maximum of scrolled rows.
     pub(crate) most: usize,
     pub(crate) page: usize,
-    /// Choices that are whole on the screen, and the number of all.
+    /// The fully visible choices, and the number of all choices.
     pub(crate) choices: (Range<usize>, usize),
 }
 
@@ -74,7 +71,7 @@ pub(crate) struct Choice {
     pub(crate) label: Text,
     pub(crate) heading: Option<Text>,
     pub(crate) note: Option<Text>,
-    /// Set if the field has this value; none if the row is no value of a field.
+    /// The field has this value; none if the choice is not a value of a field.
     pub(crate) is_set: Option<bool>,
     pub(crate) does: ChoiceEffect,
     pub(crate) is_refusal: bool,
@@ -82,13 +79,11 @@ pub(crate) struct Choice {
     pub(crate) says_why: bool,
 }
 
-/// Effect of Enter on a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ChoiceEffect {
     Answer(GivenAnswer),
-    /// Sets a field; null empties it.
+    /// Null empties the field.
     Put(String, Value),
-    /// Opens the input of a field.
     Type(String),
     Refuse(Text),
 }
@@ -112,7 +107,6 @@ impl Choice {
     }
 }
 
-/// Result of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum KeyOutcome {
     Nothing,
@@ -127,7 +121,7 @@ pub(crate) enum KeyOutcome {
 }
 
 impl QuestionCard {
-    /// Shows a question. A different one begins without the keys and with nothing chosen.
+    /// Shows a question. A new one has no keys and no choice.
     pub(crate) fn show(&mut self, question: Option<&InteractionInfo>) {
         if self.asked.as_ref().map(|asked| &asked.id) != question.map(|question| &question.id) {
             self.asked = question.map(|question| OpenQuestion {
@@ -145,7 +139,6 @@ impl QuestionCard {
         }
     }
 
-    /// Returns the id of the shown question.
     pub(crate) fn id(&self) -> Option<&Untrusted> {
         self.asked.as_ref().map(|asked| &asked.id)
     }
@@ -154,7 +147,7 @@ impl QuestionCard {
         self.asked.as_ref().is_some_and(|asked| asked.has_keys)
     }
 
-    /// Gives the keys to the question, if it was on the screen.
+    /// Gives the keys to the question if it was on the screen.
     pub(crate) fn take_keys(&mut self) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.is_drawn && !asked.is_sent) {
             asked.has_keys = true;
@@ -167,13 +160,13 @@ impl QuestionCard {
             asked.is_end_seen |= drawn.is_end;
             let (shown, all) = drawn.choices.clone();
             asked.seen.extend(shown);
-            // The last one declines, which need not be seen.
+            // The last choice declines; it need not be seen.
             asked.are_all_seen = (0..all.saturating_sub(1)).all(|at| asked.seen.contains(&at));
             asked.scroll = asked.scroll.min(drawn.most);
         }
     }
 
-    /// Handles a refused answer: it can be given again.
+    /// A refused answer can be given again.
     pub(crate) fn on_answer_refused(&mut self, id: &Untrusted) {
         if let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == *id) {
             asked.is_sent = false;
@@ -181,7 +174,6 @@ impl QuestionCard {
         }
     }
 
-    /// Returns whether a value is being typed.
     pub(crate) fn is_typing(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.has_keys && asked.filled.typing.is_some())
     }
@@ -193,7 +185,7 @@ impl QuestionCard {
         }
     }
 
-    /// Handles a key. `page` is the number of visible rows of the question.
+    /// `page` is the number of visible rows of the question.
     pub(crate) fn key(
         &mut self,
         action: Option<Action>,
@@ -286,7 +278,6 @@ impl OpenQuestion {
     }
 }
 
-/// Returns the choices in the order of their numbers.
 pub(crate) fn choices(question: &InteractionInfo, filled: &Filled) -> Vec<Choice> {
     let declined = |label: &'static str| Choice {
         is_refusal: true,

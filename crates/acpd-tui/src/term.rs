@@ -1,4 +1,4 @@
-//! Modes of the terminal, and their reset.
+//! The modes of the terminal, and their reset.
 //!
 //! ```text
 //!           enter                    restore: exit, panic, SIGTERM, SIGHUP, Ctrl-Z
@@ -8,9 +8,8 @@
 //!                 as it was, for another program
 //! ```
 //!
-//! The owner is global: a panic and a signal must find it from any thread, and a release build aborts
-//! on a panic, so that no destructor runs. [`restore`] is one write of all resets, done once; frames
-//! after it are dropped.
+//! The state is global: a panic or a signal must find it from any thread. A release build aborts on
+//! a panic, so no destructor runs. [`restore`] writes all resets once; later frames are dropped.
 
 use std::io;
 use std::mem;
@@ -24,8 +23,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use crossterm::terminal::enable_raw_mode;
 
 static MODES: Mutex<Modes> = Mutex::new(Modes { holder: Holder::Nobody, has_mouse: false });
-/// The modes before the screens. Nothing blocks while this is locked, so that every exit can lock
-/// it.
+/// The modes before the screens. Nothing blocks while this is locked, so every exit can lock it.
 static BEFORE: Mutex<Option<terminal::Modes>> = Mutex::new(None);
 
 /// State of the terminal that frames rely on and [`restore`] undoes.
@@ -34,38 +32,36 @@ struct Modes {
     has_mouse: bool,
 }
 
-/// Owner of the terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
-    /// No screen: it is as it was.
+    /// The terminal has its original modes.
     Nobody,
-    /// The screens, in their modes.
     Us,
-    /// Another program: it is as it was.
+    /// Another program. The terminal has its original modes.
     Other,
 }
 
-/// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
+/// Alternate screen, cleared; bracketed paste; focus reports; unambiguous keys if possible.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
-/// Reports of the wheel and of clicks, with coordinates of any size.
+/// Reports of wheel and clicks, with coordinates of any size.
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
-/// Resets of everything that frames and modes may have set; harmless if they have not.
+/// Resets everything that frames and modes may have set.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[0 q\x1b[?1049l";
-/// Marks around each frame for synchronized output; other terminals ignore them.
+/// Synchronized output; terminals without it ignore these.
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
 const END_FRAME: &[u8] = b"\x1b[?2026l";
-/// Number of tries, and pause between them, to lock a terminal that is being written to.
+/// Attempts to lock a terminal that is being written to, and the pause between them.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Modes of a full screen; dropping this restores the terminal.
+/// The modes of a full screen; dropping this restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen(());
 
 impl Screen {
-    /// Enters the modes, and restores the terminal in a panic.
+    /// A panic also restores the terminal.
     pub(crate) fn take() -> io::Result<Screen> {
         let next = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -84,13 +80,13 @@ impl Drop for Screen {
     }
 }
 
-/// Enters the modes; also after [`restore`], and after SIGSTOP.
+/// Can be called again after [`restore`] and SIGSTOP.
 pub(crate) fn enter() -> io::Result<()> {
     let mut modes = lock();
     let found = terminal::raw()?;
-    // crossterm reads Ctrl-J as Enter until it has set the mode itself; the mode is the same.
+    // crossterm reads Ctrl-J as Enter until it sets the mode itself; the mode is the same.
     enable_raw_mode()?;
-    // A shell that has stopped the process may have changed them.
+    // The shell may have changed the modes while the process was stopped.
     before().get_or_insert(found);
     if mem::replace(&mut modes.holder, Holder::Us) != Holder::Us {
         write_all(ENTER)?;
@@ -102,7 +98,6 @@ pub(crate) fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs another program with the terminal as it was, and enters the modes again.
 pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
     give(Holder::Other);
     let result = program();
@@ -111,19 +106,18 @@ pub(crate) fn lend<T>(program: impl FnOnce() -> T) -> io::Result<T> {
 }
 
 pub(crate) fn is_lent() -> bool {
-    // A lock that is held means that a frame is being written.
+    // A held lock means that a frame is being written.
     MODES.try_lock().is_ok_and(|modes| modes.holder == Holder::Other)
 }
 
-/// Has the terminal report once more that there are keys.
-pub(crate) fn tell_again() {
+/// Makes the terminal announce pending keys again.
+pub(crate) fn announce_again() {
     let modes = lock();
     if modes.holder == Holder::Us {
         terminal::announce_keys();
     }
 }
 
-/// Turns mouse reports on or off.
 pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     let mut modes = lock();
     modes.has_mouse = is_on;
@@ -135,7 +129,7 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     }
 }
 
-/// Writes a frame, unless the modes were left.
+/// Drops the frame after [`restore`].
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     let modes = lock();
     if modes.holder == Holder::Us {
@@ -145,7 +139,7 @@ pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Copies a text to the clipboard of the terminal (OSC 52).
+/// Copies a text to the terminal's clipboard (OSC 52).
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     let modes = lock();
     let text = BASE64_STANDARD.encode(text);
@@ -156,13 +150,13 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
     }
 }
 
-/// Restores the terminal. Does nothing the second time.
+/// Does nothing the second time.
 pub(crate) fn restore() {
     give(Holder::Nobody);
 }
 
 fn give(next: Holder) {
-    // The holder of the lock may be blocked by the terminal, or be the thread that panics.
+    // The terminal may block the lock's holder, or the panicking thread may hold it.
     let mut tries = 0..TRIES;
     let holder = loop {
         match MODES.try_lock() {
@@ -182,7 +176,7 @@ fn give(next: Holder) {
     if let Some(before) = before().take() {
         before.restore();
     }
-    // Keys for the screens and late answers of the terminal are not for the shell.
+    // The shell must not get the screens' keys and late answers of the terminal.
     forget_typed();
 }
 

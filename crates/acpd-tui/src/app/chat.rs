@@ -7,8 +7,8 @@
 //!                 └───────────────refused, deleted─────────────────────┴──▶ over: can be read, takes no prompts
 //! ```
 //!
-//! The connection of a chat is an observer: reading a session wakes no agent. Prompts, messages and settings have connections of
-//! their own, so that this one shows them as it does those of other clients.
+//! The connection of a chat is an observer: reading a session wakes no agent. Prompts, messages and
+//! settings use other connections, so this one shows them like those of other clients.
 
 mod attach;
 mod blocks;
@@ -53,8 +53,7 @@ pub(super) use view::{useful, view, word};
 
 const FIRST: u64 = 300;
 const PAGE: u64 = 1000;
-/// Milliseconds for the second press of a key that cancels.
-const TWICE: u64 = 3000;
+const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug)]
 pub(super) struct ChatScreen {
@@ -68,42 +67,33 @@ pub(super) struct ChatScreen {
     in_blocks: bool,
     search: Search,
     menu: Option<Menu>,
-    beside: Option<PromptList>,
-    /// Start of the word whose list was closed with Esc.
+    prompt_list: Option<PromptList>,
+    /// The start of the word whose list was closed with Esc.
     closed_at: Option<(usize, usize)>,
     can: Option<AgentCapabilities>,
-    /// Prompts of this program that are queued or run.
+    /// Queued and running prompts of this program.
     prompts: Vec<Prompted>,
     reading: Option<Reading>,
-    /// Prompts that wait for the session, or for the files of the one before.
+    /// Prompts that wait for the session, or for the files of an earlier prompt.
     waits: Vec<PromptDraft>,
     /// A draft that looks like an answer; the next Enter sends it as a prompt.
     doubted: Option<String>,
-    /// The last refusal, until the draft changes.
+    /// Kept until the draft changes.
     refused: Option<Refused>,
-    /// Time until which the second press cancels the turn.
+    /// Until this time, a second press cancels the turn.
     cancels: Option<u64>,
-    /// Opened from the list, to which leaving goes back.
     is_from_top: bool,
 }
 
-/// State of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
-    Starting {
-        /// The connection of `session/new`.
-        link: LinkId,
-        since: u64,
-    },
+    Starting { link: LinkId, since: u64 },
     NotBegun,
     Opening,
     CatchingUp,
     Live,
     AwaySince(u64),
-    /// The daemon was stopped on purpose.
-    Stopped {
-        reopens: bool,
-    },
+    Stopped { reopens: bool },
     Over(Text),
 }
 
@@ -137,7 +127,7 @@ impl ChatScreen {
             in_blocks: false,
             search: Search::default(),
             menu: None,
-            beside: None,
+            prompt_list: None,
             closed_at: None,
             can: None,
             prompts: Vec::new(),
@@ -150,7 +140,6 @@ impl ChatScreen {
         }
     }
 
-    /// Returns whether the session has no id yet.
     fn is_beginning(&self) -> bool {
         self.key.session_id.is_empty()
     }
@@ -164,17 +153,16 @@ impl ChatScreen {
             KeyPlace::Question
         } else if self.in_blocks {
             KeyPlace::Blocks
-        } else if self.beside.is_some() {
+        } else if self.prompt_list.is_some() {
             KeyPlace::List
         } else {
             KeyPlace::Prompt
         }
     }
 
-    /// Returns whether typed text goes to the prompt.
     fn takes_words(&self) -> bool {
-        match &self.beside {
-            Some(beside) => self.place() == KeyPlace::List && beside.leaves_keys(),
+        match &self.prompt_list {
+            Some(prompt_list) => self.place() == KeyPlace::List && prompt_list.leaves_keys(),
             None => self.place() == KeyPlace::Prompt,
         }
     }
@@ -183,7 +171,6 @@ impl ChatScreen {
         self.link == link
     }
 
-    /// Shows the oldest question of this session.
     pub(super) fn settle(&mut self, fleet: &Fleet) {
         self.card.show(fleet.questions_of(&self.key).next());
     }
@@ -200,14 +187,13 @@ impl ChatScreen {
         }
     }
 
-    /// The daemon was stopped on purpose.
     pub(super) fn stopped(&mut self) {
         if !matches!(self.phase, Phase::Over(_)) {
             self.phase = Phase::Stopped { reopens: false };
         }
     }
 
-    /// Returns whether the conversation is opened again as soon as acpd is there.
+    /// Reopens the conversation when acpd runs again. Returns `false` if it was not stopped.
     pub(super) fn reopen(&mut self) -> bool {
         let is_stopped = matches!(self.phase, Phase::Stopped { .. });
         if is_stopped {
@@ -220,7 +206,7 @@ impl ChatScreen {
         self.phase = Phase::Over(why);
     }
 
-    /// Returns whether the draft looks like an answer to the open question, before the first Enter.
+    /// Returns whether the first Enter should warn that the draft looks like an answer.
     fn may_be_answer(&self) -> bool {
         let draft = self.editor.said().text;
         let word = draft.trim().to_ascii_lowercase();
@@ -229,7 +215,6 @@ impl ChatScreen {
         is_answer && self.card.id().is_some() && self.doubted.as_ref() != Some(&draft)
     }
 
-    /// Returns the draft that the next Enter sends although it looks like an answer.
     fn doubted_draft(&self) -> Option<&String> {
         self.doubted.as_ref().filter(|doubted| **doubted == self.editor.said().text)
     }
@@ -246,15 +231,15 @@ impl ChatScreen {
 }
 
 impl AppState {
-    /// Opens a conversation whose journal ends at `seq`.
+    /// `seq` is the number of the journal's last line.
     pub(super) fn open_chat(&mut self, key: SessionRowKey, seq: u64, is_from_top: bool) {
         self.close_chat();
         self.show_chat(key, is_from_top);
         self.attach(seq);
     }
 
-    /// Opens the conversation again after the daemon was stopped and started. It is read again from
-    /// the start, because the journal may be another one.
+    /// Opens the conversation again after a restart of the daemon. It is read from the start,
+    /// because the journal may be another one.
     pub(super) fn reopen_chat(&mut self) {
         let wants = |chat: &&ChatScreen| chat.phase == Phase::Stopped { reopens: true };
         let Some(chat) = self.chat.as_ref().filter(wants) else { return };
@@ -263,9 +248,8 @@ impl AppState {
         self.open_chat(key, seq, is_from_top);
     }
 
-    /// Shows an empty conversation.
     fn show_chat(&mut self, key: SessionRowKey, is_from_top: bool) -> &mut ChatScreen {
-        let link = self.out.chat();
+        let link = self.out.new_chat_link();
         let mut chat = ChatScreen::new(key, link, is_from_top);
         if let Some(draft) = self.drafts.remove(&chat.key) {
             chat.editor = draft;
@@ -273,7 +257,6 @@ impl AppState {
         self.chat.insert(chat)
     }
 
-    /// Connects the conversation to its session, whose journal ends at `seq`.
     fn attach(&mut self, seq: u64) {
         let place = self.our_place();
         let Some(chat) = &mut self.chat else { return };
@@ -297,7 +280,7 @@ impl AppState {
         self.out.send(link, method::SESSION_ATTACH, &params, Purpose::Attach);
     }
 
-    /// Closes the conversation, which continues, and keeps its draft.
+    /// Keeps the draft. The session continues.
     pub(super) fn close_chat(&mut self) {
         self.take_back_waiting();
         let Some(chat) = self.chat.take() else { return };
@@ -330,7 +313,6 @@ impl AppState {
         }
     }
 
-    /// Handles a notification of the conversation.
     pub(super) fn on_chat_notification(&mut self, method: &str, line: &[u8]) {
         let Some(chat) = &mut self.chat else { return };
         match method {
@@ -343,7 +325,6 @@ impl AppState {
         }
     }
 
-    /// Handles an older page of the journal.
     pub(super) fn on_older_page(&mut self, key: &SessionRowKey, result: &RawValue) {
         let page = read::<LogResult>(result);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
@@ -356,7 +337,6 @@ impl AppState {
         }
     }
 
-    /// Handles a failed read of the journal.
     pub(super) fn on_log_failed(&mut self, key: &SessionRowKey) {
         if let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) {
             chat.conversation.on_read_failed();
@@ -364,7 +344,7 @@ impl AppState {
         }
     }
 
-    /// After a frame: asks for lines that the screen will want next, and drops turns far above it.
+    /// Requests lines that the screen needs next, and drops turns far above it.
     pub(super) fn on_drawn(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if self.on_screen.is_near_beginning {
@@ -378,7 +358,7 @@ impl AppState {
         }
     }
 
-    /// Asks for lines before the first one that was read. Returns whether there are any.
+    /// Requests older lines; returns whether there are any.
     pub(super) fn ask_for_older(&mut self) -> bool {
         let chat = self.chat.as_mut().filter(|chat| chat.phase == Phase::Live);
         let after = chat.and_then(|chat| chat.conversation.begin_older(PAGE));
@@ -398,7 +378,7 @@ impl AppState {
 
     pub(super) fn chat_key(&mut self, place: KeyPlace, action: Option<Action>, key: &KeyEvent) {
         match place {
-            KeyPlace::List if self.beside_key(action, key) => {}
+            KeyPlace::List if self.on_list_key(action, key) => {}
             KeyPlace::List => {
                 self.key_at(KeyPlace::Prompt, keymap::action(KeyPlace::Prompt, key), key);
             }
@@ -455,13 +435,13 @@ impl AppState {
     pub(super) fn paste_into_chat(&mut self, text: &str) {
         let Some(chat) = &mut self.chat else { return };
         let (place, is_for_prompt) = (chat.place(), chat.takes_words());
-        match &mut chat.beside {
+        match &mut chat.prompt_list {
             _ if is_for_prompt => {
                 chat.refused = None;
                 self.paste_into_prompt(text);
                 self.update_completions();
             }
-            Some(beside) if place == KeyPlace::List => beside.paste(text),
+            Some(prompt_list) if place == KeyPlace::List => prompt_list.paste(text),
             _ if chat.search.typed().is_some() => chat.search.paste(text),
             _ => chat.card.paste(text),
         }
@@ -507,7 +487,7 @@ impl AppState {
         }
         let is_second = chat.cancels.take().is_some_and(|until| until >= now);
         if !is_second {
-            chat.cancels = Some(now + TWICE);
+            chat.cancels = Some(now + SECOND_PRESS_MS);
             let key = self.key_of(KeyPlace::Prompt, Action::Cancel);
             self.flash(Look::Warning, text!("{} again cancels the turn{}", key, queue));
             return;
@@ -516,7 +496,7 @@ impl AppState {
         self.cancel_session(&key);
     }
 
-    /// Closes the conversation, and the program if it was opened from the command line.
+    /// Closes the conversation. If the command line opened it, the program ends.
     pub(super) fn detach(&mut self) {
         let is_from_top = self.chat.as_ref().is_none_or(|chat| chat.is_from_top);
         if !is_from_top && self.take_back_waiting() {
@@ -542,7 +522,6 @@ impl AppState {
         self.chat.as_ref().and_then(|chat| self.fleet.session(&chat.key))
     }
 
-    /// Returns a sentence about questions of other sessions.
     pub(super) fn other_questions(&self) -> Option<Text> {
         let key = &self.chat.as_ref()?.key;
         let others = self.fleet.questions().iter().filter(|question| {

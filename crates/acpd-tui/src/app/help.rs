@@ -1,4 +1,4 @@
-//! The page of keys, written from the table of keys.
+//! The page of keys, from the table of keys.
 
 use acpd_api::Untrusted;
 use acpd_view::text::{BOLD, Text};
@@ -9,11 +9,9 @@ use super::{AppState, OnScreen};
 use crate::canvas::{Canvas, rule};
 use crate::keymap::{self, Action, KeyPlace};
 
-/// Parts of the page for the list of sessions.
-const OF_TOP: &[KeyPlace] =
+const TOP_PLACES: &[KeyPlace] =
     &[KeyPlace::Top, KeyPlace::Question, KeyPlace::Line, KeyPlace::Everywhere];
-/// Parts of the page for a conversation.
-const OF_CHAT: &[KeyPlace] = &[
+const CHAT_PLACES: &[KeyPlace] = &[
     KeyPlace::Prompt,
     KeyPlace::List,
     KeyPlace::Blocks,
@@ -21,9 +19,9 @@ const OF_CHAT: &[KeyPlace] = &[
     KeyPlace::Menu,
     KeyPlace::Everywhere,
 ];
-const KEYS: usize = 14;
-/// Minimum columns of an entry; there are two columns of entries if both fit.
-const ENTRY: usize = 40;
+const KEYS_WIDTH: usize = 14;
+/// Minimum columns of an entry. Two entries share a row if both fit.
+const ENTRY_WIDTH: usize = 40;
 
 pub(super) fn view(
     state: &AppState,
@@ -32,16 +30,16 @@ pub(super) fn view(
     area: Rect,
 ) -> OnScreen {
     let theme = canvas.theme();
-    let columns = (usize::from(area.width) / ENTRY).clamp(1, 2);
+    let columns = (usize::from(area.width) / ENTRY_WIDTH).clamp(1, 2);
     let column = (usize::from(area.width) / columns).min(60);
     let mut lines = Vec::new();
-    for place in if state.chat.is_some() { OF_CHAT } else { OF_TOP } {
+    for place in if state.chat.is_some() { CHAT_PLACES } else { TOP_PLACES } {
         lines.push(Text::of(Style::of(Role::Heading), text!(" {}", title(state, *place))));
         let entries: Vec<Text> = keymap::rows(*place)
             .map(|row| {
                 let keys = Untrusted::from(keymap::shown(row.keys, theme.is_unicode));
-                let keys = Text::from(&keys).cut(KEYS);
-                let gap = Text::repeated(" ", KEYS + 2 - keys.width());
+                let keys = Text::from(&keys).cut(KEYS_WIDTH);
+                let gap = Text::repeated(" ", KEYS_WIDTH + 2 - keys.width());
                 Text::of(Style::of(Role::Name).strong(), text!("   {}", keys))
                     .and(Role::Plain, text!("{}{}", gap, row.words))
             })
@@ -72,7 +70,6 @@ pub(super) fn view(
     OnScreen { page, ..OnScreen::default() }
 }
 
-/// Returns the heading of a place.
 fn title(state: &AppState, place: KeyPlace) -> Text {
     match place {
         KeyPlace::Top => "All sessions".into(),

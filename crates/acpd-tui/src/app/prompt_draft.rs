@@ -1,4 +1,4 @@
-//! Prompts: text, and the files that go with it.
+//! Prompts with attachments.
 
 use std::rc::Rc;
 
@@ -9,42 +9,41 @@ use serde_json::{Value, json};
 
 use crate::app::PromptFile;
 
-const SUMMARY: usize = 120;
+const SUMMARY_WIDTH: usize = 120;
 
-/// A prompt: its text and attachments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PromptDraft {
     pub(super) text: String,
-    /// Everything that was attached; [`PromptDraft::attached`] is the part whose mark is in the text.
+    /// All attachments; [`PromptDraft::attached`] returns those with a mark in the text.
     pub(super) all: Vec<Attached>,
-    /// Ticket of the queued prompt that this one replaces.
+    /// The ticket of the queued prompt that the draft replaces.
     pub(super) in_place_of: Option<u64>,
 }
 
-/// A text for a session, which is its draft again if it is refused.
+/// A text for a session. It becomes the draft again if it is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SessionDraft {
     pub(super) key: SessionRowKey,
     pub(super) said: PromptDraft,
 }
 
-/// An attachment, sent for as long as its mark is in the text.
+/// An attachment. It is sent if its mark is in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attached {
     mark: String,
-    /// A file that is read when the prompt is sent.
+    /// Read when the prompt is sent.
     file: Option<PromptFile>,
     /// Shared, because a file can have many megabytes.
     block: Rc<Value>,
 }
 
 impl Attached {
-    /// Attaches a file of a directory, marked by `@` and its path in there.
+    /// Attaches a file in `cwd`. Its mark is `@` and the relative path.
     pub(super) fn file(cwd: &str, path: &str) -> Attached {
         Attached::named(format!("{}/{path}", cwd.trim_end_matches('/')), path)
     }
 
-    /// Attaches a file anywhere, marked by `@` and its absolute path.
+    /// Attaches any file. Its mark is `@` and the absolute path.
     pub(super) fn elsewhere(path: &str) -> Attached {
         Attached::named(path.to_owned(), path)
     }
@@ -57,7 +56,6 @@ impl Attached {
         Attached { mark, file: Some(file), block: Rc::new(json!(link)) }
     }
 
-    /// Returns its mention in the text.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
@@ -70,7 +68,8 @@ impl From<&str> for PromptDraft {
 }
 
 impl PromptDraft {
-    /// Reads a queued prompt. Attachments of another program may have no mark; they stay with any later text.
+    /// Reads a queued prompt. Attachments of other programs may have no mark; they stay with any
+    /// later text.
     pub(super) fn read(prompt: &QueuedPrompt) -> PromptDraft {
         let (text, others) = prompt.parts();
         let all = others.into_iter().map(|block| {
@@ -82,7 +81,6 @@ impl PromptDraft {
         PromptDraft { text, all, in_place_of: None }
     }
 
-    /// Joins two prompts, one below the other.
     pub(super) fn followed_by(mut self, more: PromptDraft) -> PromptDraft {
         self.text = [self.text, more.text].join("\n");
         self.all.extend(more.all);
@@ -90,24 +88,22 @@ impl PromptDraft {
     }
 
     pub(super) fn summary(&self) -> Text {
-        Text::from(&Untrusted::from(self.text.trim())).cut(SUMMARY)
+        Text::from(&Untrusted::from(self.text.trim())).cut(SUMMARY_WIDTH)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.text.trim().is_empty() && self.attached().next().is_none()
     }
 
-    /// Returns the attachments whose mark is in the text.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.all.iter().filter(|attached| self.text.contains(&attached.mark))
     }
 
-    /// Returns the files that are read when it is sent.
     pub(super) fn files(&self) -> Vec<PromptFile> {
         self.attached().filter_map(|attached| attached.file.clone()).collect()
     }
 
-    /// Replaces links by the content of files, in the order of [`PromptDraft::files`].
+    /// Replaces links by content, in the order of [`PromptDraft::files`].
     pub(super) fn with_files(mut self, blocks: Vec<Value>) -> PromptDraft {
         let text = &self.text;
         let files = self.all.iter_mut();

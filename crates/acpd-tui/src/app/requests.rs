@@ -1,4 +1,4 @@
-//! Effects of a step, and the requests among them that have no answer yet.
+//! Effects of an update, and requests without an answer.
 
 use std::collections::HashMap;
 
@@ -13,20 +13,18 @@ use serde_json::{Value, json};
 use super::prompt_draft::{PromptDraft, SessionDraft};
 use super::{AppState, Effect};
 
-/// Client name of this program.
 pub(crate) const CLIENT: &str = "acpctl";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LinkId {
-    /// Watches all rows and answers questions.
+    /// Watches all rows, and answers questions.
     Fleet,
     /// Follows a conversation as an observer.
     Chat(u32),
-    /// Sends one request to an agent, and ends.
+    /// Sends one request, then ends.
     Errand(u32),
 }
 
-/// Purpose of a request, to handle its answer.
 #[derive(Debug)]
 pub(super) enum Purpose {
     Watch,
@@ -47,13 +45,12 @@ pub(super) enum Purpose {
     Options(SessionRowKey),
     Rename,
     Set(SessionRowKey),
-    /// The answer confirms that the prompt before it is on disk.
+    /// Confirms that the prompt before it is on disk.
     Prompted,
-    /// The answer confirms that the prompt before it is on disk, so the next one may follow.
+    /// Like `Prompted`; the next prompt may follow.
     NextWaiting,
 }
 
-/// Effects for the driver, and requests without an answer.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     effects: Vec<Effect>,
@@ -93,13 +90,11 @@ impl Outbox {
         self.waiting.remove(&(link, id.as_u64()?))
     }
 
-    /// Drops the requests of a connection. Returns their purposes.
     pub(super) fn forget(&mut self, link: LinkId) -> Vec<Purpose> {
         self.waiting.extract_if(|(of, _), _| *of == link).map(|(_, purpose)| purpose).collect()
     }
 
-    /// Returns a new connection for a conversation.
-    pub(super) fn chat(&mut self) -> LinkId {
+    pub(super) fn new_chat_link(&mut self) -> LinkId {
         self.links += 1;
         LinkId::Chat(self.links)
     }
@@ -110,24 +105,22 @@ pub(super) fn hello(meta: &ClientMeta) -> Value {
 }
 
 impl AppState {
-    /// Sends a prompt to a session without opening it.
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) {
         let link = self.errand(&key.agent);
         let words = SessionDraft { key: key.clone(), said: PromptDraft::from(prompt) };
         let said = words.said.clone();
         self.send_prompt(link, &key.session_id, &said, Some(words));
-        // An answer comes when everything before it is on disk.
+        // The answer arrives after everything before it is on disk.
         let id = key.session_id.raw().to_owned();
         let session = SessionRef { session: id, ..SessionRef::default() };
         self.out.send(link, method::SESSION_SHOW, &session, Purpose::Prompted);
     }
 
-    /// Returns the place by which the daemon groups the connections of this program.
+    /// The daemon groups this program's connections by their place.
     pub(super) fn our_place(&self) -> Option<String> {
         self.scene.who.place.as_ref().map(|place| place.raw().to_owned())
     }
 
-    /// Opens another connection, bound to an agent.
     pub(super) fn errand(&mut self, agent: &Untrusted) -> LinkId {
         self.out.links += 1;
         let link = LinkId::Errand(self.out.links);
@@ -142,7 +135,7 @@ impl AppState {
         link
     }
 
-    /// Sends a prompt. Its text comes back if the prompt is refused.
+    /// If the prompt is refused, `words` become the draft again.
     pub(super) fn send_prompt(
         &mut self,
         link: LinkId,

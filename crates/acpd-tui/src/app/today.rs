@@ -1,4 +1,4 @@
-//! Usage of today, for the head of `top`.
+//! Today's usage, for the head of `top`.
 
 use acpd_api::{Untrusted, UsageBy, UsageParams, UsageReport, UsageTotal, method};
 use acpd_view::human;
@@ -9,9 +9,8 @@ use super::AppState;
 use super::requests::{LinkId, Purpose};
 use crate::canvas::DOT;
 
-const DAY: u64 = 24 * 60 * 60 * 1000;
-/// Milliseconds for which figures are not asked for again.
-const FRESH: u64 = 30_000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const FRESH_MS: u64 = 30_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Today {
@@ -20,14 +19,14 @@ pub(super) struct Today {
 }
 
 impl Today {
-    /// Takes the total of the last day of a report, if that has not ended.
+    /// Takes the total of the last day, if that day has not ended.
     pub(super) fn take(&mut self, report: Option<UsageReport>, now: u64) {
         let totals = report.map(|report| report.totals).unwrap_or_default();
         let last = totals.into_iter().max_by_key(|total| total.day);
-        self.total = last.filter(|total| total.day.is_some_and(|day| day + DAY > now));
+        self.total = last.filter(|total| total.day.is_some_and(|day| day + DAY_MS > now));
     }
 
-    /// Returns the figures in words, if any agent reports usage.
+    /// Returns none if no agent reports usage.
     pub(super) fn words(&self) -> Option<Text> {
         let total = self.total.as_ref()?;
         let costs = total.costs.iter().map(|cost| {
@@ -45,13 +44,12 @@ impl Today {
 }
 
 impl AppState {
-    /// Asks for today's usage, unless the figures are fresh.
     pub(super) fn ask_usage(&mut self) {
-        if self.today.asked.is_some_and(|asked| self.now.saturating_sub(asked) < FRESH) {
+        if self.today.asked.is_some_and(|asked| self.now.saturating_sub(asked) < FRESH_MS) {
             return;
         }
         self.today.asked = Some(self.now);
-        let params = UsageParams { since: self.now.saturating_sub(DAY), by: UsageBy::Day };
+        let params = UsageParams { since: self.now.saturating_sub(DAY_MS), by: UsageBy::Day };
         self.out.send(LinkId::Fleet, method::USAGE, &params, Purpose::Usage);
     }
 }

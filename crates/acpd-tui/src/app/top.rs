@@ -1,4 +1,4 @@
-//! List of all sessions; those that need the user come first.
+//! The list of all sessions; those that need the user come first.
 
 mod rows;
 mod view;
@@ -20,31 +20,26 @@ use crate::question::{KeyOutcome, QuestionCard};
 
 pub(super) use view::{useful, view, word};
 
-/// Milliseconds for the second press of a key that cancels.
-const TWICE: u64 = 3000;
+const SECOND_PRESS_MS: u64 = 3000;
 
-/// State of the list of sessions.
 #[derive(Debug, Default)]
 pub(super) struct TopScreen {
     /// The selected row, and its last index.
     selected: Option<RowKey>,
     at: usize,
-    /// Words of the filter.
     filter: Input,
     typing: Option<Typing>,
     pub(super) card: QuestionCard,
-    /// Action of a second press, and the time until which it counts.
+    /// The action of the first press, and the time until which a second press counts.
     twice: Option<(Twice, u64)>,
 }
 
-/// Action that takes two presses.
 #[derive(Debug, PartialEq, Eq)]
 enum Twice {
     Cancel(SessionRowKey),
     Restart(Untrusted),
 }
 
-/// Line that is typed.
 #[derive(Debug)]
 enum Typing {
     Filter,
@@ -70,12 +65,11 @@ impl TopScreen {
         }
     }
 
-    /// Keeps the selection on an existing row, and shows its question.
+    /// Keeps the selection on an existing row, and shows that row's question.
     pub(super) fn settle(&mut self, fleet: &Fleet, now: u64) {
         let rows = fleet.rows(self.filter.text(), now);
         let key_at = |at: usize| rows.get(at).and_then(Row::key);
-        // While a prompt is typed, the row of its session stays selected, also when its question is
-        // answered.
+        // The row of a typed prompt stays selected, even after its question is answered.
         let typed_for = match &self.typing {
             Some(Typing::Prompt { session, .. } | Typing::Rename { session, .. }) => Some(session),
             _ => None,
@@ -184,7 +178,6 @@ impl AppState {
         }
     }
 
-    /// Opens a line for the selected session.
     fn type_for_selected(&mut self, typing: impl FnOnce(SessionRowKey, Text) -> Typing) {
         match self.selected_session() {
             Some(session) => {
@@ -194,7 +187,7 @@ impl AppState {
         }
     }
 
-    /// Returns the agents for a new session, the last used first.
+    /// The last used agent first.
     fn agents(&self) -> impl Iterator<Item = Untrusted> {
         let rows = self.fleet.rows("", self.now);
         let used: Vec<Untrusted> = rows
@@ -257,7 +250,6 @@ impl AppState {
         }
     }
 
-    /// Sends the typed text into the running turn of its session, else as a prompt.
     fn steer_typed(&mut self) {
         match &self.top.typing {
             Some(Typing::Prompt { session, input, .. })
@@ -297,7 +289,6 @@ impl AppState {
         }
     }
 
-    /// Cancels the turn of the selected session at the second press.
     fn cancel(&mut self) {
         let session = self.selected_session();
         let Some(session) = session.filter(|session| session.turn.state != TurnState::Idle) else {
@@ -314,7 +305,7 @@ impl AppState {
         self.cancel_session(&key);
     }
 
-    /// Restarts the agent of the selected row at the second press. Its sessions are restored,
+    /// Restarts the selected row's agent at the second press. Its sessions are restored, and
     /// running turns are interrupted.
     fn restart(&mut self) {
         let rows = self.fleet.rows(self.top.filter.text(), self.now);
@@ -337,13 +328,13 @@ impl AppState {
         self.out.send(LinkId::Fleet, method::AGENT_RESTART, &params, Purpose::Restart);
     }
 
-    /// Returns whether this is the second press; at the first one, shows the message.
+    /// Returns whether this is the second press. The first press shows `words`.
     fn is_second(&mut self, what: Twice, words: Text) -> bool {
         let before = self.top.twice.take();
         let is_second = before.is_some_and(|(of, until)| of == what && until >= self.now);
         if !is_second {
             self.flash(Role::Warning, words);
-            self.top.twice = Some((what, self.now + TWICE));
+            self.top.twice = Some((what, self.now + SECOND_PRESS_MS));
         }
         is_second
     }

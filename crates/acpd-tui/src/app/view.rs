@@ -9,18 +9,14 @@ use super::{AppState, OnScreen, chat, help, top};
 use crate::canvas::{Canvas, Theme};
 use crate::keymap;
 
-/// Cache from frame to frame.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    /// Scrolled lines of the list.
     scroll: usize,
     layout: ChatLayout,
 }
 
-/// Minimum columns and rows of the screens.
-const LEAST: (u16, u16) = (24, 6);
+const MIN_SIZE: (u16, u16) = (24, 6);
 
-/// Draws a frame. Returns the facts that keys depend on.
 pub(crate) fn view(
     state: &AppState,
     cache: &mut Cache,
@@ -29,7 +25,7 @@ pub(crate) fn view(
     let area = frame.area();
     let theme = state.scene.theme;
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         let words = ["too small:", "acpctl chat --plain", "goes line by line"];
         for (y, words) in (area.y..area.bottom()).zip(words) {
             canvas.line(area.x, y, area.width, &Text::of(Role::Warning, words));

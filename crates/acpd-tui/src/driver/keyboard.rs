@@ -1,5 +1,5 @@
-//! Keys of the terminal, read by a thread that waits until its events were handled: while another
-//! program has the terminal, nothing else reads from it.
+//! Keys of the terminal. A thread reads them, and waits until its events are handled, so that it
+//! reads nothing while another program has the terminal.
 
 use std::io;
 use std::sync::mpsc::{self, Sender, SyncSender};
@@ -13,12 +13,11 @@ use super::DriverEvent;
 use crate::app::AppEvent;
 use crate::term;
 
-/// Pause between two polls for unannounced keys.
+/// Pause between polls for unannounced keys.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Keys at once that can only be pasted.
-const PASTED: usize = 4;
-/// Lines that a step of the wheel scrolls.
-const STEP: isize = 3;
+/// This many keys at once are pasted, not typed.
+const MIN_PASTED: usize = 4;
+const WHEEL_LINES: isize = 3;
 
 #[derive(Debug)]
 pub(super) struct Keyboard {
@@ -26,14 +25,13 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts the thread that sends the keys.
     pub(super) fn listen(sender: SyncSender<DriverEvent>) -> io::Result<Keyboard> {
         let (next, dealt_with) = mpsc::channel();
         let read = move || {
             loop {
-                let news = batch().map_or(DriverEvent::HungUp, DriverEvent::Typed);
-                let is_last = matches!(news, DriverEvent::HungUp);
-                if sender.send(news).is_err() || is_last || dealt_with.recv().is_err() {
+                let event = batch().map_or(DriverEvent::HungUp, DriverEvent::Typed);
+                let is_last = matches!(event, DriverEvent::HungUp);
+                if sender.send(event).is_err() || is_last || dealt_with.recv().is_err() {
                     return;
                 }
             }
@@ -42,14 +40,13 @@ impl Keyboard {
         Ok(Keyboard { next })
     }
 
-    /// Lets the thread read on after its events were handled.
+    /// Lets the thread continue after its events are handled.
     pub(super) fn read_again(&self) {
-        // The thread listens for as long as there is a keyboard.
+        // The thread waits as long as there is a keyboard.
         let _ = self.next.send(());
     }
 }
 
-/// Waits for keys, and reads all of them.
 fn batch() -> io::Result<Vec<AppEvent>> {
     let mut events = Vec::new();
     while events.is_empty() {
@@ -58,8 +55,9 @@ fn batch() -> io::Result<Vec<AppEvent>> {
             events.push(event::read()?);
         }
         if events.is_empty() {
-            // crossterm reports keys once, and forgets them if the size changes at the same time.
-            term::tell_again();
+            // crossterm reports keys once, and loses the report if the size changes at the same
+            // time.
+            term::announce_again();
             thread::sleep(PAUSE);
         }
     }
@@ -69,14 +67,14 @@ fn batch() -> io::Result<Vec<AppEvent>> {
     Ok(meant(events))
 }
 
-/// Converts bare keys that were read at once to what a terminal sends.
+/// Converts bare keys to what a terminal sends.
 fn dressed(mut events: Vec<event::Event>) -> Vec<event::Event> {
     const ALT_GR: KeyModifiers = KeyModifiers::CONTROL.union(KeyModifiers::ALT);
     events.retain(|event| !event.is_key_release());
     for event in &mut events {
         if let event::Event::Key(KeyEvent { code: KeyCode::Char(char), modifiers, .. }) = event
             && modifiers.contains(ALT_GR)
-            // With Ctrl and Alt themselves, a key has no other character.
+            // With real Ctrl and Alt, a key has no other character.
             && !char.is_ascii_alphanumeric()
         {
             modifiers.remove(ALT_GR);
@@ -88,8 +86,7 @@ fn dressed(mut events: Vec<event::Event>) -> Vec<event::Event> {
     }
 }
 
-/// Returns the text of keys that can only be pasted and have a newline, which must not send the
-/// line.
+/// Returns the text of pasted keys with a newline, because that newline must not send the line.
 fn pasted(events: &[event::Event]) -> Option<String> {
     let character = |event: &event::Event| match event.as_key_event()? {
         KeyEvent { modifiers, .. } if !KeyModifiers::SHIFT.contains(modifiers) => None,
@@ -99,11 +96,11 @@ fn pasted(events: &[event::Event]) -> Option<String> {
         _ => None,
     };
     let text: String = events.iter().map(character).collect::<Option<_>>()?;
-    (events.len() >= PASTED && text.contains('\n')).then_some(text)
+    (events.len() >= MIN_PASTED && text.contains('\n')).then_some(text)
 }
 
-/// Converts events that were read at once. Without mouse reports, a terminal sends a step of the
-/// wheel as several arrows.
+/// Converts events of one read. Without mouse reports, a terminal sends several arrows for a step
+/// of the wheel.
 fn meant(events: Vec<event::Event>) -> Vec<AppEvent> {
     let arrow = |event: &event::Event| match event {
         event::Event::Key(KeyEvent { code, modifiers: KeyModifiers::NONE, .. }) => match code {
@@ -117,7 +114,9 @@ fn meant(events: Vec<event::Event>) -> Vec<AppEvent> {
     for same in events.chunk_by(|one, other| arrow(one).is_some() && arrow(one) == arrow(other)) {
         match (arrow(&same[0]), same.len()) {
             (Some(way), 2..) => {
-                meant.push(AppEvent::Wheel(way * isize::try_from(same.len()).unwrap_or(STEP)));
+                meant.push(AppEvent::Wheel(
+                    way * isize::try_from(same.len()).unwrap_or(WHEEL_LINES),
+                ));
             }
             _ => meant.extend(same.iter().map(of_terminal)),
         }
@@ -125,8 +124,8 @@ fn meant(events: Vec<event::Event>) -> Vec<AppEvent> {
     meant
 }
 
-/// Gives keys that a terminal without the kitty protocol cannot distinguish the same meaning in all
-/// terminals. Ctrl-J is not one of them: Enter sends another byte in raw mode.
+/// Maps keys that a terminal without the kitty protocol cannot distinguish. Ctrl-J is not one of
+/// them: Enter sends another byte in raw mode.
 fn as_legacy(key: KeyEvent) -> KeyEvent {
     let code = match key.code {
         _ if key.modifiers != KeyModifiers::CONTROL => return key,
@@ -152,8 +151,8 @@ fn of_terminal(event: &event::Event) -> AppEvent {
         event::Event::FocusLost => AppEvent::Focused(false),
         event::Event::Resize(..) => AppEvent::Time,
         event::Event::Mouse(mouse) => match mouse.kind {
-            MouseEventKind::ScrollUp => AppEvent::Wheel(-STEP),
-            MouseEventKind::ScrollDown => AppEvent::Wheel(STEP),
+            MouseEventKind::ScrollUp => AppEvent::Wheel(-WHEEL_LINES),
+            MouseEventKind::ScrollDown => AppEvent::Wheel(WHEEL_LINES),
             MouseEventKind::Down(MouseButton::Left) => AppEvent::Click(mouse.row),
             _ => AppEvent::Time,
         },

@@ -6,7 +6,6 @@ use acpd_view::text::Text;
 use super::form::Filled;
 use super::{Choice, ChoiceEffect, choices};
 
-/// An answer without a form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlainAnswer {
     pub label: Text,
@@ -16,7 +15,7 @@ pub struct PlainAnswer {
     pub says_why: bool,
 }
 
-/// Returns the answers without a form, in the order of their numbers. Of a form, only refusals.
+/// Returns the answers in the order of their numbers. A form has refusals only.
 pub fn answers(question: &InteractionInfo) -> Vec<PlainAnswer> {
     let is_form = matches!(question.question, Question::Form { .. });
     let choices = choices(question, &Filled::default()).into_iter();

@@ -1,4 +1,4 @@
-//! A form, filled in on the screen. Setting a field is no answer; sending the form is a choice of its own.
+//! A form on the screen. Setting a field is no answer; sending the form is a choice.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use acpd_view::text::Text;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::{Choice, ChoiceEffect, VALUE};
+use super::{Choice, ChoiceEffect, MAX_VALUE_WIDTH};
 use crate::input::Input;
 
-/// Values of a form.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     values: BTreeMap<String, Value>,
@@ -20,7 +19,7 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// Sets a field; null empties it.
+    /// Null empties the field.
     pub(super) fn put(&mut self, field: String, value: Value) {
         if value.is_null() {
             self.values.remove(&field);
@@ -29,7 +28,6 @@ impl Filled {
         }
     }
 
-    /// Opens the input of a field.
     pub(super) fn begin(&mut self, field: String) {
         let mut input = Input::default();
         match self.values.get(&field) {
@@ -40,7 +38,6 @@ impl Filled {
         self.typing = Some((field, input));
     }
 
-    /// Sets the field that was typed, unless its value is invalid.
     pub(super) fn end(&mut self, question: &InteractionInfo) -> Result<(), Text> {
         let Some((name, input)) = &self.typing else { return Ok(()) };
         let form = read(question);
@@ -57,7 +54,7 @@ impl Filled {
         Ok(())
     }
 
-    /// Returns the content to send. Unset fields have their defaults.
+    /// Unset fields have their defaults.
     fn content(&self, form: &Form) -> Value {
         let defaults = form.fields.iter().filter_map(|field| Some((&field.name, default(field)?)));
         let mut content: BTreeMap<&String, &Value> = defaults.collect();
@@ -66,8 +63,7 @@ impl Filled {
     }
 }
 
-/// Returns the form of a question, with its fields in the agent's order, if it can be filled in
-/// here.
+/// Returns the form with its fields in the agent's order; none if it cannot be filled in here.
 pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
     let Question::Form { schema, order, .. } = &question.question else { return None };
     let mut form = Form::from_raw(&to_raw_value(schema).ok()?).ok()?;
@@ -75,7 +71,6 @@ pub(super) fn read(question: &InteractionInfo) -> Option<Form> {
     Some(form)
 }
 
-/// Returns the choices of a form.
 pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
     if let [field] = &form.fields[..]
         && let Some(choices) = of_one(field)
@@ -98,7 +93,7 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
     choices
 }
 
-/// Returns the answers to a form with a single choice: each is sent at once.
+/// Returns the answers to a form with a single choice, which are sent at once.
 fn of_one(field: &Field) -> Option<Vec<Choice>> {
     let choice = |label: Text, value: Value| {
         let content = Some(json!({ &field.name: value }));
@@ -116,14 +111,13 @@ fn of_one(field: &Field) -> Option<Vec<Choice>> {
     }
 }
 
-/// Returns the choices of a field.
 fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
     let value = filled.values.get(&field.name);
     let put = |label: Text, is_set: bool, value: Value| {
         let does = ChoiceEffect::Put(field.name.clone(), value);
         Choice { does, is_set: Some(is_set), ..Choice::new(label) }
     };
-    // Setting a set value empties the field.
+    // Setting the same value again empties the field.
     let radio = |label: Text, this: Value| {
         let is_set = value == Some(&this);
         put(label, is_set, if is_set { Value::Null } else { this })
@@ -156,7 +150,7 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
         FieldKind::Text { .. } | FieldKind::Number { .. } => {
             let typed = filled.typing.as_ref().filter(|(name, _)| *name == field.name);
             let label = match (typed, value) {
-                (Some((_, input)), _) => text!("> {}█", input.shown(VALUE).0),
+                (Some((_, input)), _) => text!("> {}█", input.shown(MAX_VALUE_WIDTH).0),
                 (None, Some(value)) => text!("> {}", shown(value)),
                 (None, None) => "> (type it)".into(),
             };
@@ -173,7 +167,6 @@ fn has(value: &Value, one: &str) -> bool {
     value.as_array().is_some_and(|values| values.iter().any(|value| value == one))
 }
 
-/// Returns the heading of a field.
 fn heading(field: &Field) -> Text {
     let name = field.title.as_deref().unwrap_or(&field.name);
     let mut notes: Vec<Text> = Vec::new();
@@ -207,7 +200,7 @@ fn label(choice: &acp::Choice) -> Text {
 
 fn shown(value: &Value) -> Text {
     match value {
-        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(VALUE),
+        Value::String(text) => Text::from(&Untrusted::from(text.as_str())).cut(MAX_VALUE_WIDTH),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
         Value::Array(values) => Text::join(values.iter().map(shown), ", "),

@@ -1,5 +1,5 @@
-//! Everything that a question asks, in lines. An agent's text stands behind a bar, so that it cannot pass
-//! for acpd's words.
+//! The whole question in lines. A bar precedes an agent's text, so that it cannot pass for acpd's
+//! words.
 
 use acpd_api::{InteractionInfo, Question, Untrusted, escape};
 use acpd_view::text::Text;
@@ -7,10 +7,8 @@ use acpd_view::{Role, Sheet, about, text};
 
 use super::form;
 
-/// Mark before every row of an agent's text.
 const BAR: &str = "  │ ";
 
-/// Returns everything that is asked, wrapped for this width.
 pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Text> {
     match &question.question {
         Question::Permission { shown: Some(shown), changed, .. } => {
@@ -18,10 +16,10 @@ pub fn rows(question: &InteractionInfo, width: usize) -> Vec<Text> {
         }
         Question::Permission { title, subject, .. } => {
             let unknown = "  a daemon of another version does not say what is asked";
-            let told = subject.as_ref().or(title.as_ref());
-            let told = told.map(|told| behind_bar(told, Role::Plain, width));
+            let asked = subject.as_ref().or(title.as_ref());
+            let asked = asked.map(|asked| behind_bar(asked, Role::Plain, width));
             let mut rows = vec![Text::of(Role::Warning, unknown)];
-            rows.extend(told.into_iter().flatten());
+            rows.extend(asked.into_iter().flatten());
             rows
         }
         Question::Form { message, .. } => {

@@ -1,5 +1,3 @@
-//! View of a question.
-
 use std::ops::Range;
 
 use acpd_api::{InteractionInfo, Question, Shown, Untrusted};
@@ -13,16 +11,15 @@ use super::{Choice, Drawn, QuestionCard, choices, sheet};
 use crate::canvas::{CURSOR, Canvas};
 
 const CHOICE: usize = 8;
-/// Rows in addition to those of the question and the choices: the head, an empty line, a last line.
+/// Rows besides the question and the choices: the head, an empty line, a last line.
 const FRAME: usize = 3;
 
-/// Returns the rows of a question with its choices.
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
     let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
     rows + choice_rows(&choices(question, &Filled::default()), None, width).0.len() + FRAME
 }
 
-/// Returns the rows of the choices with their indices, and the rows of the chosen one. Choices are
+/// Returns the rows with the index of their choice, and the rows of the chosen one. Choices are
 /// never cut: the note on "always" is a part of the decision.
 fn choice_rows(
     choices: &[Choice],
@@ -60,7 +57,6 @@ fn choice_rows(
     (rows, chosen_rows)
 }
 
-/// Draws a question. Returns its visible part.
 pub(crate) fn view(
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -73,10 +69,10 @@ pub(crate) fn view(
     let all = choices(question, &asked.filled);
     let (choices, chosen) = choice_rows(&all, asked.chosen, area.width);
     let height = usize::from(area.height);
-    // Without the keys, the question needs the room more than the choices.
+    // Until the question has the keys, its text gets the room.
     let fits = rows.len() + choices.len() + FRAME <= height;
     let has_choices = fits || asked.has_keys;
-    // At least a line of the question stays.
+    // At least one line of the question stays.
     let choosable = choices.len().min(height.saturating_sub(3).max(1));
     let below = if has_choices { choosable + 2 } else { usize::from(rows.len() + 1 > height) };
     let page = height.saturating_sub(1 + below).max(1).min(rows.len());
@@ -108,7 +104,7 @@ pub(crate) fn view(
             canvas.right(area.x, y, area.width - 1, &Text::of(Role::Dim, words));
         }
         y += 1;
-        // The beginning of the chosen one is always on the screen.
+        // The beginning of the chosen one is always visible.
         let skip = chosen.end.saturating_sub(choosable).min(chosen.start);
         let room = usize::from(area.bottom().saturating_sub(y));
         shown = skip..(skip + choosable.min(room)).min(choices.len());
@@ -120,19 +116,18 @@ pub(crate) fn view(
             y += 1;
         }
     }
-    // Choices between the last hidden row above and the first one below.
+    // The choices without hidden rows.
     let above = shown.start.checked_sub(1).and_then(|row| place(&choices, row));
     let whole = above.map_or(0, |at| at + 1)..place(&choices, shown.end).unwrap_or(all.len());
     let (id, is_end) = (question.id.clone(), hidden == 0 && area.height > 1);
     Some(Drawn { id, is_end, most, page, choices: (whole, all.len()) })
 }
 
-/// Returns the index of the choice that a row is of.
 fn place(choices: &[(usize, Text)], row: usize) -> Option<usize> {
     choices.get(row).map(|(at, _)| *at)
 }
 
-/// Returns a line with the asker, the request, and its directory.
+/// Describes the asker, the request and its directory.
 pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     let folder = match &question.question {
         Question::Permission { shown: Some(shown), .. } => shown.folder.as_ref(),
@@ -143,7 +138,6 @@ pub fn asks(question: &InteractionInfo, home: Option<&str>) -> Text {
     text!("{}{}", asks_for(question), place)
 }
 
-/// Returns the verb of a call.
 pub(crate) fn verb(shown: Option<&Shown>, tool_kind: Option<&Untrusted>) -> &'static str {
     let kind = shown.map(|shown| &shown.kind).or(tool_kind);
     match kind.map(Untrusted::raw) {

@@ -1,4 +1,4 @@
-//! Additions to a prompt from elsewhere: files, and text of the user's editor.
+//! Additions to a prompt: files, and text from the user's editor.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::app::prompt_draft::{Attached, PromptDraft};
 use crate::app::{AppState, Effect, PromptFiles, UnfitFile};
 
 impl AppState {
-    /// Pastes a text into the prompt; the path of an image becomes a mention of that file.
+    /// Pastes a text. The path of an image becomes a mention of that file.
     pub(super) fn paste_into_prompt(&mut self, pasted: &str) {
         let path = image_path(pasted, self.scene.home.as_deref());
         let Some(chat) = &mut self.chat else { return };
@@ -36,7 +36,7 @@ impl AppState {
         chat.reading = Some(Reading { said, is_steering });
     }
 
-    /// Sends the prompt whose files were read, or makes it the draft again.
+    /// Sends the prompt whose files were read, or restores it as the draft.
     pub(in crate::app) fn on_files_read(
         &mut self,
         of: &PromptFiles,
@@ -71,8 +71,8 @@ impl AppState {
     }
 }
 
-/// Returns the absolute path that a pasted text is, if it looks like that of an image. Terminals
-/// paste the path of a file that is dropped on them.
+/// Returns the absolute path if the pasted text is the path of an image. Terminals paste the path
+/// of a dropped file.
 fn image_path(pasted: &str, home: Option<&str>) -> Option<String> {
     let text = pasted.trim();
     if text.is_empty() || text.contains('\n') {

@@ -12,7 +12,7 @@ impl ChatScreen {
         self.conversation.scroll(lines);
     }
 
-    /// Chooses a clicked row. A second click folds or unfolds it.
+    /// Selects the clicked row. A second click folds or unfolds it.
     pub(in crate::app) fn click(&mut self, id: Id) {
         if self.card.has_keys() || self.menu.is_some() || self.search.typed().is_some() {
             return;

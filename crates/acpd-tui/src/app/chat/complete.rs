@@ -1,6 +1,5 @@
-//! List next to the prompt: completions of the word before the cursor, and earlier prompts.
-//!
-//! Completions open by themselves and close with their word. Esc closes them until another word begins.
+//! The list next to the prompt: completions of the word before the cursor, or earlier prompts.
+//! Completions open and close with their word. Esc closes them until another word begins.
 
 use acpd_api::Untrusted;
 use acpd_view::text::Text;
@@ -14,22 +13,18 @@ use crate::input::Input;
 use crate::keymap::Action;
 use crate::pick_list::{PickList, PickRow, fits};
 
-/// Maximum of visible rows of a list.
-const ROWS: usize = 8;
-/// Maximum of listed completions.
-const MOST: usize = 200;
-/// Milliseconds after which a directory is read again.
-const FRESH: u64 = 5000;
-const PROMPT: usize = 200;
+const MAX_ROWS: usize = 8;
+const MAX_COMPLETIONS: usize = 200;
+const FRESH_MS: u64 = 5000;
+const PROMPT_WIDTH: usize = 200;
 
-/// List next to the prompt.
 #[derive(Debug)]
 pub(super) enum PromptList {
     Completion {
         word: Word,
         list: PickList<String>,
     },
-    /// Earlier prompts that match a query, the last one first.
+    /// Matching earlier prompts, the last one first.
     Search {
         query: Input,
         prompts: Vec<String>,
@@ -41,7 +36,7 @@ pub(super) enum PromptList {
 pub(in crate::app) struct Files {
     directory: String,
     paths: Vec<String>,
-    /// Time of the last read.
+    /// When the directory was last read, in ms since the epoch.
     read: u64,
     is_asked: bool,
 }
@@ -53,11 +48,10 @@ impl Files {
         }
     }
 
-    /// Returns whether the caller has to read them.
     fn wants(&mut self, directory: &str, now: u64) -> bool {
         if self.directory != directory {
             *self = Files { directory: directory.to_owned(), ..Files::default() };
-        } else if self.is_asked || (self.read > 0 && now < self.read + FRESH) {
+        } else if self.is_asked || (self.read > 0 && now < self.read + FRESH_MS) {
             return false;
         }
         self.is_asked = true;
@@ -70,7 +64,7 @@ impl PromptList {
         match self {
             PromptList::Completion { list, .. } => list.lines(room),
             PromptList::Search { query, list, .. } => {
-                let (shown, _) = query.shown(PROMPT);
+                let (shown, _) = query.shown(PROMPT_WIDTH);
                 let head = Text::of(Role::Dim, " earlier prompts: ")
                     .and(Role::Plain, shown)
                     .and(Role::Name, "█");
@@ -83,8 +77,10 @@ impl PromptList {
 
     pub(super) fn height(&self) -> usize {
         match self {
-            PromptList::Completion { list, .. } => list.len().min(ROWS),
-            PromptList::Search { list, .. } => 1 + list.as_ref().map_or(1, PickList::len).min(ROWS),
+            PromptList::Completion { list, .. } => list.len().min(MAX_ROWS),
+            PromptList::Search { list, .. } => {
+                1 + list.as_ref().map_or(1, PickList::len).min(MAX_ROWS)
+            }
         }
     }
 
@@ -109,7 +105,6 @@ impl PromptList {
 }
 
 impl AppState {
-    /// Updates the completions of the word before the cursor.
     pub(in crate::app) fn update_completions(&mut self) {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.takes_words()) else { return };
@@ -118,7 +113,7 @@ impl AppState {
             chat.closed_at = None;
         }
         let Some(word) = word.filter(|_| chat.closed_at.is_none()) else {
-            chat.beside = None;
+            chat.prompt_list = None;
             return;
         };
         let list = match (word.kind, cwd) {
@@ -139,8 +134,8 @@ impl AppState {
             (WordKind::File, None) => None,
         };
         if let Some(chat) = &mut self.chat {
-            chat.beside = list.map(|mut list| {
-                if let Some(PromptList::Completion { list: before, .. }) = &chat.beside {
+            chat.prompt_list = list.map(|mut list| {
+                if let Some(PromptList::Completion { list: before, .. }) = &chat.prompt_list {
                     list.keep_choice(before);
                 }
                 PromptList::Completion { word, list }
@@ -148,7 +143,6 @@ impl AppState {
         }
     }
 
-    /// Opens the search in earlier prompts of this session and of this run.
     pub(super) fn search_prompts(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         let mut prompts: Vec<String> = Vec::new();
@@ -158,29 +152,29 @@ impl AppState {
             }
         }
         let list = with_words("", &prompts);
-        chat.beside = Some(PromptList::Search { query: Input::default(), prompts, list });
+        chat.prompt_list = Some(PromptList::Search { query: Input::default(), prompts, list });
     }
 
-    /// Handles a key of the list. Returns `false` if the key is for the prompt.
-    pub(super) fn beside_key(&mut self, action: Option<Action>, key: &KeyEvent) -> bool {
+    /// Returns `false` if the key is for the prompt.
+    pub(super) fn on_list_key(&mut self, action: Option<Action>, key: &KeyEvent) -> bool {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = &mut self.chat else { return false };
-        let Some(beside) = &mut chat.beside else { return false };
-        match (action, &mut *beside) {
-            (Some(Action::Up | Action::Down), _) => match beside.list() {
+        let Some(prompt_list) = &mut chat.prompt_list else { return false };
+        match (action, &mut *prompt_list) {
+            (Some(Action::Up | Action::Down), _) => match prompt_list.list() {
                 Some(list) => list.go(if action == Some(Action::Up) { -1 } else { 1 }),
                 None => return false,
             },
             (Some(Action::Back), _) => {
                 chat.closed_at = chat.editor.word().map(|word| word.at);
-                chat.beside = None;
+                chat.prompt_list = None;
             }
             (Some(Action::Confirm | Action::Complete), PromptList::Completion { word, list }) => {
                 let value = list.chosen().cloned().unwrap_or_default();
                 let is_whole = value == word.text && action == Some(Action::Confirm);
                 let (word, sign) =
                     (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
-                chat.beside = None;
+                chat.prompt_list = None;
                 if is_whole {
                     return false;
                 }
@@ -194,7 +188,7 @@ impl AppState {
                     let said = PromptDraft::from(text.as_str());
                     chat.editor.put(said);
                 }
-                chat.beside = None;
+                chat.prompt_list = None;
             }
             (_, PromptList::Search { query, prompts, list }) => {
                 if query.key(key) {
@@ -216,7 +210,7 @@ fn of_commands(typed: &str, commands: &[Command]) -> Option<PickList<String>> {
         let (label, note) = (text!("/{}", name), text!("{}{}", hint, description));
         PickRow::new(Text::of(Role::Name, label), note, name.raw().to_owned())
     };
-    PickList::of(fits(typed, &names).into_iter().take(MOST).map(item))
+    PickList::of(fits(typed, &names).into_iter().take(MAX_COMPLETIONS).map(item))
 }
 
 fn of_files(typed: &str, paths: &[String]) -> Option<PickList<String>> {
@@ -224,10 +218,9 @@ fn of_files(typed: &str, paths: &[String]) -> Option<PickList<String>> {
         let label = Text::of(Role::Name, Untrusted::from(paths[at].as_str()));
         PickRow::new(label, "", paths[at].clone())
     };
-    PickList::of(fits(typed, paths).into_iter().take(MOST).map(item))
+    PickList::of(fits(typed, paths).into_iter().take(MAX_COMPLETIONS).map(item))
 }
 
-/// Returns the prompts that have all words of the query, in any order.
 fn with_words(query: &str, prompts: &[String]) -> Option<PickList<String>> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split_whitespace().collect();
@@ -236,8 +229,8 @@ fn with_words(query: &str, prompts: &[String]) -> Option<PickList<String>> {
         words.iter().all(|word| prompt.contains(word))
     };
     let item = |prompt: &String| {
-        let label = Text::of(Role::Name, Untrusted::from(prompt.trim())).cut(PROMPT);
+        let label = Text::of(Role::Name, Untrusted::from(prompt.trim())).cut(PROMPT_WIDTH);
         PickRow::new(label, "", prompt.clone())
     };
-    PickList::of(prompts.iter().filter(fits).take(MOST).map(item))
+    PickList::of(prompts.iter().filter(fits).take(MAX_COMPLETIONS).map(item))
 }

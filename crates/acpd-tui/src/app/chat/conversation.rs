@@ -7,52 +7,46 @@ use acpd_view::text::Text;
 use acpd_view::{Block, Change, Folding, Id, Kind, Mode, Progress, Role, Row, rows};
 use serde_json::value::RawValue;
 
-/// Rows of a block that is unfolded out of a group.
-const GLANCE: usize = 3;
-/// Turns above the screen that are kept when turns are dropped.
-const KEPT: usize = 100;
-/// Turns above the screen at which turns are dropped: more than a page of older lines has.
-const MOST: usize = 500;
+/// Rows of a block that was opened from a group.
+const GLANCE_ROWS: usize = 3;
+const KEPT_TURNS: usize = 100;
+/// Turns above the screen at which turns are dropped. A page of older lines has fewer.
+const MAX_TURNS: usize = 500;
 
 #[derive(Debug)]
 pub(super) struct Conversation {
     folded: acpd_view::State,
-    /// Blocks that the user folded or unfolded.
     choices: HashMap<Id, Folding>,
-    /// First block of the chosen row.
+    /// The first block of the selected row.
     selected: Option<Id>,
-    /// Sum of all scrolled rows; the layout knows which of them it has done.
+    /// The sum of all scrolled rows; the layout knows which of them are done.
     pub(super) scrolled: isize,
-    /// Number of jumps, and the target of the last one.
+    /// The number of jumps, and the last target.
     pub(super) jumps: (u64, Jump),
     older: Older,
-    /// Time at which a running block was first seen.
+    /// When each running block was first seen.
     began: HashMap<Id, u64>,
     shows_thoughts: bool,
 }
 
-/// Target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Jump {
     Live,
-    /// The row with this first block.
     To(Id),
 }
 
-/// Lines before the first one that was read.
 #[derive(Debug)]
 enum Older {
     Unread,
-    /// Requested; holds the part that has come.
+    /// The received part of a requested page.
     Asked(Vec<LogEntry>),
     None,
 }
 
-/// Result of a search upwards.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SearchStep {
     Found,
-    /// Not in the lines that were read; continue above this row.
+    /// No match in the lines that were read; continue above this row.
     Older(Option<Id>),
 }
 
@@ -70,7 +64,6 @@ impl Conversation {
         }
     }
 
-    /// Sets the directory of the session, which paths are shown relative to.
     pub(super) fn set_cwd(&mut self, cwd: &Untrusted) {
         self.folded.set_folder(cwd);
     }
@@ -91,12 +84,11 @@ impl Conversation {
         self.folded.header()
     }
 
-    /// Time at which a running block was first seen.
     pub(super) fn began(&self, id: Id) -> Option<u64> {
         self.began.get(&id).copied()
     }
 
-    /// Returns how a block is folded. The user's choice beats the rule.
+    /// Returns the user's choice, or the default.
     pub(super) fn folding(&self, block: &Block) -> Folding {
         let rule = match block.kind {
             Kind::Thought(_) if self.shows_thoughts => Folding::Open,
@@ -118,7 +110,7 @@ impl Conversation {
         self.selected == Some(id(row))
     }
 
-    /// Returns the prompts, the oldest first.
+    /// The oldest first.
     pub(super) fn prompts(&self) -> Vec<String> {
         let said = self.folded.blocks().filter_map(|block| match &block.kind {
             Kind::Prompt(message) => Some(message.text().into_raw()),
@@ -133,8 +125,7 @@ impl Conversation {
         self.folded.blocks().last().map(|block| block.id)
     }
 
-    /// Returns whether a prompt is in the conversation after a block, so that it is no longer
-    /// queued.
+    /// Returns whether a prompt is after a block of the conversation, and thus no longer queued.
     pub(super) fn has_prompt(&self, text: &str, after: Option<Id>) -> bool {
         let is_it = |block: &Block| match &block.kind {
             Kind::Prompt(message) => message.text().raw().trim() == text.trim(),
@@ -143,12 +134,11 @@ impl Conversation {
         self.folded.blocks().any(|block| Some(block.id) > after && is_it(block))
     }
 
-    /// Sets the names of the modes, which the journal does not have.
     pub(super) fn set_modes(&mut self, modes: Vec<Mode>) {
         self.folded.header_mut().modes = modes;
     }
 
-    /// Begins to read an older page. Returns the line before it, unless there is none or one was
+    /// Begins to read an older page. Returns the line before it; none if there is no page or one was
     /// requested.
     pub(super) fn begin_older(&mut self, page: u64) -> Option<u64> {
         let first = self.folded.first()?;
@@ -166,7 +156,7 @@ impl Conversation {
         matches!(self.older, Older::Asked(_))
     }
 
-    /// Adds a part of an older page. Returns the line before the rest of it.
+    /// Adds a part of a page. Returns the line before the remaining part.
     pub(super) fn add_older(&mut self, page: LogResult) -> Option<u64> {
         let Older::Asked(entries) = &mut self.older else { return None };
         entries.extend(page.entries);
@@ -182,16 +172,15 @@ impl Conversation {
         None
     }
 
-    /// Handles a failed read of older lines.
     pub(super) fn on_read_failed(&mut self) {
         if self.is_asked() {
             self.older = Older::Unread;
         }
     }
 
-    /// Drops turns that are far above a row of the screen. They are read again when they are wanted.
+    /// Drops turns far above a row. They are read again when needed.
     pub(super) fn drop_above(&mut self, id: Id) {
-        if !self.is_asked() && self.folded.drop_turns_above(id, MOST, KEPT) {
+        if !self.is_asked() && self.folded.drop_turns_above(id, MAX_TURNS, KEPT_TURNS) {
             self.older = Older::Unread;
         }
     }
@@ -209,7 +198,6 @@ impl Conversation {
         self.scrolled += by;
     }
 
-    /// Goes to the live end.
     pub(super) fn follow(&mut self) {
         self.selected = None;
         self.jump(Jump::Live);
@@ -219,14 +207,12 @@ impl Conversation {
         self.jumps = (self.jumps.0 + 1, to);
     }
 
-    /// Chooses the last row. Returns whether there is one.
     pub(super) fn select_last(&mut self) -> bool {
         let last = self.rows().last().map(id);
         self.go(last);
         last.is_some()
     }
 
-    /// Chooses the last row, and goes to the live end.
     pub(super) fn select_end(&mut self) {
         self.selected = self.rows().last().map(id);
         self.jump(Jump::Live);
@@ -265,7 +251,6 @@ impl Conversation {
         }
     }
 
-    /// Returns the first block of the chosen row.
     pub(super) fn selected(&self) -> Option<Id> {
         self.selected
     }
@@ -279,7 +264,7 @@ impl Conversation {
         self.go(Some(id));
     }
 
-    /// Chooses the next block with these words above a row, or the last one.
+    /// Selects the next match above a row, or above the end.
     pub(super) fn find_older(&mut self, words: &str, from: Option<Id>) -> SearchStep {
         let is_above = |block: &&Block| from.is_none_or(|from| block.id.seq() < from.seq());
         let mut last = from;
@@ -300,7 +285,6 @@ impl Conversation {
         }
     }
 
-    /// Chooses the next block with these words below the chosen row. Returns whether there is one.
     pub(super) fn find_newer(&mut self, words: &str) -> bool {
         let from = self.selected.map_or(0, Id::seq);
         let is_it = |block: &&Block| block.id.seq() > from && block.says(words);
@@ -311,7 +295,6 @@ impl Conversation {
         found.is_some()
     }
 
-    /// Chooses a block, unfolded.
     fn show(&mut self, id: Id) {
         let folding = self.folded.get(id).map(|block| self.folding(block));
         match folding {
@@ -320,7 +303,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the files changed in the turn of the chosen row, or in the last one.
+    /// Returns the changed files of the selected row's turn, or of the last turn.
     pub(super) fn changed_files(&self) -> Vec<(Id, Text)> {
         let turns = self.folded.turns();
         let is_in = |turn: &&acpd_view::Turn| {
@@ -348,7 +331,7 @@ impl Conversation {
         files.into_iter().map(|(_, id, line)| (id, line)).collect()
     }
 
-    /// Chooses nothing, without scrolling.
+    /// Does not scroll.
     pub(super) fn unselect(&mut self) {
         self.selected = None;
     }
@@ -362,13 +345,12 @@ impl Conversation {
                 vec![(block.id, if is_open { Folding::Closed } else { Folding::Open })]
             }
             Row::Group(group) => {
-                group.blocks.iter().map(|block| (block.id, Folding::First(GLANCE))).collect()
+                group.blocks.iter().map(|block| (block.id, Folding::First(GLANCE_ROWS))).collect()
             }
         };
         self.choices.extend(choices);
     }
 
-    /// Folds or unfolds all calls and thoughts.
     pub(super) fn fold_all(&mut self, is_closed: bool) {
         let folding = if is_closed { Folding::Closed } else { Folding::Open };
         let can_fold = |block: &&Block| {
@@ -378,7 +360,6 @@ impl Conversation {
         self.choices.extend(ids.into_iter().map(|id| (id, folding)));
     }
 
-    /// Returns the joined texts of the blocks of the chosen row.
     fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
         let rows = self.rows();
         let row = rows.iter().find(|row| self.is_selected(row))?;
@@ -393,12 +374,12 @@ impl Conversation {
         self.of_selected(Block::markdown)
     }
 
-    /// Returns the chosen row unfolded and escaped, for a pager.
+    /// Unfolded and escaped.
     pub(super) fn selected_shown(&self) -> Option<String> {
         self.of_selected(Block::plain)
     }
 
-    /// Returns the text of the chosen row as its author wrote it, not escaped.
+    /// The author's text, not escaped.
     pub(super) fn selected_text(&self) -> Option<String> {
         let text = |block: &Block| match block.message() {
             Some(message) => message.text().into_raw(),
@@ -408,7 +389,6 @@ impl Conversation {
     }
 }
 
-/// Returns the id of a row: that of its first block.
 pub(super) fn id(row: &Row<'_>) -> Id {
     match row {
         Row::Block(block) => block.id,

@@ -1,5 +1,3 @@
-//! Editor of the prompt.
-
 use acpd_view::text;
 use acpd_view::text::Text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -9,24 +7,21 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::app::prompt_draft::{Attached, PromptDraft};
 
-/// Maximum of pasted lines that are not replaced by a chip.
-const CHIP: usize = 10;
+const MAX_PASTED_LINES: usize = 10;
 
-/// Editor of the prompt, with the earlier prompts that can be recalled.
 #[derive(Debug)]
 pub(in crate::app) struct Editor {
     area: TextArea<'static>,
     /// Long pasted texts, in the order of their chips.
     pasted: Vec<String>,
     attached: Vec<Attached>,
-    /// Ticket of the queued prompt that this one replaces.
+    /// The ticket of the queued prompt that the draft replaces.
     in_place_of: Option<u64>,
-    /// Drafts that were sent or cleared here, the oldest first; recalled before the earlier
-    /// prompts.
+    /// Sent and cleared drafts, the oldest first. They are recalled before earlier prompts.
     past: Vec<PromptDraft>,
-    /// Number of steps back, and the draft that was replaced.
+    /// The number of steps back, and the replaced draft.
     recalled: Option<(usize, PromptDraft)>,
-    /// Typed in since it was set: recalled prompts complete no words.
+    /// The user typed since the text was set. Words of recalled prompts are not completed.
     is_typed: bool,
 }
 
@@ -44,7 +39,6 @@ impl Default for Editor {
     }
 }
 
-/// Word before the cursor that can be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) kind: WordKind,
@@ -77,7 +71,7 @@ impl Editor {
         self.area.is_empty()
     }
 
-    /// Returns the draft, with pasted texts in place of their chips.
+    /// Returns the draft with pasted texts instead of chips.
     pub(super) fn said(&self) -> PromptDraft {
         let mut text = self.area.lines().join("\n");
         for (at, pasted) in self.pasted.iter().enumerate() {
@@ -86,7 +80,7 @@ impl Editor {
         PromptDraft { text, all: self.attached.clone(), in_place_of: self.in_place_of }
     }
 
-    /// Replaces the draft and its attachments; the draft before is not kept.
+    /// Replaces the draft. The old one cannot be recalled.
     pub(super) fn set(&mut self, said: PromptDraft) {
         self.area = area(&said.text);
         self.attached = said.all;
@@ -96,19 +90,18 @@ impl Editor {
         self.is_typed = false;
     }
 
-    /// Replaces the text; attachments stay with their marks.
+    /// Replaces the text. Attachments stay if their marks do.
     pub(super) fn rewrite(&mut self, text: String) {
         let all = std::mem::take(&mut self.attached);
         self.set(PromptDraft { text, all, in_place_of: self.in_place_of });
     }
 
-    /// Replaces the draft, which can be recalled as if it was cleared.
+    /// Replaces the draft. The old one can be recalled.
     pub(super) fn put(&mut self, said: PromptDraft) {
         self.clear();
         self.set(said);
     }
 
-    /// Takes the draft to send it, unless it is empty.
     pub(super) fn take(&mut self) -> Option<PromptDraft> {
         let said = self.empty();
         if said.is_empty() {
@@ -118,7 +111,7 @@ impl Editor {
         Some(said)
     }
 
-    /// Puts a draft back that was not sent, before text that was written since.
+    /// Restores an unsent draft, in front of newer text.
     pub(super) fn give_back(&mut self, said: PromptDraft) {
         if self.past.last().is_some_and(|last| last.text == said.text) {
             self.past.pop();
@@ -136,7 +129,7 @@ impl Editor {
         !was_empty
     }
 
-    /// Takes the draft. One that a recalled prompt replaced can be recalled.
+    /// Takes the draft. A draft that a recalled prompt replaced can be recalled.
     fn empty(&mut self) -> PromptDraft {
         let said = self.said();
         let draft = self.recalled.take().map(|(_, draft)| draft).filter(|draft| !draft.is_empty());
@@ -146,9 +139,7 @@ impl Editor {
         said
     }
 
-    /// Returns the word before the cursor, if it can be completed.
     pub(super) fn word(&self) -> Option<Word> {
-        // Words of recalled prompts are not completed.
         if !self.is_typed {
             return None;
         }
@@ -166,7 +157,6 @@ impl Editor {
         Some(Word { kind: WordKind::File, text, at })
     }
 
-    /// Replaces the word before the cursor.
     pub(super) fn complete(&mut self, word: &Word, with: &str) {
         for _ in 0..=word.text.chars().count() {
             self.area.delete_char();
@@ -182,11 +172,10 @@ impl Editor {
         self.area.insert_newline();
     }
 
-    /// Inserts pasted text, or a chip if it is long.
     pub(super) fn paste(&mut self, text: &str) {
         let text = plain(text);
         self.is_typed = true;
-        if text.lines().count() > CHIP {
+        if text.lines().count() > MAX_PASTED_LINES {
             let chip = chip(self.pasted.len(), &text);
             self.pasted.push(text);
             self.area.insert_str(chip.as_str());
@@ -195,11 +184,10 @@ impl Editor {
         }
     }
 
-    /// Handles a key without an action.
     pub(super) fn key(&mut self, key: &KeyEvent) {
         self.is_typed = true;
         match (key.code, key.modifiers) {
-            // As in a shell, which the widget does not follow.
+            // These are a shell's keys, which the widget does not follow.
             (KeyCode::Char('u'), KeyModifiers::CONTROL) => drop(self.area.delete_line_by_head()),
             (KeyCode::Char('y'), KeyModifiers::CONTROL) => drop(self.area.paste()),
             (KeyCode::Char('_' | '7'), KeyModifiers::CONTROL) => drop(self.area.undo()),
@@ -208,7 +196,7 @@ impl Editor {
         }
     }
 
-    /// Goes a row up; from the first row, to the prompt before.
+    /// Moves up; from the first row to the previous prompt.
     pub(super) fn up(&mut self, earlier: &[String]) {
         if self.area.cursor().0 > 0 {
             self.area.move_cursor(CursorMove::Up);
@@ -218,7 +206,7 @@ impl Editor {
         }
     }
 
-    /// Goes a row down; from the last row of a recalled prompt, to the one after.
+    /// Moves down; from the last row of a recalled prompt to the next one.
     pub(super) fn down(&mut self, earlier: &[String]) {
         let is_last = self.area.cursor().0 + 1 >= self.area.lines().len();
         match &self.recalled {
@@ -242,7 +230,6 @@ impl Editor {
     }
 }
 
-/// Returns a text without control characters other than newlines.
 fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', "    ");
     text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
@@ -259,7 +246,6 @@ fn area(text: &str) -> TextArea<'static> {
     area
 }
 
-/// Returns the chip of a long text.
 fn chip(at: usize, pasted: &str) -> Text {
     text!("[pasted {}: {} lines]", at + 1, pasted.lines().count())
 }

@@ -1,8 +1,8 @@
 //! Visible lines of a conversation.
 //!
-//! A position is a row and a line of that row, never a number of lines from the beginning: rows above are
-//! not measured, and older lines move nothing. Only rows on the screen are wrapped, and cached for as long
-//! as they stay the same.
+//! A position is a row and a line in it, not a number of lines from the start. So rows above are
+//! not measured, and older lines move nothing. Only visible rows are wrapped, and cached until they
+//! change.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,12 +13,10 @@ use acpd_view::{Block, Consent, Content, Folding, Group, Id, Kind, Markdown, Pro
 use super::LinkId;
 use super::conversation::{Conversation, Jump, id};
 
-/// Maximum of cached wrapped lines.
-const KEPT: usize = 20_000;
-/// Rows above the screen below which older lines are requested.
-const AHEAD: usize = 60;
+const MAX_CACHED_LINES: usize = 20_000;
+/// Older lines are requested when fewer rows are above the screen.
+const AHEAD_ROWS: usize = 60;
 
-/// Position of the screen in a conversation, and a cache of wrapped lines.
 #[derive(Debug, Default)]
 pub(in crate::app) struct ChatLayout {
     of: Option<LinkId>,
@@ -31,13 +29,11 @@ pub(in crate::app) struct ChatLayout {
     jumps: u64,
 }
 
-/// Position of the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Position {
-    /// The end of the conversation, also while it grows.
     #[default]
     Live,
-    /// This line of a row is the first on the screen.
+    /// The first line on the screen.
     At { row: Id, line: usize },
 }
 
@@ -61,7 +57,7 @@ struct Stream {
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) line: Text,
-    /// Index of its row; none between rows.
+    /// None for an empty line between rows.
     pub(super) row: Option<usize>,
     pub(super) is_head: bool,
 }
@@ -72,13 +68,11 @@ pub(super) struct Visible {
     pub(super) is_live: bool,
     pub(super) below: usize,
     pub(super) first: u64,
-    /// Older lines should be requested.
     pub(super) is_near_beginning: bool,
 }
 
 impl ChatLayout {
-    /// Returns the visible lines of a conversation on `width` columns and `height` rows. A jump to a row leads to the
-    /// first line with the `words` that were searched for.
+    /// Returns the visible lines. A jump to a row ends at the first line with the searched `words`.
     pub(super) fn lay_out(
         &mut self,
         link: LinkId,
@@ -87,7 +81,7 @@ impl ChatLayout {
         (width, height): (usize, usize),
         words: &str,
     ) -> Visible {
-        if self.of != Some(link) || self.width != width || self.kept_lines > KEPT {
+        if self.of != Some(link) || self.width != width || self.kept_lines > MAX_CACHED_LINES {
             let same = self.of == Some(link);
             let place = if same { self.place } else { Position::Live };
             let (scrolled, jumps) = if same { (self.scrolled, self.jumps) } else { (0, 0) };
@@ -154,11 +148,11 @@ impl ChatLayout {
             is_live: self.place == Position::Live,
             below: rows.len() - at,
             first: id(&rows[first]).seq(),
-            is_near_beginning: first < AHEAD,
+            is_near_beginning: first < AHEAD_ROWS,
         }
     }
 
-    /// Returns the row at the top of the screen, and the line of it.
+    /// Returns the row at the top of the screen, and its first visible line.
     fn top(
         &mut self,
         conversation: &Conversation,
@@ -166,7 +160,7 @@ impl ChatLayout {
         height: usize,
     ) -> (usize, usize) {
         if let Position::At { row, line } = self.place {
-            // A row that was joined into a group is found by that group.
+            // A row that joined a group is found by the group.
             let at = rows.iter().rposition(|other| id(other) <= row);
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
             let most = self.height(conversation, rows, at).saturating_sub(1);
@@ -183,7 +177,6 @@ impl ChatLayout {
         (0, 0)
     }
 
-    /// Returns the top after scrolling.
     fn moved(
         &mut self,
         conversation: &Conversation,
@@ -212,7 +205,8 @@ impl ChatLayout {
         }
     }
 
-    /// Returns the nearest top that shows all of a row, or its beginning, or the first line in it with some words.
+    /// Returns the nearest top that shows the whole row, its beginning, or its first line with the
+    /// `words`.
     fn reveal(
         &mut self,
         conversation: &Conversation,
@@ -277,7 +271,6 @@ impl ChatLayout {
         usize::from(has_gap(rows, at)) + self.lines(conversation, &rows[at]).len()
     }
 
-    /// Returns the lines of a row, at least one.
     fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Text>> {
         let (block, blocks, folding) = match row {
             Row::Block(block) => (*block, 1, conversation.folding(block)),
@@ -317,7 +310,7 @@ impl ChatLayout {
         if block.progress != Progress::Running || !is_text {
             return block.lines(self.width, folding);
         }
-        // Settled parts of a growing answer are not parsed again.
+        // Finished parts of a growing answer are not parsed again.
         let text = message.text();
         let text = text.raw();
         let fits = |s: &Stream| {
@@ -341,7 +334,6 @@ fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Text> {
     vec![group.summary().cut(width)]
 }
 
-/// Returns whether a row has an empty line above it.
 fn has_gap(rows: &[Row<'_>], at: usize) -> bool {
     let kind = |row: &Row<'_>| match row {
         Row::Block(block) => match block.kind {

@@ -1,4 +1,4 @@
-//! Lists to choose from: modes, models and options, queued prompts, changed files.
+//! Menus: modes, models and options, queued prompts, changed files.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
@@ -13,7 +13,6 @@ use crate::app::{AppState, LinkId};
 use crate::keymap::Action;
 use crate::pick_list::{PickList, PickRow};
 
-/// Effect of a row of a menu.
 #[derive(Debug, Clone)]
 pub(super) enum MenuChoice {
     Mode(Untrusted),
@@ -26,7 +25,6 @@ pub(super) type Menu = PickList<MenuChoice>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
-    /// Number in the queue.
     pub(super) place: u32,
     pub(super) ticket: u64,
     pub(super) said: PromptDraft,
@@ -39,7 +37,6 @@ impl Waiting {
     }
 }
 
-/// Returns the menu of modes and options.
 fn menu_of_settings(settings: &Settings) -> Option<Menu> {
     let row = |name: Text, is_current: bool, choice: MenuChoice| {
         PickRow::new(name, if is_current { "(now)" } else { "" }, choice)
@@ -54,11 +51,11 @@ fn menu_of_settings(settings: &Settings) -> Option<Menu> {
             row(name, is_current, MenuChoice::Mode(mode.id.clone()))
         }));
     }
-    // Some agents report their modes as an option, too.
-    let is_told = |option: &&ConfigOption| {
+    // Some agents also report their modes as an option.
+    let is_mode = |option: &&ConfigOption| {
         modes.is_some() && option.category.as_ref().is_some_and(|it| *it == "mode")
     };
-    for option in settings.options.iter().filter(|option| !is_told(option)) {
+    for option in settings.options.iter().filter(|option| !is_mode(option)) {
         rows.push(PickRow::heading(option.name.as_ref().unwrap_or(&option.id)));
         let current = option.value();
         let value = |value: Value, name: Text, is_current: bool| {
@@ -76,7 +73,6 @@ fn menu_of_settings(settings: &Settings) -> Option<Menu> {
     PickList::of(rows)
 }
 
-/// Returns the menu of queued prompts.
 pub(super) fn menu_of_queue(waiting: Vec<Waiting>) -> Option<Menu> {
     let row = |prompt: Waiting| {
         let label = text!("{}  {}", prompt.place, prompt.said.summary());
@@ -86,7 +82,6 @@ pub(super) fn menu_of_queue(waiting: Vec<Waiting>) -> Option<Menu> {
     PickList::of(std::iter::once(heading).chain(waiting.into_iter().map(row)))
 }
 
-/// Returns the menu of files that a turn has changed, if there are any.
 pub(super) fn menu_of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
     let heading = match files.len() {
         1 => text!("1 file changed in this turn"),
@@ -97,7 +92,7 @@ pub(super) fn menu_of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
 }
 
 impl AppState {
-    /// Asks the agent for modes and options. This restores a sleeping session.
+    /// Requests modes and options from the agent. This restores a sleeping session.
     pub(in crate::app) fn ask_options(&mut self) {
         if self.chat.as_ref().is_some_and(super::ChatScreen::is_beginning) {
             self.flash(Role::Warning, "the session is not there yet");
@@ -112,12 +107,11 @@ impl AppState {
         self.flash(Role::Dim, "asking the agent what there is to choose");
     }
 
-    /// Shows the modes and options.
     pub(in crate::app) fn options(&mut self, link: LinkId, key: &SessionRowKey, result: &RawValue) {
         let settings = Settings::from_raw(result);
         let menu = menu_of_settings(&settings);
         self.out.leave(link);
-        // The conversation may have been closed meanwhile.
+        // The conversation may be closed by now.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
         chat.conversation.set_modes(modes.unwrap_or_default());

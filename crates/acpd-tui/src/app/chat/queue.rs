@@ -1,5 +1,5 @@
-//! Queued prompts: one of them is taken back into the editor. It is sent again in its old place, and not
-//! before the user sends it.
+//! Queued prompts: the user takes one back into the editor. It keeps its place, and is sent when
+//! the user sends it again.
 
 use acpd_api::{QueueInfo, QueueRemoveParams, SessionRowKey, method};
 use acpd_view::Role;
@@ -22,7 +22,6 @@ impl AppState {
         self.out.send(LinkId::Fleet, method::SESSION_QUEUE, &session, purpose);
     }
 
-    /// Takes back the only queued prompt, or lists several.
     pub(in crate::app) fn queue(&mut self, key: &SessionRowKey, result: &RawValue) {
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let prompts = read::<QueueInfo>(result).map(|info| info.prompts).unwrap_or_default();
@@ -46,10 +45,9 @@ impl AppState {
         self.out.send(LinkId::Fleet, method::SESSION_QUEUE_REMOVE, &params, purpose);
     }
 
-    /// Puts a prompt that was taken back into the draft of its conversation.
     pub(in crate::app) fn on_taken_back(&mut self, SessionDraft { key, said }: SessionDraft) {
         let editor = self.editor_of(&key);
-        // The answer to its own request may have come first, with the text alone.
+        // The answer to the prompt's own request may have come first, with only the text.
         if editor.said().text == said.text {
             editor.set(said);
         } else {

@@ -1,4 +1,4 @@
-//! Search for words in a conversation, upwards from the chosen row. Older lines are read as needed.
+//! Search in a conversation, upwards from the selected row. Older lines are read as needed.
 //!
 //! ```text
 //!  typed ──Enter──▶ searches ──match──▶ chosen; n continues upwards, N downwards
@@ -18,10 +18,8 @@ use crate::app::AppState;
 use crate::input::Input;
 use crate::keymap::{Action, KeyPlace};
 
-/// Maximum of pages that one search reads.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
-/// Search in the conversation.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     typed: Option<Input>,
@@ -29,21 +27,19 @@ pub(super) struct Search {
     waits: Option<Waits>,
 }
 
-/// Search that waits for lines.
 #[derive(Debug)]
 struct Waits {
-    /// Row above which the search continues.
+    /// The search continues above this row.
     from: Option<Id>,
     pages: usize,
 }
 
 impl Search {
-    /// Returns the input line, if it is open.
     pub(super) fn typed(&self) -> Option<&Input> {
         self.typed.as_ref()
     }
 
-    /// Returns the words in lower case; empty if there is no search.
+    /// In lower case; empty without a search.
     pub(super) fn words(&self) -> &str {
         &self.words
     }
@@ -58,15 +54,15 @@ impl Search {
         }
     }
 
-    /// Ends the wait, or clears the words. Returns whether there was either.
+    /// Ends the wait, or clears the words. Returns `false` if there was neither.
     pub(super) fn ends(&mut self) -> bool {
         self.waits.take().is_some() || !std::mem::take(&mut self.words).is_empty()
     }
 }
 
 impl ChatScreen {
-    /// Returns whether lines may come without another request: older ones were requested, or the
-    /// first page is still being read.
+    /// Returns whether lines will arrive without another request: an older page was requested, or
+    /// the first page is still being read.
     fn is_more_expected(&self) -> bool {
         let is_read = matches!(
             self.phase,
@@ -101,13 +97,11 @@ impl AppState {
         }
     }
 
-    /// Goes to the next match above the chosen row.
     pub(super) fn search_older(&mut self) {
         let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
-        self.search_from(from, PAGES);
+        self.search_from(from, MAX_PAGES);
     }
 
-    /// Goes to the next match below the chosen row.
     pub(super) fn search_newer(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if chat.search.words.is_empty() || !chat.conversation.find_newer(&chat.search.words) {
@@ -115,7 +109,6 @@ impl AppState {
         }
     }
 
-    /// Continues a search when lines have come.
     pub(in crate::app) fn continue_search(&mut self) {
         let waits = self.chat.as_mut().and_then(|chat| chat.search.waits.take());
         if let Some(Waits { from, pages }) = waits {
@@ -132,7 +125,7 @@ impl AppState {
             SearchStep::Found => return,
             _ if pages == 0 => {
                 let key = self.key_of(KeyPlace::Blocks, Action::SearchOlder);
-                let words = text!("not in the last {} pages; {} looks further", PAGES, key);
+                let words = text!("not in the last {} pages; {} looks further", MAX_PAGES, key);
                 self.flash(Role::Plain, words);
                 return;
             }
@@ -152,7 +145,6 @@ impl AppState {
         }
     }
 
-    /// Returns the message while a search waits.
     pub(super) fn search_status(&self) -> Option<Text> {
         let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
         let at = chat.conversation.first_line().unwrap_or(0);

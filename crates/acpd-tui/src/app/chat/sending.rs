@@ -1,4 +1,4 @@
-//! Prompts and messages into the running turn. A refused one is a draft again.
+//! Prompts and messages to a running turn. A refused one becomes the draft again.
 
 use acp_wire::acp::{SteeringOutcome, SteeringParams};
 use acp_wire::{ErrorObject, code};
@@ -14,7 +14,6 @@ use crate::app::requests::{LinkId, Purpose};
 use crate::keymap::{Action, KeyPlace};
 
 impl AppState {
-    /// Sends the draft as a prompt.
     pub(super) fn send_prompt_typed(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         if matches!(chat.phase, Phase::Stopped { .. }) {
@@ -53,7 +52,7 @@ impl AppState {
         }
     }
 
-    /// Sends a prompt whose files were read, and asks for the next one that waits.
+    /// Sends a prompt with its files, and requests the next waiting one.
     pub(super) fn send_prepared(&mut self, said: PromptDraft) {
         let Some(chat) = &mut self.chat else { return };
         let key = chat.key.clone();
@@ -64,7 +63,7 @@ impl AppState {
         if let Some(chat) = &mut self.chat {
             chat.prompts.push(Prompted { link, said, after });
             if !chat.waits.is_empty() {
-                // An answer comes when everything before it is on disk.
+                // The answer arrives after everything before it is on disk.
                 let session = SessionRef { agent: None, ..chat.key.exactly() };
                 let purpose = Purpose::NextWaiting;
                 self.out.send(link, method::SESSION_SHOW, &session, purpose);
@@ -72,7 +71,7 @@ impl AppState {
         }
     }
 
-    /// Makes a prompt the draft again, together with those that wait behind it.
+    /// Restores a prompt as the draft, together with prompts that wait for it.
     pub(super) fn restore_draft(&mut self, said: PromptDraft) {
         self.take_back_waiting();
         if let Some(chat) = &mut self.chat {
@@ -80,7 +79,6 @@ impl AppState {
         }
     }
 
-    /// Sends the draft into the running turn.
     pub(super) fn steer(&mut self) {
         let is_running = self.chat_session().is_some_and(|s| s.turn.state != TurnState::Idle);
         if !is_running {
@@ -99,7 +97,6 @@ impl AppState {
         self.steer_into(&key, said);
     }
 
-    /// Sends a message into the running turn of a session.
     pub(in crate::app) fn steer_into(&mut self, key: &SessionRowKey, said: PromptDraft) {
         let link = self.errand(&key.agent);
         let prompt = said.blocks();
@@ -108,7 +105,6 @@ impl AppState {
         self.out.send(link, "_session/steering", &params, purpose);
     }
 
-    /// Handles the answer to a message into the turn.
     pub(in crate::app) fn on_steered(
         &mut self,
         link: LinkId,
@@ -133,7 +129,7 @@ impl AppState {
         self.out.leave(link);
     }
 
-    /// Makes a text the draft again. Returns whether its conversation is open.
+    /// Restores a text as its conversation's draft. Returns whether that conversation is open.
     pub(in crate::app) fn give_back(&mut self, SessionDraft { key, said }: SessionDraft) -> bool {
         self.editor_of(&key).give_back(said);
         self.chat.as_ref().is_some_and(|chat| chat.key == key)
@@ -152,15 +148,14 @@ impl AppState {
         }
     }
 
-    /// Handles the answer to a prompt of this conversation.
     pub(in crate::app) fn on_prompt_ended(&mut self, link: LinkId, error: Option<&ErrorObject>) {
         let undone = self.out.leave(link);
         let Some(chat) = &mut self.chat else { return };
         let at = chat.prompts.iter().position(|prompt| prompt.link == link);
         let Some(prompt) = at.map(|at| chat.prompts.remove(at)) else { return };
         if let Some(error) = error {
-            // Errors of a turn that began are in the journal, too. A queued prompt may have been
-            // taken back here, so that its text is in the draft already.
+            // Errors of a turn that began are also in the journal. A queued prompt that was taken
+            // back is already the draft.
             let was_taken = error.code == code::CANCELLED;
             let is_free = !was_taken || chat.editor.is_empty();
             let was_waiting = !chat.conversation.has_prompt(&prompt.said.text, prompt.after);
@@ -174,7 +169,7 @@ impl AppState {
                 self.flash(Look::Warning, Untrusted::from(error.message.as_str()));
             }
         }
-        // The answer that releases the next prompt may not have come yet.
+        // The answer that releases the next prompt may not have arrived.
         if !undone.is_empty() {
             self.send_next();
         }

@@ -1,4 +1,4 @@
-//! A conversation whose session begins. It is on the screen at once, and prompts wait for the session.
+//! A conversation whose session begins. It is visible at once, and prompts wait for the session.
 //!
 //! ```text
 //!            answered ──▶ opening; prompts that waited are sent, one after the other
@@ -23,7 +23,6 @@ use crate::app::requests::{LinkId, Purpose};
 use crate::app::{AppState, Effect};
 use crate::fleet::shown;
 
-/// Refusal, and the way out.
 #[derive(Debug)]
 pub(super) struct Refused {
     why: Text,
@@ -60,7 +59,6 @@ impl ChatScreen {
 }
 
 impl AppState {
-    /// Opens a conversation and begins its session.
     pub(in crate::app) fn begin(
         &mut self,
         agent: &Untrusted,
@@ -84,7 +82,6 @@ impl AppState {
         }
     }
 
-    /// Handles the new session: attaches to it and sends prompts that waited.
     pub(in crate::app) fn on_session_created(&mut self, link: LinkId, result: &RawValue) {
         let new = match NewSessionResult::from_raw(result) {
             Ok(new) => new,
@@ -102,7 +99,6 @@ impl AppState {
         }
     }
 
-    /// Handles a failed start of a session.
     fn on_start_failed(&mut self, link: LinkId, error: &ErrorObject) {
         self.out.leave(link);
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.is_starting_on(link)) else {
@@ -117,7 +113,6 @@ impl AppState {
         self.take_back_waiting();
     }
 
-    /// Sends the first prompt that waits for the session.
     pub(in crate::app) fn send_next(&mut self) {
         let is_next = |chat: &&mut ChatScreen| chat.reading.is_none() && !chat.waits.is_empty();
         let Some(chat) = self.chat.as_mut().filter(is_next) else { return };
@@ -125,7 +120,7 @@ impl AppState {
         self.send_draft(prompt);
     }
 
-    /// Puts prompts that wait for the session back into the draft. Returns whether there were any.
+    /// Restores waiting prompts as the draft. Returns whether there were any.
     pub(super) fn take_back_waiting(&mut self) -> bool {
         let Some(chat) = &mut self.chat else { return false };
         let reading = chat.reading.take().map(|reading| reading.said);
@@ -138,8 +133,8 @@ impl AppState {
         waited
     }
 
-    /// Handles requests that failed: their text is a draft again, and the conversation shows the
-    /// reason until the draft changes.
+    /// Restores the texts of failed requests as drafts. The conversation shows the reason until the
+    /// draft changes.
     pub(in crate::app) fn on_errand_error(&mut self, undone: Vec<Purpose>, error: &ErrorObject) {
         let mut of = None;
         for purpose in undone {
@@ -163,7 +158,7 @@ impl AppState {
         }
     }
 
-    /// Handles an error of a connection that starts or prompts the conversation. Returns `false` for any other one.
+    /// Returns `false` if the connection neither starts nor prompts the conversation.
     pub(in crate::app) fn on_errand_failed(&mut self, link: LinkId, error: &ErrorObject) -> bool {
         let Some(chat) = &self.chat else { return false };
         let is_prompt = chat.prompts.iter().any(|prompt| prompt.link == link);

@@ -1,5 +1,3 @@
-//! The screen of a conversation.
-
 use acpd_api::{Amount, SessionInfo, SessionState, TurnState, Untrusted};
 use acpd_view::human::{self, directory};
 use acpd_view::text::{BOLD, Text};
@@ -10,15 +8,14 @@ use ratatui::widgets::Widget as _;
 use super::conversation::id;
 use super::layout::{ChatLayout, Visible};
 use super::{ChatScreen, Phase, Prompted};
-use crate::app::{AWAY, AppState, OnScreen, Spot};
+use crate::app::{AWAY_AFTER_MS, AppState, OnScreen, Spot};
 use crate::canvas::{Canvas, DOT, rule};
 use crate::fleet::{short, shown};
 use crate::keymap::{Action, KeyPlace};
 use crate::question;
 
 const MARGIN: u16 = 3;
-/// Columns of the words of a search, while they are typed.
-const TYPED: usize = 40;
+const TYPED_WIDTH: usize = 40;
 
 pub(in crate::app) fn view(
     state: &AppState,
@@ -36,11 +33,11 @@ pub(in crate::app) fn view(
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
     let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
-    let beside = chat.beside.as_ref().filter(|_| place == KeyPlace::List);
+    let prompt_list = chat.prompt_list.as_ref().filter(|_| place == KeyPlace::List);
     let refused = chat.refused.as_ref().map_or_else(Vec::new, |refused| refused.lines(width));
-    let over = match (&chat.menu, beside, question) {
+    let over = match (&chat.menu, prompt_list, question) {
         (Some(menu), ..) => menu.len(),
-        (None, Some(beside), _) => beside.height(),
+        (None, Some(prompt_list), _) => prompt_list.height(),
         (None, None, Some(question)) => question::height(question, width),
         (None, None, None) => refused.len(),
     };
@@ -61,7 +58,7 @@ pub(in crate::app) fn view(
         nothing(state, chat, canvas, body);
     }
     if over > 0 {
-        let is_question = chat.menu.is_none() && beside.is_none();
+        let is_question = chat.menu.is_none() && prompt_list.is_none();
         let words = question.filter(|_| is_question).map(|question| {
             text!(" asked {} ago ", human::duration(state.now.saturating_sub(question.at)))
         });
@@ -72,9 +69,9 @@ pub(in crate::app) fn view(
     }
     let pane = Rect { y: end + ruled, height: over, ..area };
     let mut drawn = None;
-    match (&chat.menu, beside, question) {
+    match (&chat.menu, prompt_list, question) {
         (Some(menu), ..) => put(canvas, pane, &menu.lines(usize::from(over))),
-        (None, Some(beside), _) => put(canvas, pane, &beside.lines(usize::from(over))),
+        (None, Some(prompt_list), _) => put(canvas, pane, &prompt_list.lines(usize::from(over))),
         (None, None, Some(question)) => {
             let head = text!(" ? {}", question::asks(question, state.scene.home.as_deref()));
             let head = Text::of(Style::of(Role::Warning).strong(), head);
@@ -93,7 +90,6 @@ pub(in crate::app) fn view(
     OnScreen { question: drawn, page, is_near_beginning, spots }
 }
 
-/// Draws the lines that fit.
 fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Text]) {
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(area.x, y, area.width, line);
@@ -131,7 +127,7 @@ fn head(
         facts.push(text!("{}% of {}", percent, human::count(usage.size)));
     }
     facts.extend(cost(header.usage.as_ref(), session));
-    // Connections of this program are no other clients. With a place they count as one.
+    // Connections of this program are not other clients. With a place, they count as one client.
     let apart = if state.scene.who.place.is_some() { 0 } else { chat.prompts.len() };
     let own = u32::try_from(1 + apart).unwrap_or(u32::MAX);
     match session.map_or(0, |session| session.clients.saturating_sub(own)) {
@@ -144,12 +140,12 @@ fn head(
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 2), &left);
 }
 
-/// Returns the cost as the agent reports it, else as the daemon knows it.
 fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
-    let told = usage.and_then(|usage| usage.cost.as_ref());
-    let told = told.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
+    let reported = usage.and_then(|usage| usage.cost.as_ref());
+    let reported =
+        reported.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
     let known = session.and_then(|session| session.usage.as_ref()?.cost.as_ref());
-    let (amount, currency) = told.or(known.map(|cost| (cost.amount, &cost.currency)))?;
+    let (amount, currency) = reported.or(known.map(|cost| (cost.amount, &cost.currency)))?;
     Some(if *currency == "USD" { text!("${}", amount) } else { text!("{} {}", amount, currency) })
 }
 
@@ -186,8 +182,7 @@ fn rule_above(
     canvas.right(0, y, width.saturating_sub(4), &Text::of(style, words));
 }
 
-/// Draws the conversation. Returns the visible part, whether it is empty, and the targets of
-/// clicks.
+/// Returns the visible part, whether the conversation is empty, and the click targets.
 fn conversation(
     state: &AppState,
     chat: &ChatScreen,
@@ -217,7 +212,6 @@ fn conversation(
             Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
             _ => 0,
         };
-        // Prompts have a smaller margin.
         let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
         let margin = if is_prompt { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
@@ -227,7 +221,6 @@ fn conversation(
     (visible, rows.is_empty(), spots)
 }
 
-/// Returns the mark of a row: folded, open, running, failed.
 fn mark(chat: &ChatScreen, row: &Row<'_>) -> (&'static str, Style) {
     let Row::Block(block) = row else { return ("▸", Role::Dim.into()) };
     let can_fold = block.tool_call().is_some()
@@ -241,7 +234,7 @@ fn mark(chat: &ChatScreen, row: &Row<'_>) -> (&'static str, Style) {
     }
 }
 
-/// Draws the time that a call has run, at the right. Returns its columns.
+/// Draws the running time of a call, at the right. Returns the used columns.
 fn running(
     state: &AppState,
     chat: &ChatScreen,
@@ -275,7 +268,6 @@ fn nothing(state: &AppState, chat: &ChatScreen, canvas: &mut Canvas<'_>, area: R
     canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Text::of(style, words));
 }
 
-/// Draws the status above the prompt: a message, or the turn, the plan and the queue.
 fn draw_status(
     state: &AppState,
     chat: &ChatScreen,
@@ -299,11 +291,11 @@ fn draw_status(
     }
 }
 
-/// Returns the left part of the status: search, message, trouble, turn.
+/// The left part of the status: search, message, trouble or turn.
 fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     if let Some(typed) = chat.search.typed() {
         let line = Text::of(Style::of(Role::Name).strong(), "/ ");
-        let typed = typed.shown(TYPED).0;
+        let typed = typed.shown(TYPED_WIDTH).0;
         return Some(line.and(Role::Plain, typed).and(Role::Name, "▌"));
     }
     if let Some(searches) = state.search_status() {
@@ -340,7 +332,7 @@ fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Op
     })
 }
 
-/// Returns the right part of the status: queue, other questions, step of the plan.
+/// The right part of the status: queue, other questions or step of the plan.
 fn next(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     let has_begun =
         |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
@@ -369,7 +361,6 @@ fn next(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> O
     is_at_work.then(|| Text::of(Role::Dim, acpd_view::plan(steps)))
 }
 
-/// Returns the reason why the session does not work, if there is one.
 fn trouble(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
     match &chat.phase {
         Phase::Starting { since, .. } => {
@@ -378,7 +369,7 @@ fn trouble(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -
             let line = Text::of(Style::of(Role::Good).strong(), words);
             return Some(line.and(Role::Dim, text!("  {}", since)));
         }
-        Phase::AwaySince(since) if state.now >= since + AWAY => {
+        Phase::AwaySince(since) if state.now >= since + AWAY_AFTER_MS => {
             return Some(Text::of(
                 Role::Warning,
                 "acpd is not running, reconnecting; the draft stays",
@@ -401,7 +392,6 @@ fn trouble(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -
     Some(Text::of(Role::Bad, text!("{}{}", word, reason)))
 }
 
-/// Returns the word of the footer for an action.
 pub(in crate::app) fn word(chat: &ChatScreen, action: Action, word: &'static str) -> &'static str {
     match action {
         Action::Blocks if chat.card.id().is_some() => "question",
@@ -411,7 +401,6 @@ pub(in crate::app) fn word(chat: &ChatScreen, action: Action, word: &'static str
     }
 }
 
-/// Returns whether an action does something now, so that the footer shows its key.
 pub(in crate::app) fn useful(
     state: &AppState,
     chat: &ChatScreen,

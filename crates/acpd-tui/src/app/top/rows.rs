@@ -12,7 +12,7 @@ use crate::canvas::DOT;
 use crate::fleet::{Row, RowState, shown};
 use crate::question::verb;
 
-/// Returns the mark of a row, which shows its state without colours.
+/// Returns the mark of a row. It shows the state without colours.
 pub(super) fn mark(row: &Row<'_>) -> (&'static str, Style) {
     match row.what {
         RowState::Question(_) => ("?", Style::of(Role::Warning).strong()),
@@ -61,8 +61,7 @@ pub(super) fn age(ms: u64) -> Text {
     }
 }
 
-/// Returns the state of a row in one line.
-pub(super) fn news(row: &Row<'_>, now: u64) -> Text {
+pub(super) fn describe(row: &Row<'_>, now: u64) -> Text {
     match (row.what, row.session) {
         (RowState::Question(question), _) => asked(question),
         (RowState::Login(_, 0), _) => Text::of(Role::Warning, "wants a login"),
@@ -94,7 +93,6 @@ pub(super) fn news(row: &Row<'_>, now: u64) -> Text {
     }
 }
 
-/// Returns the number of queued prompts, for the end of the line.
 pub(super) fn queued(row: &Row<'_>) -> Text {
     match row.session.map_or(0, |session| session.queued) {
         0 => Text::new(),
@@ -122,7 +120,7 @@ fn asked(question: &InteractionInfo) -> Text {
     Text::of(Role::Dim, text!("{:<5} ", kind)).and(Role::Plain, what)
 }
 
-/// Returns the subject of a call without a first word that repeats the verb.
+/// Removes a first word that repeats the verb.
 fn without_verb(verb: &str, what: &Untrusted) -> Text {
     match what.raw().split_once(' ') {
         Some((first, rest)) if first.eq_ignore_ascii_case(verb) => {
@@ -132,7 +130,6 @@ fn without_verb(verb: &str, what: &Untrusted) -> Text {
     }
 }
 
-/// Returns the first line of a command, and the number of further lines.
 fn in_one_line(command: &Untrusted) -> Text {
     let mut lines = command.raw().trim_end().split('\n');
     let first = Untrusted::from(lines.next().unwrap_or_default());
@@ -143,7 +140,6 @@ fn in_one_line(command: &Untrusted) -> Text {
     }
 }
 
-/// Returns the activity of a turn.
 pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
     if let (Some(until), TurnState::Idle) = (session.limited_until, session.turn.state) {
         let left = human::duration(until.saturating_sub(now));
@@ -211,13 +207,12 @@ fn rests(session: &SessionInfo) -> Text {
     }
 }
 
-/// Removes marks of Markdown.
 fn plain(text: &Untrusted) -> Text {
     let bare = text.raw().trim_start_matches(['#', ' ']).replace("**", "").replace('`', "");
     Text::from(&Untrusted::from(bare))
 }
 
-/// Returns the details of a row that is no question.
+/// Describes a row without a question.
 pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Text> {
     if let RowState::Login(agent, _) = row.what {
         let hint = agent.auth.hint.as_ref().or(agent.hint.as_ref()).or(agent.reason.as_ref());

@@ -1,24 +1,21 @@
-//! The screen of all sessions.
-
 use acpd_api::{SessionInfo, TurnState, Untrusted};
 use acpd_view::human::directory;
 use acpd_view::text::{BOLD, Text};
 use acpd_view::{Role, Style, text};
 use ratatui::layout::{Position, Rect};
 
-use super::rows::{age, agent, details, folder, mark, name, news, queued};
+use super::rows::{age, agent, describe, details, folder, mark, name, queued};
 use super::{TopScreen, Typing};
-use crate::app::{AWAY, AppState, OnScreen, Presence, Spot};
+use crate::app::{AWAY_AFTER_MS, AppState, OnScreen, Presence, Spot};
 use crate::canvas::{CURSOR, Canvas, DOT, rule};
 use crate::fleet::{Row, RowState, Section};
 use crate::keymap::{Action, KeyPlace};
 use crate::question;
 
 /// Maximum columns of names, agents and directories.
-const WIDEST: [usize; 3] = [24, 12, 32];
+const MAX_WIDTHS: [usize; 3] = [24, 12, 32];
 const AGE: usize = 4;
-/// Minimum rows of the list.
-const LIST: u16 = 5;
+const MIN_LIST_ROWS: u16 = 5;
 
 struct Columns {
     name: usize,
@@ -27,16 +24,16 @@ struct Columns {
 }
 
 impl Columns {
-    /// Returns the widths: those of the contents, within half of the screen.
+    /// Fits the columns to their contents, within half of the screen.
     fn of(rows: &[Row<'_>], width: usize, home: Option<&str>) -> Columns {
         let widest = |of: &dyn Fn(&Row<'_>) -> Text| rows.iter().map(|row| of(row).width()).max();
         let room = width.saturating_sub(3 + AGE + 3) / 2;
-        let name = widest(&name).unwrap_or(0).clamp(8, WIDEST[0]).min(room.max(8));
+        let name = widest(&name).unwrap_or(0).clamp(8, MAX_WIDTHS[0]).min(room.max(8));
         let left = room.saturating_sub(name + 2);
-        let agent = widest(&agent).unwrap_or(0).min(WIDEST[1]);
+        let agent = widest(&agent).unwrap_or(0).min(MAX_WIDTHS[1]);
         let agent = if agent + 2 <= left { agent } else { 0 };
         let left = left.saturating_sub(agent + 2);
-        let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(WIDEST[2]);
+        let wanted = widest(&|row| folder(row, home)).unwrap_or(0).min(MAX_WIDTHS[2]);
         let folder = if left >= wanted.min(8) { wanted.min(left) } else { 0 };
         Columns { name, agent, folder }
     }
@@ -52,13 +49,13 @@ pub(in crate::app) fn view(
     let rows = state.fleet.rows(filter.text(), state.now);
     let selected = rows.get(*at);
     let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
-    // Rows that need the user are counted also if the filter hides them.
+    // Rows that need the user count even if the filter hides them.
     match filter.text().trim() {
         "" => head(state, &rows, canvas, area),
         _ => head(state, &state.fleet.rows("", state.now), canvas, area),
     }
 
-    // From the bottom: a line for input or a message, the selected row, the list.
+    // From the bottom: input or a message, the selected row, the list.
     let footer = area.bottom();
     let below = u16::from(state.top.typing.is_some() || state.flash.is_some() || area.height > 15);
     let room = area.height.saturating_sub(2 + below);
@@ -68,7 +65,7 @@ pub(in crate::app) fn view(
         (None, Some(row)) => details(row, state.now, home).len(),
         (None, None) => 0,
     };
-    let most = if card.has_keys() { room.saturating_sub(LIST - 2) } else { room / 2 };
+    let most = if card.has_keys() { room.saturating_sub(MIN_LIST_ROWS - 2) } else { room / 2 };
     let least = if question.is_some() { 3 } else { 1 };
     let pane =
         u16::try_from(wanted).unwrap_or(u16::MAX).min(most.max(least)).min(room.saturating_sub(1));
@@ -122,9 +119,9 @@ fn head(state: &AppState, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect)
             .and(Role::Plain, working)
             .and(Role::Dim, rest);
     }
-    let told = match &state.presence {
+    let presence = match &state.presence {
         Presence::Connecting => Text::of(Role::Dim, "connecting"),
-        Presence::AwaySince(since) if state.now >= since + AWAY => {
+        Presence::AwaySince(since) if state.now >= since + AWAY_AFTER_MS => {
             Text::of(Role::Warning, "acpd is not running, reconnecting")
         }
         Presence::There | Presence::AwaySince(_) => {
@@ -133,12 +130,11 @@ fn head(state: &AppState, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect)
         Presence::Stopped => Text::of(Role::Bad, state.start_hint(KeyPlace::Top)),
         Presence::Gone(why) => Text::of(Role::Bad, why),
     };
-    let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &told);
+    let taken = canvas.right(area.x, area.y, area.width.saturating_sub(1), &presence);
     canvas.line(area.x, area.y, area.width.saturating_sub(taken + 1), &head);
 }
 
-/// Draws the list. Returns the rows on the screen, the number of rows below, and the targets of
-/// clicks.
+/// Returns the visible rows, the number of rows below them, and the click targets.
 fn draw_list(
     state: &AppState,
     rows: &[Row<'_>],
@@ -162,7 +158,6 @@ fn draw_list(
         );
         return (1, 0, Vec::new());
     }
-    // Headings scroll as rows do.
     let mut lines: Vec<Option<usize>> = Vec::with_capacity(rows.len() + 3);
     for (at, row) in rows.iter().enumerate() {
         if at == 0 || rows[at - 1].section != row.section {
@@ -235,17 +230,17 @@ fn draw_row(
     put(&mut line, AGE, strong(Role::Dim), before + age);
     let end = Text::repeated(" ", (at + 1).saturating_sub(line.width()));
     line = line.and(Role::Plain, end);
-    // Queued prompts are shown however long the activity is.
+    // Queued prompts are visible next to any activity.
     let queued = queued(row);
     let room = usize::from(area.width).saturating_sub(1 + line.width() + queued.width());
-    line += news(row, state.now).cut(room) + queued;
+    line += describe(row, state.now).cut(room) + queued;
     canvas.line(area.x, y, area.width.saturating_sub(1), &line);
     if is_selected {
         canvas.select(Rect { y, height: 1, ..area });
     }
 }
 
-/// Draws the line above the footer: input, else a message. Returns the position of the cursor.
+/// Draws the input line or a message. Returns the cursor's position.
 fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
     let width = canvas.buffer().area.width;
     let (label, input) = match &state.top.typing {
@@ -280,7 +275,6 @@ fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Posit
     Some(Position::new(x + u16::try_from(column).unwrap_or(0), y))
 }
 
-/// Returns the word in the footer for the present effect of a key.
 pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str) -> &'static str {
     match (&state.top.typing, action) {
         (Some(Typing::Filter), Action::Confirm) => "keep",
@@ -291,7 +285,6 @@ pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str)
     }
 }
 
-/// Returns whether a key has an effect now, so that it belongs into the footer.
 pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> bool {
     let rows = state.fleet.rows(state.top.filter.text(), state.now);
     let row = rows.get(state.top.at);
