@@ -1,4 +1,4 @@
-//! Options that many verbs have, and arguments that are declared when their verb is typed.
+//! Options that many verbs have, and arguments that are declared lazily.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, TypedValueParser};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
@@ -40,7 +40,7 @@ pub(crate) struct Json {
     pub(crate) json: bool,
 }
 
-/// Reads one of these words as the value that it has in acpd's API. Each word has a description or an empty text.
+/// Reads a word as a value of acpd's API. Each word has a description or an empty text.
 pub(crate) fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> impl TypedValueParser<Value = T> {
@@ -52,7 +52,7 @@ pub(crate) fn words<T: DeserializeOwned + Clone + Send + Sync + 'static>(
         .try_map(|word| serde_json::from_value(word.into()))
 }
 
-/// Arguments of one verb. They are declared when it is typed: one verb does not pay for all the others.
+/// Arguments that are declared only for the typed verb, to start faster.
 #[derive(Debug)]
 pub(crate) struct LazyArgs<T>(pub(crate) T);
 
@@ -90,7 +90,7 @@ impl<T: Subcommand> Subcommand for LazyArgs<T> {
     }
 }
 
-/// Declares arguments. The description of the verb in the list of verbs wins over that of its arguments.
+/// Declares arguments. The verb's description in the list of verbs replaces that of its arguments.
 fn keep_about(command: Command, declare: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     declare(command).about(Resettable::from(about)).long_about(Resettable::from(long))

@@ -9,9 +9,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use crate::error::Result;
 use crate::programs;
 
-/// The name of the schema next to the file.
 pub(crate) const SCHEMA: &str = "config.schema.json";
-/// First line of a new file, for editors that know TOML.
+/// The first line of a new file, for editors that know TOML.
 pub(crate) const BEGIN: &str = "#:schema ./config.schema.json\n";
 
 pub(crate) fn report() -> Result<ConfigReport> {
@@ -26,7 +25,8 @@ pub(crate) fn schema() -> Result<Vec<u8>> {
     asked::<IgnoredAny>(&["--schema"]).map(|(_, text)| text)
 }
 
-/// The answer of `acpd config`, read and as it was printed. It fails if the file has mistakes, and lists them.
+/// Returns the parsed answer of `acpd config`, and its text. The command fails if the file has
+/// mistakes, and lists them.
 fn asked<T: DeserializeOwned>(args: &[&str]) -> Result<(T, Vec<u8>)> {
     let mut command = programs::daemon(["config"].iter().chain(args));
     let output = command.output().map_err(|error| programs::cannot_run(&command, &error))?;
@@ -34,7 +34,8 @@ fn asked<T: DeserializeOwned>(args: &[&str]) -> Result<(T, Vec<u8>)> {
     Ok((answer.map_err(|_| programs::failed(&command, &output))?, output.stdout))
 }
 
-/// Writes this version's schema next to a file that refers to it. Without it the file can be edited, too.
+/// Writes this version's schema for a file that refers to it. Errors are ignored, because the file
+/// can be edited without a schema.
 pub(crate) fn offer_schema(file: &Path, schema_file: &Path) {
     if fs::read_to_string(file).is_ok_and(|text| text.starts_with(BEGIN))
         && let Ok(schema) = schema()

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal.
+//! Questions to the user at the terminal.
 
 use acpd_api::ExitCode;
 
@@ -6,14 +6,11 @@ use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// Hints for verbs that need confirmation.
 pub(crate) const ADD_YES: &str = "add `--yes`";
 pub(crate) const ADD_YES_OR_DRY_RUN: &str = "add `--yes`; `--dry-run` shows what would be deleted";
 
-/// Shows what would happen and asks for a yes. Without a terminal, `hint` explains how to confirm.
-///
-/// # Errors
-/// When there is no terminal to ask on, or the answer is no.
+/// Shows the effect, and asks for a yes; fails without one. Without a terminal, `hint` explains how
+/// to confirm.
 pub(crate) fn confirm(
     ui: &mut Ui,
     doing: impl Into<Text>,
@@ -26,7 +23,7 @@ pub(crate) fn confirm(
     if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
 }
 
-/// Checks that the user can be asked. Without a terminal, `hint` explains how to confirm.
+/// Fails without a terminal; then `hint` explains how to confirm.
 pub(crate) fn check_can_ask(ui: &Ui, doing: impl Into<Text>, hint: &'static str) -> Result {
     if ui.can_ask() {
         return Ok(());
@@ -34,7 +31,6 @@ pub(crate) fn check_can_ask(ui: &Ui, doing: impl Into<Text>, hint: &'static str)
     Err(CommandError::usage(text!("{} needs confirmation", doing.into())).hint(hint))
 }
 
-/// Asks until the answer is yes or no.
 pub(crate) fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
     let prompt = prompt.into();
     loop {
@@ -46,7 +42,7 @@ pub(crate) fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
     }
 }
 
-/// Lists choices with their numbers, and asks until the answer is one of these.
+/// Lists numbered choices, and asks until one is chosen.
 pub(crate) fn pick(
     ui: &mut Ui,
     prompt: impl Into<Text>,
@@ -55,7 +51,7 @@ pub(crate) fn pick(
     pick_or_name(ui, prompt, choices, |_| None)
 }
 
-/// Like [`pick`], where the answer may also be a name; `named` finds its choice.
+/// Like [`pick`], but also accepts a name; `named` finds its choice.
 pub(crate) fn pick_or_name(
     ui: &mut Ui,
     prompt: impl Into<Text>,
@@ -77,10 +73,7 @@ pub(crate) fn pick_or_name(
     }
 }
 
-/// Asks for a line.
-///
-/// # Errors
-/// When the person has closed the terminal or typed Ctrl-D.
+/// Asks for a line; fails if the user typed Ctrl-D or closed the terminal.
 pub(crate) fn ask(ui: &mut Ui, prompt: &Text) -> Result<String> {
     ui.ask(prompt)?.ok_or_else(left)
 }

@@ -1,5 +1,5 @@
-//! The default agent where the configuration names none and several are installed: a person chooses once, and the file
-//! may keep it.
+//! The default agent if the configuration names none and several are installed: the user chooses
+//! once, and can save the choice.
 
 use std::fs;
 use std::io;
@@ -16,15 +16,15 @@ use crate::replace::reload;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// The agent that is there without being installed.
 const DEMO: &str = "demo";
 
-/// The daemon as a directory sees it: with the agent of sessions that begin there.
+/// Returns the daemon's information, with the default agent of a directory.
 pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<DaemonInfo> {
     let params = StatusParams { cwd: Some(cwd.to_owned()), in_use: true };
     let mut status: Status = connection.call(method::STATUS, &params)?;
     if status.daemon.default_is_found {
-        // Answered when the environment of agents is known; before that the installed ones may be missing.
+        // This is answered once the environment of agents is known; before that, installed agents
+        // may be missing.
         let demo = AgentRef { agent: DEMO.to_owned() };
         connection.call::<_, AgentInfo>(method::AGENT_SHOW, &demo).ok();
         status = connection.call(method::STATUS, &params)?;
@@ -32,7 +32,7 @@ pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<Daemo
     Ok(status.daemon)
 }
 
-/// Returns what a person should know of a default agent that they have not configured, or that is no model.
+/// Describes a default agent that is not configured or not a model.
 pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {
     let agent = &daemon.default_agent;
     if *agent == DEMO {
@@ -48,7 +48,7 @@ pub(crate) fn note(daemon: &DaemonInfo) -> Option<Text> {
     })
 }
 
-/// Returns the choice of a person at the terminal if no agent is configured and several are installed.
+/// Asks the user if no agent is configured and several are installed.
 pub(crate) fn ask_if_found(
     daemon: &DaemonInfo,
     connection: &mut Connection,
@@ -69,7 +69,8 @@ pub(crate) fn ask_if_found(
     Ok(Some(chosen.raw().to_owned()))
 }
 
-/// Agents that are tried and installed, the one that was found first; of several for one program the first one.
+/// Returns tried and installed agents, the detected default first; of several agents for one
+/// program, only the first.
 fn candidates<'l>(list: &'l AgentList, default: &str) -> Vec<&'l AgentInfo> {
     let is_there =
         |agent: &&AgentInfo| agent.tried && agent.installed == Some(true) && agent.name != *DEMO;
@@ -93,7 +94,6 @@ fn ask<'l>(candidates: &[&'l AgentInfo], ui: &mut Ui) -> Result<&'l Untrusted> {
     Ok(&candidates[pick_or_name(ui, prompt, labels, named)?].name)
 }
 
-/// Writes the choice into the configuration, and has the daemon read it.
 fn remember(agent: &str, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let file = paths.config_file();
@@ -110,7 +110,7 @@ fn remember(agent: &str, ui: &mut Ui) -> Result {
     reload(&paths, ui)
 }
 
-/// The file's text with a default, before every table: what comes behind the header of one belongs to it.
+/// Inserts a default before every table, because a later key would belong to a table.
 fn with_default(text: &str, agent: &str) -> String {
     let (schema, rest) = match text.strip_prefix(BEGIN) {
         Some(rest) => (BEGIN, rest),

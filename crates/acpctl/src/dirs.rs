@@ -1,5 +1,3 @@
-//! Directories and files that a person names.
-
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +13,7 @@ pub(crate) fn current_dir() -> Result<PathBuf> {
     })
 }
 
-/// An absolute path without symbolic links, as agents and session names want it.
+/// Returns an absolute path without symbolic links, as agents and session names need it.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
     let full =
         dunce::canonicalize(path).map_err(|error| CommandError::file("enter", path, &error))?;
@@ -26,7 +24,6 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// A path as JSON can carry it.
 pub(crate) fn utf8(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         CommandError::usage(text!("`{}` is not valid UTF-8", path))

@@ -1,4 +1,4 @@
-//! The way to the daemon.
+//! Connections to the daemon.
 
 use acpd_api::{ClientMeta, ClientName};
 use acpd_client::{ConnectError, Connection, Options, PATIENCE, Paths, connect, connect_lasting};
@@ -15,15 +15,12 @@ const BOUND: &str = "warning: acpd and its agents stop with this terminal or its
                      does not let them leave";
 const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpctl daemon stop`, `acpctl daemon start`";
 
-/// The way to the daemon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Door {
-    /// Start the daemon if none runs.
     pub(crate) spawn: bool,
 }
 
 impl Door {
-    /// Connects, and starts the daemon unless that was forbidden.
     pub(crate) fn connect(self) -> Result<Connection> {
         warned(connect(&self.options()?))
     }
@@ -32,13 +29,12 @@ impl Door {
         Ok(Options { spawn: self.spawn, paths: Paths::discover()? })
     }
 
-    /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
+    /// The connection follows the daemon's successors.
     pub(crate) fn connect_lasting(self) -> Result<Connection> {
         warned(connect_lasting(&self.options()?, PATIENCE))
     }
 }
 
-/// Warns if the daemon was just started and does not outlive the program that has started us.
 fn warned(connected: std::result::Result<Connection, ConnectError>) -> Result<Connection> {
     let connection = connected?;
     if connection.is_bound() {
@@ -48,13 +44,13 @@ fn warned(connected: std::result::Result<Connection, ConnectError>) -> Result<Co
     Ok(connection)
 }
 
-/// Name of this client for notices to other clients.
 pub(crate) fn me() -> ClientName {
     let place = terminal::name().map(Into::into);
     ClientName { name: NAME.into(), title: None, place }
 }
 
-/// The parameters of acpctl's `initialize`: it serves no agent, and shows what not every client does.
+/// Returns the parameters for `initialize`: acpctl serves no agent, and shows some optional
+/// content.
 pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
     let meta = ClientMeta { place: terminal::name(), ..meta.clone() };
     let mut params = acpd_client::initialize_params(&meta, NAME);

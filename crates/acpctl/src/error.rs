@@ -15,7 +15,6 @@ use anstream::adapter::strip_str;
 
 use crate::text::{Role, Style, Text, shell_word, text};
 
-/// Lines of an agent's stderr that are shown.
 const STDERR_LINES: usize = 5;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
@@ -23,32 +22,27 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
-    /// Reason given by the daemon.
     reason: Option<Reason>,
     message: Text,
     hints: Vec<Text>,
-    /// The last lines that the agent wrote to stderr.
     stderr: Option<Untrusted>,
-    /// The daemon has no such method: it is of another version.
+    /// The daemon has another version: it does not know the method.
     is_unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Ends with this code.
     Exit(ExitCode),
-    /// The daemon went away in the middle.
+    /// The daemon ended before it answered.
     Gone,
-    /// The daemon does not start, and has printed why.
+    /// The daemon could not start, and printed the reason.
     NotStarted,
     /// The reader of stdout is gone: print nothing.
     BrokenPipe,
-    /// Another program has printed the error already.
-    Told,
+    AlreadyPrinted,
 }
 
 impl CommandError {
-    /// An error with a code of its own.
     pub(crate) fn new(code: ExitCode, message: impl Into<Text>) -> CommandError {
         let message = message.into();
         let kind = Kind::Exit(code);
@@ -56,17 +50,14 @@ impl CommandError {
         CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
-    /// A program that was run in this terminal has printed why it failed.
-    pub(crate) fn told() -> CommandError {
-        CommandError { kind: Kind::Told, ..CommandError::new(ExitCode::Error, "") }
+    pub(crate) fn already_printed() -> CommandError {
+        CommandError { kind: Kind::AlreadyPrinted, ..CommandError::new(ExitCode::Error, "") }
     }
 
-    /// The command line is wrong.
     pub(crate) fn usage(message: impl Into<Text>) -> CommandError {
         CommandError::new(ExitCode::Usage, message)
     }
 
-    /// A file cannot be used.
     pub(crate) fn file(
         what: &'static str,
         path: &std::path::Path,
@@ -79,26 +70,22 @@ impl CommandError {
         CommandError::new(code, text!("cannot {} `{}`: {}", what, path, error))
     }
 
-    /// An error of something else, with its causes.
     pub(crate) fn because(code: ExitCode, error: &dyn Error) -> CommandError {
         CommandError::new(code, paragraph(&chain(error).into()))
     }
 
-    /// Adds a way out.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<Text>) -> CommandError {
         self.hints.push(hint.into());
         self
     }
 
-    /// Adds a way out, if there is one.
     #[must_use]
     pub(crate) fn hint_if(mut self, hint: Option<impl Into<Untrusted>>) -> CommandError {
         self.hints.extend(hint.map(|hint| Text::from(hint.into())));
         self
     }
 
-    /// Returns the error with another exit code.
     #[must_use]
     pub(crate) fn with_code(mut self, code: ExitCode) -> CommandError {
         self.kind = Kind::Exit(code);
@@ -108,7 +95,7 @@ impl CommandError {
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
             Kind::Exit(code) => code,
-            Kind::Gone | Kind::NotStarted | Kind::Told => ExitCode::Error,
+            Kind::Gone | Kind::NotStarted | Kind::AlreadyPrinted => ExitCode::Error,
             Kind::BrokenPipe => ExitCode::Ok,
         }
     }
@@ -117,39 +104,33 @@ impl CommandError {
         &self.message
     }
 
-    /// The way out, or the first of several.
     pub(crate) fn first_hint(&self) -> Option<&Text> {
         self.hints.first()
     }
 
-    /// Reason given by the daemon.
     pub(crate) fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// Returns whether the daemon does not know the method that it was asked for.
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.is_unknown && self.message.as_str().contains("no method")
     }
 
-    /// Returns whether the reader of stdout is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.kind == Kind::BrokenPipe
     }
 
-    /// Returns whether the daemon had to be started, and could not be.
     pub(crate) fn is_not_started(&self) -> bool {
         self.kind == Kind::NotStarted
     }
 
-    /// Returns whether the daemon went away before it answered.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == Kind::Gone
     }
 
-    /// Returns the text for stderr; empty if the user already knows.
+    /// Returns the text for stderr; empty if the error is already printed.
     pub(crate) fn render(&self) -> Text {
-        if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
+        if matches!(self.kind, Kind::BrokenPipe | Kind::AlreadyPrinted) {
             return Text::new();
         }
         let mut text =
@@ -167,7 +148,7 @@ impl CommandError {
         text
     }
 
-    /// Converts the error of a turn. An error of the agent itself names the agent.
+    /// Converts an error of a turn. An agent's own error names the agent.
     pub(crate) fn of_agent(agent: &str, error: &ErrorObject) -> CommandError {
         let mut failed = CommandError::rpc(error);
         if error_data(error).is_none() {
@@ -176,7 +157,6 @@ impl CommandError {
         failed
     }
 
-    /// Converts a JSON-RPC error of the daemon or of an agent.
     pub(crate) fn rpc(error: &ErrorObject) -> CommandError {
         let Some(data) = error_data(error) else {
             return agent_error(error);
@@ -192,13 +172,12 @@ impl CommandError {
     }
 }
 
-/// Text of several lines that cannot be taken for lines of ours: all but the first are indented.
+/// Indents all lines except the first, so that none can pass for a line of acpctl.
 pub(crate) fn paragraph(text: &Untrusted) -> Text {
     let lines = text.raw().trim_end().lines().map(|line| escape::verbatim(line).into());
     Text::join(lines, "\n  ")
 }
 
-/// An error that the agent itself gave.
 fn agent_error(error: &ErrorObject) -> CommandError {
     let code = match error.code {
         code::AUTH_REQUIRED => ExitCode::NeedsLogin,
@@ -210,7 +189,7 @@ fn agent_error(error: &ErrorObject) -> CommandError {
     if message.is_empty() {
         message = text!("the agent failed with code {}", error.code);
     }
-    // The true reason often hides in the data.
+    // The actual reason is often in the data.
     if let Some(detail) = detail(error) {
         let detail = Text::from(detail);
         if !detail.is_empty() && !message.as_str().contains(detail.as_str()) {
@@ -237,7 +216,6 @@ fn detail(error: &ErrorObject) -> Option<Untrusted> {
 
 const NEEDS_LOGIN: &str = "log in with `acpctl auth login`, then try again";
 
-/// A hint for errors that came without one.
 fn way_out(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::AgentUnknown => Some("list the agents with `acpctl agent ls`"),
@@ -276,7 +254,6 @@ fn gone() -> CommandError {
     failed.hint("see `acpctl daemon logs`")
 }
 
-/// An agent's message that acpctl cannot read.
 impl From<Unreadable> for CommandError {
     fn from(error: Unreadable) -> CommandError {
         CommandError::because(ExitCode::Error, &error)
@@ -373,7 +350,7 @@ impl From<WorktreeError> for CommandError {
     }
 }
 
-/// Errors of stdout; errors of all other I/O describe what failed.
+/// Errors of stdout. Other I/O errors describe what failed.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> CommandError {
         let mut failed = CommandError::new(ExitCode::Error, text!("cannot write: {}", error));

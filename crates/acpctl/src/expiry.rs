@@ -1,4 +1,4 @@
-//! Sessions over the limits of `[retention]`: how commands name and announce them.
+//! Names and announcements of sessions over the limits of `[retention]`.
 
 use acpd_api::{GcParams, GcResult, GcSession, Untrusted, method};
 use acpd_client::{CallError, Connection};
@@ -7,18 +7,17 @@ use crate::human;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// Sessions that an announcement names.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
-/// Prints which sessions the limits of the configuration delete next, and when.
+/// Prints the sessions that the limits delete next, and the time.
 pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
     let look = GcParams { dry_run: true, ..GcParams::default() };
-    // Without a limit it is an error, and an older daemon has no such method.
+    // Without a limit, or with an older daemon, this fails.
     let found: std::result::Result<GcResult, CallError> = connection.call(method::GC, &look);
     let Ok(found) = found else { return };
     let Some(next) = found.next.filter(|_| !found.sessions.is_empty()) else { return };
     let mut names: Vec<Text> =
-        found.sessions.iter().take(NAMED).map(|one| handle(one).into()).collect();
+        found.sessions.iter().take(MAX_NAMED).map(|one| handle(one).into()).collect();
     let more = found.sessions.len() - names.len();
     if more > 0 {
         names.push(text!("{} more", more));
@@ -32,7 +31,6 @@ pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
     ));
 }
 
-/// Number and size of sessions.
 pub(crate) fn amount(found: &GcResult) -> Text {
     let count = human::counted(found.sessions.len() as u64, "session");
     text!("{} ({})", count, human::bytes(found.bytes))

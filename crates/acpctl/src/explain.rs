@@ -1,5 +1,5 @@
-//! Hints that explain an error of the daemon and are not part of it: a configuration that it has not read, a variable
-//! that it does not have, a method that is newer or older than it.
+//! Hints for an error of the daemon: a configuration that is not reloaded, a variable that the
+//! daemon lacks, or a method of another version.
 
 use acpd_api::{AgentInfo, AgentRef, AgentState, Empty, Reason, Status, method};
 
@@ -8,7 +8,7 @@ use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 use crate::{human, info};
 
-/// Adds to an error what explains it, as hints. What cannot be found out is left out.
+/// Adds hints that can be found.
 pub(crate) fn explained(error: CommandError) -> CommandError {
     if error.is_unknown_method() {
         return of_another_version(error);
@@ -31,7 +31,6 @@ pub(crate) fn explained(error: CommandError) -> CommandError {
     hints.into_iter().fold(error, CommandError::hint)
 }
 
-/// The daemon does not know what this command asks for.
 fn of_another_version(error: CommandError) -> CommandError {
     let own = env!("CARGO_PKG_VERSION");
     let status = Door { spawn: false }
@@ -71,7 +70,6 @@ fn hints() -> Result<Vec<Text>> {
     Ok(hints)
 }
 
-/// Returns whether an agent may be the one that the error is about.
 fn is_in_trouble(agent: &AgentInfo) -> bool {
     let state = agent.state;
     agent.auth.state.wants_login()

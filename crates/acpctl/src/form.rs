@@ -1,4 +1,4 @@
-//! Forms of agents: filled in by options of the command line, or field by field on a terminal.
+//! Forms of agents, filled in on the command line or field by field on a terminal.
 
 use acp_wire::acp::{Field, FieldKind, Form};
 use acpd_api::{Untrusted, escape};
@@ -10,7 +10,7 @@ use crate::error::{CommandError, Result};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
-/// Reads the schema of a form. The order of its fields comes from `order`, for the schema has lost it.
+/// Reads a form. `order` has the order of the fields, which the schema has lost.
 pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
     let mut form = Form::from_raw(&raw)?;
@@ -18,7 +18,7 @@ pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     Ok(form)
 }
 
-/// Returns the content that `NAME=VALUE` give; fields that are not named have their defaults.
+/// Returns the content for `NAME=VALUE` arguments; other fields have their defaults.
 pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
     let wrong = |why: Text| CommandError::usage(why).hint(usage(form, id));
     let mut content = Map::new();
@@ -33,7 +33,7 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
             .parse(value)
             .map_err(|why| wrong(text!("`{}`: {}", shown, escape::one_line(&why))))?;
         match (content.get_mut(name), value) {
-            // Once for each of the values.
+            // A repeated field adds a value.
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (_, value) => drop(content.insert(name.to_owned(), value)),
         }
@@ -48,7 +48,6 @@ pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
     Ok(content)
 }
 
-/// Returns how to fill in the form on the command line.
 pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
         let mut notes = vec![wanted(&field.kind)];
@@ -66,7 +65,6 @@ pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     )
 }
 
-/// Asks a person for each field.
 pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     for text in form.title.iter().chain(&form.description) {
         ui.say(escape::one_line(text));
@@ -92,7 +90,7 @@ pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     Ok(Value::Object(content))
 }
 
-/// The value of a field; nothing if it is left out.
+/// Returns none if the user skips the field.
 fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     let default = field.default.as_ref().filter(|default| field.check(default).is_ok());
     let shown = default.map(|default| text!(" [{}]", shown(default)));

@@ -1,5 +1,3 @@
-//! Start of the verbs with a full screen.
-
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::{ExitCode, Untrusted};
@@ -14,7 +12,7 @@ use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::user_programs::{Edited, pager};
 
-/// Prepares a screen. Without a suitable terminal, `instead` is the hint.
+/// Fails without a suitable terminal, with the hint `instead`.
 pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
     if !is_possible() {
         let error = "this needs a terminal that can show a full screen";
@@ -49,11 +47,11 @@ pub(crate) fn run(start: ScreenStart, ui: &mut Ui) -> Result {
             return Err(CommandError::because(ExitCode::Error, &error));
         }
         Err(ScreenError::NotBegun { error, unsent }) => {
-            tell_unsent(unsent, ui);
+            print_unsent(unsent, ui);
             return Err(CommandError::rpc(&error));
         }
     };
-    tell_unsent(unsent, ui);
+    print_unsent(unsent, ui);
     if let Some(session) = session {
         let word = shell_word(&session);
         ui.say(text!("{} keeps running; come back with: acpctl chat {}", session, word));
@@ -61,14 +59,13 @@ pub(crate) fn run(start: ScreenStart, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Prints unsent drafts, which end with this process.
-fn tell_unsent(unsent: Vec<String>, ui: &mut Ui) {
+/// Prints drafts that would be lost with this process.
+fn print_unsent(unsent: Vec<String>, ui: &mut Ui) {
     for unsent in unsent.into_iter().map(Untrusted::from) {
         ui.say(text!("not sent: {}", unsent.prose()));
     }
 }
 
-/// Returns whether there is a terminal for a full screen.
 #[expect(clippy::disallowed_methods, reason = "nothing is printed")]
 pub(crate) fn is_possible() -> bool {
     acpd_sys::terminal::can_show_full_screen()

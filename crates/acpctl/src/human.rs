@@ -1,4 +1,4 @@
-//! Times, sizes and states for people, and durations and times as people type them.
+//! Times, sizes and states for users, and durations and times as users type them.
 
 use std::time::Duration;
 
@@ -13,12 +13,11 @@ pub(crate) use acpd_view::human::{bytes, count, counted, directory, duration, fe
 
 use crate::text::{Text, text};
 
-/// Milliseconds since the epoch, now.
 pub(crate) fn now() -> u64 {
     Timestamp::now().as_millisecond().try_into().unwrap_or(0)
 }
 
-/// Returns the age of a time, or `-` for the time 0.
+/// Returns the age of a time, or `-` for 0.
 pub(crate) fn ago(at: u64, now: u64) -> Text {
     match (at, now.saturating_sub(at)) {
         (0, _) => "-".into(),
@@ -27,19 +26,18 @@ pub(crate) fn ago(at: u64, now: u64) -> Text {
     }
 }
 
-/// A time on this machine's clock: `2026-11-21 08:15:00`.
+/// Formats a local time: `2026-11-21 08:15:00`.
 pub(crate) fn clock(at: u64) -> Text {
     local(at, "%Y-%m-%d %H:%M:%S")
 }
 
-/// A time on this machine's clock, in a format of `strftime`.
+/// Formats a local time with `strftime`.
 pub(crate) fn local(at: u64, format: &str) -> Text {
     let at = i64::try_from(at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     let shown = |at: Timestamp| Untrusted::of(at.to_zoned(TimeZone::system()).strftime(format));
     at.map_or_else(|| "-".into(), |at| shown(at).into())
 }
 
-/// The word that a state has in JSON.
 pub(crate) fn word(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
         Ok(Value::String(word)) => word,
@@ -54,7 +52,7 @@ pub(crate) fn read_duration(typed: &str) -> Result<Duration, String> {
     length.and_then(|length| length.try_into().ok()).ok_or_else(|| odd_duration(typed))
 }
 
-/// Reads a time, in milliseconds since the epoch: how long ago (`2h`), a time of today (`09:30`), a day, a day and
+/// Reads a time, in ms since the epoch: an age (`2h`), a time of today (`09:30`), a day, a day and
 /// a time, or all of it with an offset.
 pub(crate) fn read_time(typed: &str) -> Result<u64, String> {
     time_at(typed.trim(), &Zoned::now().with_time_zone(TimeZone::system()))

@@ -1,5 +1,5 @@
-//! Installs an agent by the command that acpd knows for it: only after a yes, in this terminal, with its own words shown.
-//! A name in a registry may pass to another owner, so npm's repository for it must be the known one.
+//! Installs an agent with the command that acpd knows, in this terminal and after a yes. A name in
+//! npm's registry may change its owner, so its repository must be the known one.
 
 use std::process::Command;
 
@@ -11,7 +11,6 @@ use crate::programs::{output_of, status_of};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// Installs the agent, after a yes.
 pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
     if info.installed == Some(true) {
         ui.say(text!("{} is installed", info.name));
@@ -29,7 +28,7 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
         let doing = text!("running `{}`", command);
         confirm(ui, doing, ADD_YES, &warning.unwrap_or_default(), prompt)?;
     }
-    // Extras of Python's packages stand in quotes, for shells.
+    // Extras of Python packages are quoted for shells.
     let mut words = command.raw().split_whitespace().map(|word| word.trim_matches('\''));
     let program = words.next().unwrap_or_default();
     for package in &info.packages {
@@ -45,12 +44,11 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Returns whether the agent is not there and acpd knows how to install it.
 pub(crate) fn can_install(info: &AgentInfo) -> bool {
     info.installed == Some(false) && info.install.is_some()
 }
 
-/// Fails unless npm's registry names the known repository for the package.
+/// Fails unless npm's registry has the known repository of the package.
 fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
     let by_hand = || text!("check its publisher; to install it anyway: {}", command);
     let Some(found) = repositories_in_registry(package.name.raw()) else {
@@ -73,7 +71,7 @@ fn check_repository(package: &PackageInfo, command: &Untrusted) -> Result {
     Err(CommandError::new(ExitCode::Refused, error).hint(by_hand()))
 }
 
-/// The repositories that npm's registry names for a package; `None` if it does not answer.
+/// Returns the package's repositories in npm's registry; none if the registry does not answer.
 fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
     let mut npm = Command::new("npm");
     let said = output_of(npm.args(["view", package, "repository.url"])).ok()?;
@@ -81,7 +79,7 @@ fn repositories_in_registry(package: &str) -> Option<Vec<String>> {
     Some(said.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// An address without what registries write around it: scheme, user, `.git`, case.
+/// Removes what registries add to an address: scheme, user, `.git`, case.
 fn plain_address(address: &str) -> String {
     let address = address.trim().to_ascii_lowercase();
     let address = address.rsplit_once("://").map_or(address.as_str(), |(_, rest)| rest);

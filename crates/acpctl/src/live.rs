@@ -24,73 +24,65 @@ use crate::terminal::{self, TerminalKey};
 use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 
-/// Messages that wait to be shown; beyond that, the daemon waits (it bounds what it keeps).
+/// Maximum of queued messages. Beyond it, the daemon waits, and limits its own queue.
 const QUEUE: usize = 256;
-/// Time after which the absence of the daemon is reported.
+/// Absence of the daemon until it is reported.
 const QUIET: Duration = Duration::from_secs(1);
-/// For how long the last piece of data is held back: most likely the end of its line comes until then.
+/// Maximum time to hold back the last piece of data; until then, the end of its line probably
+/// arrives.
 const HOLD: Duration = Duration::from_millis(500);
-/// Longest time for the last lines to the daemon.
+/// Time to send the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Events that [`Live::next`] returns.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The daemon sent a line.
     Line(Bytes),
-    /// The connection has ended.
     Ended(LinkError),
     Interrupt,
     Detach,
-    /// The time that was given to the command is over.
+    /// The command's timeout.
     Late,
-    /// A key was pressed.
     Key(u8),
 }
 
-/// Reports of the threads.
 #[derive(Debug)]
-enum News {
+enum ThreadEvent {
     Event(Event),
     Link(LinkEvent),
 }
 
-/// Presence of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     There,
     AwaySince(Instant),
-    /// Away, and the user knows.
-    Told,
+    Reported,
 }
 
-/// The connection, its events and what is sent.
 #[derive(Debug)]
 pub(crate) struct Live {
     writer: LinkWriter,
-    news: Receiver<News>,
-    sender: SyncSender<News>,
+    events: Receiver<ThreadEvent>,
+    sender: SyncSender<ThreadEvent>,
     reads_keys: bool,
     presence: Presence,
-    /// The time was over while an answer was waited for.
+    /// The timeout passed during a request.
     is_late: bool,
 }
 
 impl Live {
-    /// Starts to listen to the daemon and to Ctrl-C.
     pub(crate) fn new(connection: Connection) -> Result<Live> {
         let (mut reader, writer) = connection.split()?;
         reader.report_silence();
-        let (sender, news) = mpsc::sync_channel(QUEUE);
+        let (sender, events) = mpsc::sync_channel(QUEUE);
         let lines = sender.clone();
         let read = move || {
             loop {
-                let (news, is_last) = match reader.recv() {
-                    Ok(event) => (News::Link(event), false),
-                    Err(error) => (News::Event(Event::Ended(error)), true),
+                let (event, is_last) = match reader.recv() {
+                    Ok(event) => (ThreadEvent::Link(event), false),
+                    Err(error) => (ThreadEvent::Event(Event::Ended(error)), true),
                 };
                 // Fails only after the receiver is gone.
-                if lines.send(news).is_err() || is_last {
+                if lines.send(event).is_err() || is_last {
                     return;
                 }
             }
@@ -102,16 +94,17 @@ impl Live {
                 TerminalKey::Interrupt => Event::Interrupt,
                 TerminalKey::Detach => Event::Detach,
             };
-            drop(interrupts.send(News::Event(event)));
+            drop(interrupts.send(ThreadEvent::Event(event)));
         };
         let leaver = writer.clone();
         terminal::on_keys(take, move || leave(&leaver))?;
         let presence = Presence::There;
-        Ok(Live { writer, news, sender, reads_keys: false, presence, is_late: false })
+        Ok(Live { writer, events, sender, reads_keys: false, presence, is_late: false })
     }
 
-    /// Waits for the next event. Flushes the output before the wait and moves the spinner during it. Reports a
-    /// daemon that does not answer, and keeps waiting: it may recover.
+    /// Waits for the next event. Flushes the output first, and moves the spinner during the wait.
+    /// Reports a daemon that does not answer, and continues to wait, because the daemon may
+    /// recover.
     pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
         if std::mem::take(&mut self.is_late) {
             return Ok(Event::Late);
@@ -124,16 +117,16 @@ impl Live {
         }
     }
 
-    /// Waits for the next event, or for the report that the daemon does not answer.
+    /// Also returns when the daemon does not answer.
     fn step(&mut self, ui: &mut Ui) -> Result<std::result::Result<Event, NotAnswering>> {
         loop {
-            let news = match self.news.try_recv() {
-                Ok(news) => news,
+            let event = match self.events.try_recv() {
+                Ok(event) => event,
                 Err(_) => {
                     ui.flush_but_last()?;
-                    let next = if ui.holds() { self.news.recv_timeout(HOLD).ok() } else { None };
+                    let next = if ui.holds() { self.events.recv_timeout(HOLD).ok() } else { None };
                     match next {
-                        Some(news) => news,
+                        Some(event) => event,
                         None => {
                             ui.flush()?;
                             self.wait(ui)
@@ -141,15 +134,15 @@ impl Live {
                     }
                 }
             };
-            match news {
-                News::Event(event) => return Ok(Ok(event)),
-                News::Link(LinkEvent::Line(line)) => return Ok(Ok(Event::Line(line))),
-                News::Link(LinkEvent::Silent(silent)) => return Ok(Err(silent)),
-                News::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
+            match event {
+                ThreadEvent::Event(event) => return Ok(Ok(event)),
+                ThreadEvent::Link(LinkEvent::Line(line)) => return Ok(Ok(Event::Line(line))),
+                ThreadEvent::Link(LinkEvent::Silent(silent)) => return Ok(Err(silent)),
+                ThreadEvent::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
                     self.presence = Presence::AwaySince(Instant::now());
                 }
-                News::Link(LinkEvent::Resumed) => {
-                    if self.presence == Presence::Told {
+                ThreadEvent::Link(LinkEvent::Resumed) => {
+                    if self.presence == Presence::Reported {
                         note(ui, "acpd is back");
                     }
                     self.presence = Presence::There;
@@ -158,51 +151,50 @@ impl Live {
         }
     }
 
-    /// Waits for news. The channel never closes: we hold a sender ourselves.
-    fn wait(&mut self, ui: &mut Ui) -> News {
+    /// The channel never closes: `self` holds a sender.
+    fn wait(&mut self, ui: &mut Ui) -> ThreadEvent {
         loop {
-            let news = match self.presence {
-                _ if ui.spins() => self.news.recv_timeout(TICK).ok(),
+            let event = match self.presence {
+                _ if ui.spins() => self.events.recv_timeout(TICK).ok(),
                 Presence::AwaySince(since) => {
-                    self.news.recv_timeout(QUIET.saturating_sub(since.elapsed())).ok()
+                    self.events.recv_timeout(QUIET.saturating_sub(since.elapsed())).ok()
                 }
-                Presence::There | Presence::Told => self.news.recv().ok(),
+                Presence::There | Presence::Reported => self.events.recv().ok(),
             };
-            if let Some(news) = news {
-                return news;
+            if let Some(event) = event {
+                return event;
             }
             ui.tick();
             if matches!(self.presence, Presence::AwaySince(since) if since.elapsed() >= QUIET) {
                 note(ui, "acpd is restarting...");
-                self.presence = Presence::Told;
+                self.presence = Presence::Reported;
             }
         }
     }
 
-    /// After this time it is [`Event::Late`].
+    /// Returns [`Event::Late`] from [`Live::next`] after this time.
     pub(crate) fn end_after(&self, time: Duration) -> io::Result<()> {
         let late = self.sender.clone();
         let wait = move || {
             thread::sleep(time);
             // Fails only after the receiver is gone.
-            drop(late.send(News::Event(Event::Late)));
+            drop(late.send(ThreadEvent::Event(Event::Late)));
         };
         thread::Builder::new().name("deadline".to_owned()).spawn(wait).map(drop)
     }
 
-    /// From now on keys are events, too.
     pub(crate) fn listen_to_keys(&mut self) -> io::Result<()> {
         if !self.reads_keys {
             self.reads_keys = true;
             let keys = self.sender.clone();
-            terminal::read_keys(move |key| keys.send(News::Event(Event::Key(key))).is_ok())?;
+            terminal::read_keys(move |key| keys.send(ThreadEvent::Event(Event::Key(key))).is_ok())?;
         }
         Ok(())
     }
 
-    /// Sends a request that may take long and waits for its result. What else comes is dropped, except
-    /// for the word that the agent does not answer. Ctrl-C ends the wait, not what was asked for; so does
-    /// a daemon that does not answer.
+    /// Sends a request that may take long, and waits for its result. Other messages are dropped,
+    /// except the report that the agent does not answer. Ctrl-C and a daemon that does not answer
+    /// end the wait, not the request.
     pub(crate) fn call<R: DeserializeOwned>(
         &mut self,
         ui: &mut Ui,
@@ -211,7 +203,7 @@ impl Live {
     ) -> Result<R> {
         let id = self.request(method, params)?;
         loop {
-            // No work is under way that would have to be waited for.
+            // No turn is running that would justify a longer wait.
             let event = self.step(ui)?.map_err(LinkError::from)?;
             let line = match event {
                 Event::Line(line) => line,
@@ -244,8 +236,8 @@ impl Live {
         }
     }
 
-    /// Binds the connection to an agent, so that notices come and no other agent is asked what it can do. `can` is
-    /// what this verb shows in addition to [`initialize_params`]. Returns the daemon's answer.
+    /// Binds the connection to an agent: only its notices arrive, and no other agent is
+    /// initialized. `can` adds capabilities to [`initialize_params`]. Returns the daemon's answer.
     pub(crate) fn bind(
         &mut self,
         agent: &Untrusted,
@@ -262,7 +254,7 @@ impl Live {
         self.call(ui, "initialize", &params)
     }
 
-    /// Attaches to a session, from now on or from behind this line of its journal.
+    /// Attaches to a session, from its end or from after a line of its journal.
     pub(crate) fn attach(
         &mut self,
         session: SessionRef,
@@ -275,7 +267,7 @@ impl Live {
         Ok(attached.session)
     }
 
-    /// Sends a request and returns its id: 1, 2, 3 and so on.
+    /// Ids are 1, 2, 3 and so on.
     pub(crate) fn request(&mut self, method: &str, params: &impl Serialize) -> Result<Id> {
         Ok(self.writer.request(method, params)?)
     }
@@ -284,19 +276,17 @@ impl Live {
         Ok(self.writer.notify(method, params)?)
     }
 
-    /// Answers a request of the daemon.
     pub(crate) fn answer(&mut self, id: &Id, result: &impl Serialize) -> Result {
         Ok(self.writer.answer(id, result)?)
     }
 
-    /// Answers a request for a service that acpctl does not have.
     pub(crate) fn refuse(&mut self, id: &Id, method: &str) -> Result {
         Ok(self.writer.refuse(id, format!("acpctl has no `{method}`"))?)
     }
 }
 
 impl Drop for Live {
-    /// However the command ends, it will not come back; what it has sent must still arrive.
+    /// However the command ends, it will not reconnect; sent lines must still arrive.
     fn drop(&mut self) {
         leave(&self.writer);
     }
@@ -307,12 +297,10 @@ fn leave(daemon: &LinkWriter) {
     daemon.flush(LAST_WORDS);
 }
 
-/// Describes a daemon that does not answer, with the hint, on one line.
 pub(crate) fn in_words(silent: &NotAnswering) -> Text {
     text!("{}; {}", Untrusted::of(silent), Untrusted::from(silent.hint()))
 }
 
-/// A word about the connection, for people.
 fn note(ui: &mut Ui, text: impl Into<Text>) {
     if ui.talks_to_terminal() {
         ui.note(text);

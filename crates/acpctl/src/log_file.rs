@@ -1,4 +1,4 @@
-//! Prints the end of a log file and, with `--follow`, what is written later.
+//! Prints the end of a log file and, with `--follow`, later lines.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -25,12 +25,10 @@ pub(crate) struct Tail {
     pub(crate) lines: usize,
 }
 
-/// Interval of checks of a followed file.
 const POLL: Duration = Duration::from_millis(250);
-/// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
 
-/// Prints the last lines of a file; with `follow` it continues until Ctrl-C.
+/// With `follow`, continues until Ctrl-C.
 pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
     let (older, mut file) = match open_tail(path, tail.lines) {
@@ -43,7 +41,7 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     };
     let mut unshown = Vec::new();
     if let Some(mut older) = older {
-        copy(&mut older, &aside(path), &mut unshown, ui)?;
+        copy(&mut older, &rotated_path(path), &mut unshown, ui)?;
     }
     copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
@@ -61,7 +59,7 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     }
 }
 
-/// The last lines of a log, also those before it was moved aside; nothing of one that cannot be read.
+/// Returns the last lines of a log, including the rotated file; empty if the log cannot be read.
 pub(crate) fn last(path: &Path, lines: usize) -> String {
     let Ok((older, newer)) = open_tail(path, lines) else { return String::new() };
     let mut bytes = Vec::new();
@@ -71,13 +69,13 @@ pub(crate) fn last(path: &Path, lines: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Opens a log at its last lines, and the one before it if that has some of them.
+/// Opens a log at its last lines, and the rotated file if it has some of them.
 fn open_tail(path: &Path, lines: usize) -> io::Result<(Option<File>, File)> {
     let mut file = open_file(path)?;
     let mut missing = begin(&mut file, lines)?;
-    let older = if missing > 0 { open_file(&aside(path)).ok() } else { None };
+    let older = if missing > 0 { open_file(&rotated_path(path)).ok() } else { None };
     let Some(mut older) = older else { return Ok((None, file)) };
-    // The log may have been moved aside just now: it was that file, and the new one is not looked at yet.
+    // If the log was rotated just now, the opened file is the rotated one.
     if is_same(&older, &file)? {
         file = open_file(path)?;
         missing = begin(&mut file, lines)?;
@@ -86,11 +84,11 @@ fn open_tail(path: &Path, lines: usize) -> io::Result<(Option<File>, File)> {
     Ok((Some(older), file))
 }
 
-/// Goes to the last lines of a file. Returns how many lines have to come from the file before it.
+/// Seeks to the last lines. Returns the number of lines that the rotated file must provide.
 fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
     let size = file.seek(SeekFrom::End(0))?;
     let mut end = size;
-    // The newline that ends the file ends the last line, it does not begin another.
+    // A final newline ends the last line; it does not begin another.
     let mut missing = lines + 1;
     while end > 0 {
         let start = end.saturating_sub(BLOCK);
@@ -113,14 +111,13 @@ fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
     Ok(missing.saturating_sub(1))
 }
 
-/// Returns the path to which the daemon moves a long log.
-fn aside(path: &Path) -> PathBuf {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".1");
-    aside.into()
+fn rotated_path(path: &Path) -> PathBuf {
+    let mut rotated = path.as_os_str().to_owned();
+    rotated.push(".1");
+    rotated.into()
 }
 
-/// Prints everything from the current place on; `unshown` is what was read and needs what comes next.
+/// Prints everything from the current position; `unshown` has bytes that need the following ones.
 fn copy(file: &mut File, path: &Path, unshown: &mut Vec<u8>, ui: &mut Ui) -> Result {
     loop {
         let read = Read::by_ref(file).take(BLOCK).read_to_end(unshown);
@@ -134,8 +131,8 @@ fn copy(file: &mut File, path: &Path, unshown: &mut Vec<u8>, ui: &mut Ui) -> Res
     }
 }
 
-/// How many bytes can be shown before the next ones are known: a character may be cut off, and the end
-/// of a line be half there.
+/// Returns the number of bytes that can be printed now: a character or a line end may be
+/// incomplete.
 fn whole_part(bytes: &[u8]) -> usize {
     let is_cut_off = |start: &usize| match std::str::from_utf8(&bytes[*start..]) {
         Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
@@ -146,7 +143,7 @@ fn whole_part(bytes: &[u8]) -> usize {
     if bytes[..end].ends_with(b"\r") { end - 1 } else { end }
 }
 
-/// The file that has taken this one's place: rotated, or cut and begun again.
+/// Returns the file that replaced this one by rotation or truncation.
 fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
     let newer = match open_file(path) {
         Ok(newer) => newer,

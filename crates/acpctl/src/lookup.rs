@@ -1,15 +1,15 @@
-//! Lookup of the session that a text means, the same for all verbs.
+//! Finds the session that a text means, with the same rules for all verbs.
 //!
 //! ```text
 //! -   the last one used in this directory, else anywhere
 //! 1.  the name of one in this directory   ┐
 //! 2.  a name or an id                     │ the first line that any session fits decides;
-//! 3.  the beginning of a name or an id    │ if several fit, the person has to choose
+//! 3.  the beginning of a name or an id    │ if several fit, the user chooses
 //! 4.  words of a title                    ┘
 //! ```
 //!
-//! A command that takes something away ([`Care::Exact`]) does not guess: it wants a whole name that only
-//! one session has, a whole id, or the beginning of an id as lists show it.
+//! A command that removes something ([`Care::Exact`]) does not guess. It needs a unique whole name,
+//! a whole id, or the beginning of an id as lists show it.
 
 use acpd_api::{
     ArchiveFilter, ExitCode, SessionInfo, SessionList, SessionListParams, Untrusted, escape,
@@ -34,57 +34,47 @@ pub(crate) struct Which {
     pub(crate) agent: Option<String>,
 }
 
-/// Makes the session optional, for verbs that only look: `#[command(mut_arg("session", or_last))]`.
+/// Makes the session optional, for verbs that change nothing.
 pub(crate) fn or_last(session: Arg) -> Arg {
     let help = "Name, id, unique prefix of either, words of the title, or `-` for the last used session [default: `-`]";
     session.required(false).default_value("-").hide_default_value(true).help(help)
 }
 
-/// From this length on, a new name must not be the beginning of an id: it may be meant as that. Words that
-/// are shorter are the beginning of an id by chance.
+/// Minimum length at which a new name must not be the beginning of an id, because the user may mean
+/// that session. Shorter words match by chance.
 const LIKE_AN_ID: usize = 4;
-/// Sessions that an error lists.
-const LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 
-/// Precision of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
-    /// The best match will do.
     Guess,
-    /// The command takes something away.
     Exact,
 }
 
-/// A text that means a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted<'a> {
     text: &'a str,
     agent: Option<&'a str>,
-    /// Working directory; unknown if it was deleted.
+    /// None if the working directory was deleted.
     cwd: Option<String>,
 }
 
-/// The session, and what the person should hear of the choice.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Choice {
-    /// The session that is meant.
     pub(crate) session: SessionInfo,
     note: Option<Text>,
 }
 
-/// A rule by which a text means a session.
 type Rule<'r> = &'r dyn Fn(&SessionInfo) -> bool;
 
-/// Result of `run --session`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Named {
-    /// A session that is there.
     Found(Box<Choice>),
-    /// None yet; sessions elsewhere that have this name.
+    /// No session yet; sessions with this name in other directories.
     New(Vec<SessionInfo>),
 }
 
-/// All sessions, the last used one first.
+/// The last used session first.
 pub(crate) fn all(connection: &mut Connection) -> Result<SessionList> {
     let archived = Some(ArchiveFilter::Include);
     let params = SessionListParams { archived, ..SessionListParams::default() };
@@ -100,7 +90,6 @@ pub(crate) fn find(
     Wanted::here(&which.session, which.agent.as_deref()).find(connection, care, ui)
 }
 
-/// The last used session of a directory, and of an agent.
 pub(crate) fn last_used(
     cwd: &str,
     agent: Option<&str>,
@@ -112,10 +101,7 @@ pub(crate) fn last_used(
     Ok(list.sessions.into_iter().find(is_used))
 }
 
-/// The session of `--continue`.
-///
-/// # Errors
-/// When none was used in this directory.
+/// Returns the session for `--continue`; fails if none was used in this directory.
 pub(crate) fn to_continue(
     cwd: &str,
     agent: Option<&str>,
@@ -129,15 +115,14 @@ pub(crate) fn to_continue(
     })
 }
 
-/// Returns whether the session was prompted and is not archived. A session that an editor has opened and left
-/// does not count.
+/// Returns whether the session was prompted and is not archived. So a session that an editor only
+/// opened does not count.
 fn is_used(session: &SessionInfo) -> bool {
     session.prompts > 0 && !session.archived
 }
 
 impl Choice {
-    /// Returns the session, after printing what the user may not expect.
-    pub(crate) fn told(self, ui: &mut Ui) -> SessionInfo {
+    pub(crate) fn print_note(self, ui: &mut Ui) -> SessionInfo {
         if let Some(note) = self.note {
             ui.note(note);
         }
@@ -161,20 +146,16 @@ impl<'a> Wanted<'a> {
         Wanted { text, agent, cwd: Some(cwd) }
     }
 
-    /// Finds the session, and prints what the user may not expect.
     pub(crate) fn find(
         &self,
         connection: &mut Connection,
         care: Care,
         ui: &mut Ui,
     ) -> Result<SessionInfo> {
-        Ok(self.choose(all(connection)?, care)?.told(ui))
+        Ok(self.choose(all(connection)?, care)?.print_note(ui))
     }
 
-    /// The session that is meant.
-    ///
-    /// # Errors
-    /// When there is none, or several could be meant.
+    /// Fails if no session matches, or several do.
     pub(crate) fn choose(&self, list: SessionList, care: Care) -> Result<Choice> {
         let sessions = self.of_agent(list);
         match (self.text, care) {
@@ -188,10 +169,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Returns the session with this name, or that a new one is meant.
-    ///
-    /// # Errors
-    /// When several could be meant, or the name looks like an id.
+    /// Returns the session with this name, or [`Named::New`]. Fails if several match, or if the
+    /// name looks like an id.
     pub(crate) fn named(&self, list: SessionList) -> Result<Named> {
         let sessions = self.of_agent(list);
         if self.text == "-" {
@@ -217,7 +196,7 @@ impl<'a> Wanted<'a> {
         Ok(Named::New(fitting(&sessions, |session| self.has_name(session))))
     }
 
-    /// The one here that has the name and is another agent's.
+    /// Returns the session with this name in this directory that belongs to another agent.
     pub(crate) fn of_others<'s>(&self, list: &'s SessionList) -> Option<&'s SessionInfo> {
         let agent = self.agent?;
         list.sessions.iter().find(|session| session.agent != agent && self.is_here(session))
@@ -228,7 +207,7 @@ impl<'a> Wanted<'a> {
         list.sessions.into_iter().filter(is_wanted).collect()
     }
 
-    /// The list has the last used one first.
+    /// Expects the last used session first.
     fn last_used(&self, sessions: &[SessionInfo]) -> Result<Choice> {
         let used = || sessions.iter().filter(|session| is_used(session));
         let mut here =
@@ -241,7 +220,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn guess(&self, sessions: &[SessionInfo]) -> Result<Choice> {
-        // Archived sessions count only if nothing else fits.
+        // Archived sessions count only if nothing else matches.
         let found = self.first(
             sessions,
             &[
@@ -278,10 +257,7 @@ impl<'a> Wanted<'a> {
         Err(CommandError::new(ExitCode::NotFound, text).hint(hint))
     }
 
-    /// The session that fits the first of these rules that any session fits.
-    ///
-    /// # Errors
-    /// When several fit it.
+    /// Returns the session that matches the first rule with any match; fails if several match it.
     fn first(&self, sessions: &[SessionInfo], rules: &[Rule<'_>]) -> Result<Option<SessionInfo>> {
         let found =
             rules.iter().map(|fits| fitting(sessions, fits)).find(|found| !found.is_empty());
@@ -305,8 +281,8 @@ impl<'a> Wanted<'a> {
         !self.text.is_empty() && (name.starts_with(self.text) || self.begins_id(session))
     }
 
-    /// Where acpd has numbered an id (`x.7`), what comes before the number is the id of another session,
-    /// also when that is gone.
+    /// The part before a number of acpd (`x.7`) is another session's id, even if that session is
+    /// gone.
     fn begins_id(&self, session: &SessionInfo) -> bool {
         let rest = session.session_id.raw().strip_prefix(self.text);
         let is_number = |rest: &str| {
@@ -326,7 +302,6 @@ impl<'a> Wanted<'a> {
         !wanted.is_empty() && wanted.iter().all(|word| title.contains(word))
     }
 
-    /// The only one, if there is any.
     fn one(&self, mut found: Vec<SessionInfo>) -> Result<Option<SessionInfo>> {
         match found.len() {
             0 => Ok(None),
@@ -336,9 +311,9 @@ impl<'a> Wanted<'a> {
                 let text = text!("`{}` is ambiguous: matches {} sessions", shown, several);
                 let lines = found
                     .iter()
-                    .take(LISTED)
+                    .take(MAX_LISTED)
                     .map(|session| text!("\n  {}  {}", session.session_id, described(session)));
-                let more = match several.saturating_sub(LISTED) {
+                let more = match several.saturating_sub(MAX_LISTED) {
                     0 => Text::new(),
                     more => text!("\n  and {} more", more),
                 };
@@ -364,7 +339,6 @@ fn fitting(sessions: &[SessionInfo], fits: impl Fn(&SessionInfo) -> bool) -> Vec
     sessions.iter().filter(|session| fits(session)).cloned().collect()
 }
 
-/// A session in a sentence.
 pub(crate) fn described(session: &SessionInfo) -> Text {
     let title = match (&session.name, &session.title) {
         (None, Some(title)) => text!(", {}", title),
@@ -373,7 +347,6 @@ pub(crate) fn described(session: &SessionInfo) -> Text {
     text!("{} ({}, in {}{})", session.handle(), session.agent, session.cwd, title)
 }
 
-/// The line about sessions elsewhere that have the same name.
 pub(crate) fn elsewhere(others: &[SessionInfo], name: &str) -> Option<Text> {
     let name = Untrusted::from(name);
     match others {

@@ -59,9 +59,9 @@ fn main() -> ExitCode {
     };
     let mut ui = ui::Ui::new(cli.global.color);
     let done = command::dispatch(cli, &mut ui);
-    // Also after an error: what was printed is worth having.
+    // Flush also after an error: the printed part may be useful.
     let flushed = ui.finish().map_err(CommandError::from);
-    // A reader that has enough closes stdout: that is no failure.
+    // A reader that has enough closes stdout, which is no failure.
     let flushed = flushed.or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error) });
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     ExitCode::from(code.code())
 }
 
-/// On a terminal, no command at all is `top`.
+/// Runs `top` if a terminal gets no command.
 fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
     #[cfg(feature = "tui")]
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -86,14 +86,14 @@ fn all_sessions(error: clap::Error) -> Result<command::Cli, clap::Error> {
     Err(error)
 }
 
-/// `help --help` is `help`.
+/// Runs `help` for `help --help`.
 fn help_of_help(error: clap::Error) -> Result<command::Cli, clap::Error> {
     let typed = error.get(ContextKind::InvalidSubcommand);
     let is_help = matches!(typed, Some(ContextValue::String(typed)) if ["--help", "-h"].contains(&typed.as_str()));
     if is_help { command::Cli::try_parse_from(["acpctl", "help"]) } else { Err(error) }
 }
 
-/// Tells of a panic, whose words may quote what was being read.
+/// Prints a panic, escaped, because it may quote input.
 fn complain(panic: &panic::PanicHookInfo<'_>) {
     let backtrace = Backtrace::capture();
     let text = match backtrace.status() {
@@ -103,13 +103,13 @@ fn complain(panic: &panic::PanicHookInfo<'_>) {
     ui::complain(Untrusted::from(text).prose());
 }
 
-/// Prints help and version as `clap` does, and errors, which quote what was typed, escaped.
+/// Prints help and version like clap, and errors escaped, because they quote the command line.
 fn wrong_usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let failed = suggest::instead(error, command::definition).or_else(|| {
         match text.strip_prefix("error: ") {
             Some(text) => Some(CommandError::usage(Untrusted::from(text.trim_end()).prose())),
-            // A reader that has closed the pipe does not want the rest.
+            // A reader that closed the pipe does not want the rest.
             None => error.print().err().map(CommandError::from).filter(|it| !it.is_broken_pipe()),
         }
     });

@@ -1,7 +1,7 @@
 //! Manual pages, from the definition of a command line.
 //!
-//! clap_mangen writes all but what stands below the options of a long help: that has a heading of its own here for exit codes,
-//! notes and examples, where clap_mangen knows only `EXTRA`.
+//! clap_mangen writes everything except the text below the options of a long help. It would put
+//! that text below one heading, `EXTRA`; here exit codes, notes and examples have headings.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,6 @@ macro_rules! examples {
     };
 }
 
-/// Writes the page of a command, and of each below it, into a folder.
 pub(crate) fn write(command: Command, dir: &Path) -> io::Result<()> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
@@ -37,7 +36,6 @@ fn pages(command: &Command, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(name), text)
 }
 
-/// A page and the name of its file.
 fn page(command: &Command) -> io::Result<(String, String)> {
     let below = command.get_after_long_help().or(command.get_after_help());
     let below = sections(&below.map(ToString::to_string).unwrap_or_default());
@@ -51,7 +49,7 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     Ok((man.get_filename(), text))
 }
 
-/// The examples of a command: what is typed, and what it does.
+/// Returns the examples of a command: command line and effect.
 #[cfg(test)]
 pub(crate) fn examples_of(command: &Command) -> Vec<(String, String)> {
     let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
@@ -60,7 +58,6 @@ pub(crate) fn examples_of(command: &Command) -> Vec<(String, String)> {
     lines.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
-/// Sections of the text below a long help.
 fn sections(below: &str) -> String {
     let (mut notes, mut codes, mut examples) = (Vec::new(), None, None);
     for paragraph in below.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
@@ -78,7 +75,7 @@ fn sections(below: &str) -> String {
         if number > 1 {
             roff.control("PP", []);
         }
-        // Text is one line; several are a table, which stays as it is.
+        // One line is text; several lines are a table, which is not filled.
         let is_table = paragraph.contains('\n');
         if is_table {
             roff.control("nf", []);
@@ -99,12 +96,11 @@ fn sections(below: &str) -> String {
         let examples = lines.chunks_exact(2).map(|example| (example[0], example[1]));
         listed(&mut roff, "EXAMPLES", examples);
     }
-    // Before the first heading stands what makes apostrophes plain ones, which the page has once.
+    // The text before the first heading defines a plain apostrophe, which the page already has.
     let text = roff.render();
     text.find(".SH").map(|from| text[from..].to_owned()).unwrap_or_default()
 }
 
-/// A section of things and what they mean.
 fn listed<'t>(roff: &mut Roff, heading: &str, items: impl Iterator<Item = (&'t str, &'t str)>) {
     roff.control("SH", [heading]);
     for (what, means) in items {

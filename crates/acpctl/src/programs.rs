@@ -14,29 +14,24 @@ use crate::human;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// The daemon's program with these arguments, without stdin.
 pub(crate) fn daemon(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(daemon_exe());
     command.args(args).stdin(Stdio::null());
     command
 }
 
-/// Runs a program without stdin to its end and returns what it printed.
-///
-/// # Errors
-/// When it cannot be run or fails: with its own words.
+/// Runs a program without stdin, and returns its output. A failure has the program's own words.
 pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| cannot_run(command, &error))?;
     if output.status.success() { Ok(output.stdout) } else { Err(failed(command, &output)) }
 }
 
-/// Runs a program in this terminal to its end.
 pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {
     command.status().map_err(|error| cannot_run(command, &error))
 }
 
-/// Replaces this process by a program. Returns only if that fails.
+/// Returns only if that fails.
 pub(crate) fn become_program(command: &mut Command) -> CommandError {
     let error = process::become_program(command);
     cannot_run(command, &error)
@@ -46,7 +41,7 @@ pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> CommandError {
     CommandError::file("run", Path::new(command.get_program()), error)
 }
 
-/// The error of a program, in its own words. acpd's programs print a reason and a hint.
+/// Returns the error in the program's own words. acpd's programs print a reason and a hint.
 pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
     let said = String::from_utf8_lossy(&output.stderr);
     let Some((reason, hint)) = program_error(&said) else {
@@ -68,7 +63,7 @@ pub(crate) fn failed(command: &Command, output: &Output) -> CommandError {
     CommandError::new(code, paragraph(&reason.into())).hint_if(hint)
 }
 
-/// Runs the daemon's program that copies a journal to its end, and shows how far it is.
+/// Runs the daemon's program that copies a journal, and shows its progress.
 pub(crate) fn copy<'a>(
     args: impl IntoIterator<Item = &'a OsStr>,
     doing: &'static str,
@@ -98,7 +93,6 @@ pub(crate) fn copy<'a>(
     }
 }
 
-/// Describes the content of a copy.
 pub(crate) fn contents(copy: &CopyReport) -> Text {
     let used = match copy.updated {
         Some(at) => text!(", last used {}", human::ago(at, human::now())),
@@ -116,7 +110,8 @@ pub(crate) struct ProgramArgs {
     args: Vec<std::ffi::OsString>,
 }
 
-/// Becomes a program that is installed with this one, so that no other verb carries what it needs.
+/// Becomes a program that is installed next to this one, so that other verbs do not need its
+/// libraries.
 #[cfg(any(feature = "mcp", feature = "web"))]
 pub(crate) fn become_companion(
     name: &str,

@@ -1,7 +1,7 @@
 //! Figures and counters of the daemon, in the text format of Prometheus.
 //!
-//! Names end in the unit, and in `_total` where they only rise; all begin with `acpd_`. Each family has its words
-//! (`# HELP`) and its kind (`# TYPE`) before its values.
+//! Names begin with `acpd_` and end with the unit; counters also end with `_total`. Each family has
+//! its description (`# HELP`) and kind (`# TYPE`) before its values.
 
 use std::fmt::{Display, Write as _};
 
@@ -13,16 +13,15 @@ use crate::text::{Text, text};
 const AGENT_STATES: &str = "stopped starting initializing needs_auth ready stopping backoff failed";
 const SESSION_STATES: &str = "live parked restoring blocked lost closed";
 
-/// The figures for Prometheus. Labels hold no newline, and everything else that a terminal would take for more than
-/// text is shown by its number.
+/// Returns the metrics page. Labels contain no newlines, and other control characters are shown by
+/// number.
 pub(crate) fn text(metrics: &Metrics) -> Text {
     text!("{}", Untrusted::from(page(metrics)).prose())
 }
 
-/// Name, kind and words of a family.
+/// Name, kind and description.
 type Family<'a> = (&'a str, &'a str, &'a str);
 
-/// The value of an agent, if it has one.
 type ValueOf = fn(&AgentMetrics) -> Option<u64>;
 
 #[derive(Default)]
@@ -54,7 +53,7 @@ impl Page {
         self.sample(name, None, value);
     }
 
-    /// One value for each label; a family without values is left out.
+    /// Adds one value per label; a family without values is omitted.
     fn labelled<V: Display>(
         &mut self,
         family: Family<'_>,
@@ -81,7 +80,6 @@ impl Page {
     }
 }
 
-/// The value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -1,4 +1,4 @@
-//! Replaces the running daemon: by an installed one, or by itself with another configuration.
+//! Replaces the running daemon by the installed one, or restarts it with another configuration.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use crate::stop::{END_DEADLINE, info, running, start_of};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
-/// Interval of checks whether a daemon that does not end is stopped.
+/// Interval of checks for a stopped daemon that does not end.
 const LOOK: Duration = Duration::from_secs(2);
-/// A restarting daemon that is away longer than this has died.
+/// A restarting daemon that is away longer has died.
 const DIED: Duration = Duration::from_secs(1);
 
-/// Has the running daemon use the configuration as it is now, if it can: it starts again in place.
+/// Restarts the daemon in place to use the current configuration, if that is valid.
 pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else {
         return Err(CommandError::new(ExitCode::NotFound, "acpd is not running")
@@ -71,7 +71,6 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Puts the installed daemon into the running one's place, and reports it.
 pub(crate) fn restart(
     connection: Connection,
     paths: &Paths,
@@ -98,7 +97,7 @@ pub(crate) fn restart(
     Ok(())
 }
 
-/// Returns the daemon before, unless it died at that moment, and the one that has taken its place.
+/// Returns the old daemon's information, unless it just died, and the new one's.
 fn take_place(
     mut connection: Connection,
     paths: &Paths,
@@ -108,21 +107,21 @@ fn take_place(
     ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(info),
-        // The daemon dies at this moment.
+        // The daemon is dying.
         Err(error) if error.is_gone() => None,
         Err(error) => return Err(error),
     };
-    // An error of its configuration comes here, and everything stays as it is.
+    // A mistake in the configuration fails here and changes nothing.
     match connection.call(method::DAEMON_RESTART, &DaemonRestartParams { environment }) {
         Ok(Empty {})
         | Err(CallError::Ended(LinkError::Closed | LinkError::Io(_) | LinkError::Stopped)) => {}
         Err(error) => return Err(error.into()),
     }
-    // The end of the connection is the end of the old one: nothing is asked before it.
+    // The old daemon ends with the connection: send no requests before.
     let end = Instant::now() + END_DEADLINE;
-    let mut told = false;
+    let mut is_reported = false;
     while !connection.ends_within(LOOK) {
-        told = told || tell_stopped(paths, ui);
+        is_reported = is_reported || report_stopped(paths, ui);
         if Instant::now() >= end {
             let text = text!("acpd did not stop within {} s", END_DEADLINE.as_secs());
             return Err(CommandError::new(ExitCode::Error, text).hint("see `acpctl daemon logs`"));
@@ -132,20 +131,20 @@ fn take_place(
     Ok((before, now))
 }
 
-/// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.
-fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
+/// Reports a daemon that a signal stopped, because a user may continue it. Returns whether there is
+/// one.
+fn report_stopped(paths: &Paths, ui: &mut Ui) -> bool {
     let Some(stopped) = stopped_daemon(paths) else { return false };
     ui.say(in_words(&stopped));
     true
 }
 
-/// The daemon that was not started then, as soon as it answers. One that died on its way is
-/// replaced.
+/// Waits until a later daemon than `before` answers. A daemon that died on its way is replaced.
 fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<DaemonInfo> {
     let start = Instant::now();
     let end = start + END_DEADLINE;
     let mut pause = Duration::from_millis(5);
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         let spawn = start.elapsed() > DIED;
         let answer = match connect(&Options { spawn, paths: paths.clone() }) {
@@ -161,8 +160,8 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
                 return Err(CommandError::new(ExitCode::Error, text)
                     .hint("see `acpctl daemon logs`, then `acpctl daemon start`"));
             }
-            // One that is silent took its time already.
-            Err(_) => told = told || tell_stopped(paths, ui),
+            // A silent daemon has already taken its time.
+            Err(_) => is_reported = is_reported || report_stopped(paths, ui),
             Ok(_) => {}
         }
         thread::sleep(pause);
@@ -170,7 +169,6 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
     }
 }
 
-/// A connection to the daemon that runs.
 pub(crate) fn to_running(paths: &Paths) -> Result<Connection> {
     let options = Options { spawn: false, paths: paths.clone() };
     connect(&options).map_err(|error| match error {

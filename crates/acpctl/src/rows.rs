@@ -1,7 +1,7 @@
-//! All rows of the daemon (`_acpd/watch`), for as long as the command runs.
+//! All rows of the daemon (`_acpd/watch`), while the command runs.
 //!
-//! The connection is made again when it is lost; then all rows come once more. No daemon is started for that:
-//! a user who stops the daemon wants it stopped.
+//! A lost connection is restored, and then all rows arrive again. This starts no daemon: a user who
+//! stops the daemon wants it stopped.
 
 use std::time::Duration;
 
@@ -13,29 +13,24 @@ use bytes::Bytes;
 use crate::door::Door;
 use crate::error::Result;
 
-/// Changes of the rows.
 #[derive(Debug)]
 pub(crate) enum RowEvent {
-    /// All of them, as they are now.
     All(Watched),
-    /// Rows that differ from before.
     Changed(Changed),
-    /// The daemon is away; when it is back, all rows come again.
+    /// The daemon is away; later, all rows arrive again.
     Away,
-    /// The daemon is away, because a user has stopped it.
+    /// A user stopped the daemon.
     Stopped,
 }
 
-/// The rows, as they change.
 #[derive(Debug)]
 pub(crate) struct RowWatch {
     connection: Connection,
-    /// Reported that the daemon is stopped; a stopping daemon may let us connect once more.
+    /// Already reported; a stopping daemon may accept one more connection.
     is_stopped: bool,
 }
 
 impl RowWatch {
-    /// Begins to watch a daemon that runs.
     pub(crate) fn begin() -> Result<RowWatch> {
         let connection = Door { spawn: false }.connect_lasting()?;
         let rows = RowWatch { connection, is_stopped: false };
@@ -48,7 +43,6 @@ impl RowWatch {
         Ok(())
     }
 
-    /// Returns the next change, or nothing after this time.
     pub(crate) fn next(&mut self, within: Duration) -> Result<Option<RowEvent>> {
         loop {
             let line = match self.connection.next_within(within)? {

@@ -1,7 +1,7 @@
-//! Writes each piece of a conversation to stdout or to stderr.
+//! Writes each piece of a conversation to stdout or stderr.
 //!
-//! On a terminal an answer is Markdown: rows are written as soon as nothing that may come changes them, and
-//! the last row shows what is not settled. Anywhere else it is the agent's text, byte for byte.
+//! On a terminal, an answer is Markdown: rows are written when later text cannot change them, and
+//! the last row previews the rest. Elsewhere it is the agent's text, byte for byte.
 
 use std::io;
 
@@ -12,55 +12,49 @@ use crate::render::{Flow, Options, Piece, Transcript};
 use crate::text::Text;
 use crate::ui::Ui;
 
-/// Text that is parsed with each piece that comes; of more, with each line.
+/// Up to this size, text is parsed at each piece; above it, at each line.
 const SMALL: usize = 2048;
 
 #[derive(Debug, Default)]
 pub(crate) struct Screen {
     pub(crate) transcript: Transcript,
-    /// Everything is data (a transcript was asked for), not only the agent's answer.
+    /// Everything is data, as in a transcript, not only the agent's answer.
     whole: bool,
-    /// Nothing but the answer is shown.
     bare: bool,
-    /// Show text as it arrives. Messages of the history are shown when they are complete.
+    /// Show text as it arrives. Messages of the history are shown when complete.
     is_live: bool,
-    /// Preview the part of a row that may still change.
     previews: bool,
     flow: Option<Flow>,
     answer: Option<Answer>,
-    /// The last output is a complete answer.
     after_answer: bool,
-    /// The answers so far, if they are kept and not shown.
+    /// The answers so far, if they are kept instead of shown.
     kept: Option<Untrusted>,
 }
 
-/// An answer on a terminal.
 #[derive(Debug)]
 struct Answer {
     markdown: Markdown,
-    /// The rows that were written.
     written: Vec<Text>,
 }
 
 impl Screen {
-    /// The answer on stdout, everything else on stderr.
+    /// The answer goes to stdout, everything else to stderr.
     pub(crate) fn answer(thoughts: bool) -> Screen {
         let options = Options { thoughts, whole: false };
         Screen::new(options, true)
     }
 
-    /// The answer on stdout, and nothing else.
     pub(crate) fn only_answer() -> Screen {
         Screen { bare: true, is_live: false, ..Screen::answer(false) }
     }
 
-    /// Everything on stdout. Lines are history until the daemon reports its end.
+    /// Everything goes to stdout. Lines are history until the daemon reports its end.
     pub(crate) fn whole(thoughts: bool) -> Screen {
         let options = Options { thoughts, whole: true };
         Screen::new(options, false)
     }
 
-    /// Everything on stdout, as it comes; nothing that was written changes.
+    /// Everything goes to stdout at once; written text never changes.
     #[cfg(feature = "tui")]
     pub(crate) fn plain() -> Screen {
         let options = Options { thoughts: false, whole: true };
@@ -72,7 +66,6 @@ impl Screen {
         Screen { transcript, whole, is_live, previews: true, ..Screen::default() }
     }
 
-    /// From now on answers are kept and not shown.
     pub(crate) fn keep_answers(&mut self) {
         self.kept = Some(Untrusted::default());
     }
@@ -90,13 +83,11 @@ impl Screen {
         self.put(ui, pieces)
     }
 
-    /// Shows how a turn ended that this command ran.
     pub(crate) fn end_turn(&mut self, ui: &mut Ui) -> io::Result<()> {
         let pieces = self.transcript.turn_ended();
         self.put(ui, pieces)
     }
 
-    /// Shows what is left, when no more lines come.
     pub(crate) fn finish(&mut self, ui: &mut Ui) -> io::Result<()> {
         self.rows(ui, true)?;
         self.answer = None;
@@ -153,12 +144,12 @@ impl Screen {
         if self.is_live && is_small { self.rows(ui, false) } else { Ok(()) }
     }
 
-    /// Writes the rows of the answer that are settled, or all that there are.
+    /// Writes the settled rows of the answer, or all rows.
     fn rows(&mut self, ui: &mut Ui, all: bool) -> io::Result<()> {
         let Some(Answer { markdown, written }) = &mut self.answer else { return Ok(()) };
         let settled = if all { usize::MAX } else { markdown.settled() };
         let lines = markdown.lines();
-        // An unlikely change of rows that were written: they are written again from there.
+        // In the unlikely case that written rows changed, they are written again.
         let same = written
             .iter()
             .zip(lines)
@@ -176,7 +167,7 @@ impl Screen {
         }
     }
 
-    /// In a whole conversation another voice begins on a line of its own.
+    /// In a whole conversation, each speaker begins on a new line.
     fn turn_to(&mut self, flow: Flow, ui: &mut Ui) -> io::Result<()> {
         if self.whole && self.flow.replace(flow) != Some(flow) {
             ui.end_line()?;
@@ -185,7 +176,6 @@ impl Screen {
     }
 }
 
-/// Returns whether the last line is finished.
 fn is_whole(text: &Untrusted) -> bool {
     text.is_empty() || text.raw().ends_with('\n')
 }

@@ -1,4 +1,4 @@
-//! Settings of a session: what the words of a person mean among them, and how they are set.
+//! Settings of a session: finding and changing them by the user's words.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
@@ -9,23 +9,16 @@ use serde_json::{Value, json};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 
-/// Sends a request about a session and waits for its result.
 pub(crate) type Call<'a> = &'a mut dyn FnMut(&'static str, Value) -> Result<Value>;
 
-/// The option that these words mean: its id or its name.
-///
-/// # Errors
-/// When there is none; those that there are, are named.
+/// Finds an option by id or name; the error lists all options.
 pub(crate) fn option<'a>(settings: &'a Settings, wanted: &str) -> Result<&'a ConfigOption> {
     let none = text!("no option `{}`", escape::one_line(wanted));
     let options = settings.options.iter().collect();
     chosen(options, |option| (&option.id, option.name.as_ref()), wanted, none)
 }
 
-/// Switches a session to the mode that these words mean, and returns that.
-///
-/// # Errors
-/// When there is none, or the agent refuses.
+/// Switches to the mode with this id or name.
 pub(crate) fn switch(
     settings: &mut Settings,
     session: &Untrusted,
@@ -43,11 +36,8 @@ pub(crate) fn switch(
     Ok(mode)
 }
 
-/// Sets an option to the value that these words mean. Returns all options as the agent wrote them, and those
-/// that have changed: the agent's answer counts, and it may have set something else, too.
-///
-/// # Errors
-/// When there is no such option or value, or the agent refuses.
+/// Sets an option. Returns all options as the agent wrote them, and the changed ones, because the
+/// agent may have set other options too.
 pub(crate) fn set(
     settings: &mut Settings,
     session: &Untrusted,
@@ -66,10 +56,8 @@ pub(crate) fn set(
     Ok((raw, changed))
 }
 
-/// The value of an option that these words mean: the value or its name; `on`, `yes` and the like for a boolean.
-///
-/// # Errors
-/// When there is none; those that there are, are named.
+/// Finds a value by itself or its name; `on`, `yes` and similar words for a boolean. The error
+/// lists all values.
 fn value(option: &ConfigOption, wanted: &str) -> Result<Value> {
     let none = text!("option `{}` has no value `{}`", option.id, escape::one_line(wanted));
     if option.current_value.is_boolean() {
@@ -84,15 +72,12 @@ fn value(option: &ConfigOption, wanted: &str) -> Result<Value> {
     Ok(json!(choice.value))
 }
 
-/// The name and the value of an option for people: `Model: Opus`.
+/// Returns name and value: `Model: Opus`.
 pub(crate) fn sentence(option: &ConfigOption) -> Text {
     text!("{}: {}", option.name.as_ref().unwrap_or(&option.id), option.value_name())
 }
 
-/// The one of these that has this id, else the one that has this name.
-///
-/// # Errors
-/// When there is none; those that there are, are named.
+/// Finds an item by id, or else by name; the error lists all items.
 fn chosen<'a, T>(
     all: Vec<&'a T>,
     names: impl Fn(&'a T) -> (&'a Untrusted, Option<&'a Untrusted>),

@@ -1,4 +1,4 @@
-//! The end of the daemon, and what is asked about the one that runs.
+//! Stopping and finding the daemon.
 
 use std::time::Duration;
 
@@ -13,19 +13,20 @@ use crate::live::{Event, Live};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Longest time between the answer that agents are gone and the end of the daemon.
+/// Maximum time from the answer that agents have ended to the end of the daemon.
 pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Stops the daemon, and its agents unless they are detached.
 pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
     for _ in 0..STOPS {
         let done = match stop_once(paths, detach, door, ui)? {
-            // A daemon that died meanwhile has left its agents to the next one.
+            // A daemon that died has left its agents to the next one.
             Stopped::Died if !detach && has_shims(paths) => continue,
-            Stopped::Died | Stopped::Whole { cut_off: 0 } => "acpd stopped".into(),
-            Stopped::Whole { cut_off: 1 } => "acpd stopped; 1 running turn was interrupted".into(),
-            Stopped::Whole { cut_off } => {
-                text!("acpd stopped; {} running turns were interrupted", cut_off)
+            Stopped::Died | Stopped::Whole { interrupted: 0 } => "acpd stopped".into(),
+            Stopped::Whole { interrupted: 1 } => {
+                "acpd stopped; 1 running turn was interrupted".into()
+            }
+            Stopped::Whole { interrupted } => {
+                text!("acpd stopped; {} running turns were interrupted", interrupted)
             }
             Stopped::NotRunning => "acpd is not running".into(),
         };
@@ -37,31 +38,28 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
     Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
 }
 
-/// Ends the daemon, if one runs, and leaves its agents to the next one.
 pub(crate) fn detach(paths: &Paths, ui: &mut Ui) -> Result {
     stop_once(paths, true, Door { spawn: false }, ui)?;
     ui.stop_spinning();
     Ok(())
 }
 
-/// Most attempts with daemons that die while stopping.
+/// Maximum attempts with daemons that die while stopping.
 const STOPS: usize = 3;
 
 enum Stopped {
     NotRunning,
-    /// After stopping all agents.
     Whole {
-        /// Turns that ran until then, and do not continue without it.
-        cut_off: usize,
+        interrupted: usize,
     },
-    /// Before it could answer.
+    /// Before the answer.
     Died,
 }
 
 fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Stopped> {
-    // Agents that are left of a daemon that is gone are ended by the next one.
+    // The next daemon ends the agents of a dead one.
     let spawn = door.spawn && !detach && has_shims(paths);
-    // To this daemon, and to none after it.
+    // Connect to this daemon only, not to its successors.
     let connection = match connect(&Options { spawn, paths: paths.clone() }) {
         Ok(connection) => connection,
         Err(ConnectError::NotRunning { .. }) => return Ok(Stopped::NotRunning),
@@ -69,23 +67,22 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     };
     ui.spin("stopping");
     let mut live = Live::new(connection)?;
-    let (mut before, mut cut_off) = (None, 0);
+    let (mut before, mut interrupted) = (None, 0);
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
         before = Some((status.daemon.pid, start_of(&status.daemon)));
-        cut_off = if detach { 0 } else { running_turns(&status) };
+        interrupted = if detach { 0 } else { running_turns(&status) };
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
     let how = match stopped {
         Ok(Empty {}) => {
-            // The agents have ended; now the daemon ends.
             while !matches!(live.next(ui)?, Event::Ended(_) | Event::Interrupt | Event::Detach) {}
-            Stopped::Whole { cut_off }
+            Stopped::Whole { interrupted }
         }
-        // The daemon may have ended before its answer was read, and have a successor.
+        // The daemon may have ended before its answer was read, and may have a successor.
         Err(error) if error.is_gone() => {
-            // Or it is there, and reports why it does not serve.
+            // Or the daemon is there, and reports why it does not serve.
             match serving(paths)? {
-                // One that was started again has the same pid.
+                // A daemon that restarted has the same pid.
                 Some(now) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
                     return Err(error);
                 }
@@ -111,7 +108,7 @@ pub(crate) fn has_shims(paths: &Paths) -> bool {
     paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
 
-/// Identifies a start of the daemon. The number alone begins again with another database.
+/// Identifies a start of the daemon. The boot number alone begins again with another database.
 pub(crate) fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
     (daemon.boot, daemon.since)
 }
@@ -121,7 +118,7 @@ pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
     Ok(status.daemon)
 }
 
-/// A connection to the daemon if one runs; none is started.
+/// Starts no daemon.
 pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
     match connect(&Options { spawn: false, paths: paths.clone() }) {
         Ok(connection) => Ok(Some(connection)),
@@ -130,8 +127,8 @@ pub(crate) fn running(paths: &Paths) -> Result<Option<Connection>> {
     }
 }
 
-/// Returns the running daemon's information, if one runs. A socket that is about to be closed accepts
-/// connections for a moment longer, without an answer: the service manager closes its own next to it.
+/// Returns the running daemon's information. A closing socket accepts connections for a moment,
+/// without an answer, because the service manager closes its own socket later.
 pub(crate) fn serving(paths: &Paths) -> Result<Option<DaemonInfo>> {
     match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
         Err(error) if error.is_gone() => Ok(None),

@@ -9,7 +9,6 @@ use crate::text::{Text, shell_word, text};
 
 /// Verbs of other programs that end work.
 const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "terminate"];
-/// Hint for verbs that end work.
 const ELSEWHERE: &str = "to cancel a turn: `acpctl cancel SESSION`; \
     to stop an agent: `acpctl agent stop AGENT`; to stop acpd: `acpctl daemon stop`";
 
@@ -36,7 +35,6 @@ const CALLED: [(&[&str], &str); 10] = [
     (&["reload"], "did you mean `acpctl daemon reload`?"),
 ];
 
-/// The error for a command that does not exist.
 pub(crate) fn instead(error: &clap::Error, definition: fn() -> Command) -> Option<CommandError> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -45,17 +43,17 @@ pub(crate) fn instead(error: &clap::Error, definition: fn() -> Command) -> Optio
         return None;
     };
     let group = group(std::env::args().skip(1).take_while(|arg| arg != typed));
-    Some(told(typed, group, &definition()))
+    Some(suggestion(typed, group, &definition()))
 }
 
-/// The command whose subcommand is missing; `None` at the top.
+/// Returns the command without its subcommand; none at the top.
 fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
     const GROUPS: [&str; 7] = ["session", "agent", "auth", "policy", "daemon", "config", "service"];
     let mut args = args.filter(|arg| !arg.starts_with('-'));
     args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
 }
 
-fn told(typed: &str, group: Option<&'static str>, cli: &Command) -> CommandError {
+fn suggestion(typed: &str, group: Option<&'static str>, cli: &Command) -> CommandError {
     let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(cli);
     let names = command
         .get_subcommands()
@@ -99,7 +97,7 @@ mod tests {
     use crate::command::definition;
 
     fn hint(typed: &str, group: Option<&'static str>) -> String {
-        let shown = told(typed, group, &definition()).render();
+        let shown = suggestion(typed, group, &definition()).render();
         shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
     }
 

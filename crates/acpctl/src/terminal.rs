@@ -1,10 +1,10 @@
 //! Keys and signals from the terminal.
 //!
-//! The first Ctrl-C is an event, the second one ends the process at once; Ctrl-\ is an event; before SIGTERM ends the
-//! process, a last line can be written.
+//! The first Ctrl-C and each Ctrl-\ are events. The second Ctrl-C ends the process at once. Before
+//! SIGTERM ends the process, a last line can be written.
 //!
-//! While a question is open, the terminal hands over each key at once and does not echo it; Ctrl-C
-//! stays a signal. Keys typed before the question are discarded: they cannot answer it.
+//! While a question is open, the terminal delivers each key at once, without echo; Ctrl-C stays a
+//! signal. Keys typed before the question are discarded, so that they cannot answer it.
 
 use std::io::{self, Read as _};
 use std::process;
@@ -19,18 +19,17 @@ use acpd_sys::terminal::{self, Modes};
 use crate::text::Text;
 use crate::ui;
 
-/// Modes of the terminal before the open question. Global, because a signal ends the process from
+/// The terminal's modes before the open question. Global, because a signal ends the process from
 /// another thread.
 static BEFORE: Mutex<Option<Modes>> = Mutex::new(None);
 
-/// The terminal in single-key mode; dropping it restores the terminal.
+/// Single-key mode; dropping this restores the terminal.
 #[derive(Debug)]
 pub(crate) struct KeyMode(());
 
 impl KeyMode {
-    /// Switches the terminal on stdin.
     pub(crate) fn enter() -> io::Result<KeyMode> {
-        // Locked meanwhile: a signal in between waits for what it has to restore.
+        // Locked during the switch, so that a signal waits until there are modes to restore.
         let mut saved = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         *saved = Some(terminal::single_keys()?);
         Ok(KeyMode(()))
@@ -43,17 +42,16 @@ impl Drop for KeyMode {
     }
 }
 
-/// Puts the terminal back as it was, if a question is open.
 pub(crate) fn restore() {
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         before.restore();
     }
 }
 
-/// End of the input: Ctrl-D, which a terminal does not pass as a byte.
+/// End of input: Ctrl-D, which a terminal does not pass as a byte.
 pub(crate) const END: u8 = 4;
 
-/// Hands every key to `take`, and at last [`END`], from a thread that stays until the process ends or `take` is false.
+/// Passes every key and finally [`END`] to `take`, from a thread, until `take` returns `false`.
 pub(crate) fn read_keys(take: impl Fn(u8) -> bool + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("keys".to_owned()).spawn(move || {
         let mut key = [0];
@@ -67,23 +65,21 @@ pub(crate) fn read_keys(take: impl Fn(u8) -> bool + Send + 'static) -> io::Resul
     Ok(())
 }
 
-/// Last line to print when a hang-up or a request to end leaves a turn behind.
 static AT_END: Mutex<Option<Text>> = Mutex::new(None);
 
-/// Says this before SIGTERM or SIGHUP ends the process.
+/// Sets the line to print before SIGTERM or SIGHUP ends the process.
 pub(crate) fn say_at_end(line: Option<Text>) {
     *AT_END.lock().unwrap_or_else(PoisonError::into_inner) = line;
 }
 
-/// A key that is a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalKey {
     Interrupt,
     Detach,
 }
 
-/// Calls `take` at the first Ctrl-C and at each Ctrl-\, from a thread. A second Ctrl-C, a hang-up or a request
-/// to end leaves the process with the usual code and a usable terminal, at once after `last_words`.
+/// Calls `take` at the first Ctrl-C and at each Ctrl-\, from a thread. A second Ctrl-C, SIGHUP or
+/// SIGTERM calls `last_words`, restores the terminal, and ends the process with the usual code.
 pub(crate) fn on_keys(
     take: impl Fn(TerminalKey) + Send + Sync + 'static,
     last_words: impl Fn() + Send + 'static,
@@ -110,8 +106,7 @@ pub(crate) fn on_keys(
     Ok(())
 }
 
-/// Calls `last_words`, from a thread, when the process is asked to end by SIGTERM, and then lets the
-/// signal end it.
+/// Calls `last_words` from a thread at SIGTERM, then lets the signal end the process.
 pub(crate) fn before_end(last_words: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut received = watch(&[Signal::Terminate])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {

@@ -1,7 +1,7 @@
-//! The two streams: data goes to stdout, talk goes to stderr.
+//! The two streams: data goes to stdout, messages go to stderr.
 //!
-//! What a person reads is a [`Text`], which can do nothing to the terminal. An agent's own data, such as
-//! its answer, is escaped on a terminal only; a pipe or a file gets it byte for byte ([`Ui::relay`]).
+//! Users read [`Text`], which cannot affect the terminal. An agent's data, such as its answer, is
+//! escaped on a terminal; pipes and files get it byte for byte ([`Ui::relay`]).
 
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the streams")]
 
@@ -21,19 +21,19 @@ use crate::error::Result;
 use crate::text::{Role, Text, text};
 use crate::user_programs::Pager;
 
-/// Interval of calls of [`Ui::tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\u{1b}[K";
-/// Long lines end at the edge of the terminal, until the next one.
+/// Turns off wrapping, so that long lines end at the edge.
 const NO_WRAP: &str = "\u{1b}[?7l";
 const CLEAR_REST: &str = "\u{1b}[J\u{1b}[?7h";
 
-/// The spinner is on the screen. Global, because a signal ends the process from another thread.
+/// The spinner is visible. Global, because a signal ends the process from another thread.
 static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
 
-/// Leaves the terminal on an empty line, from any thread; the spinner no longer moves.
+/// Leaves the terminal on an empty line, from any thread. Keeps the lock, so that the spinner
+/// stops.
 pub(crate) fn leave_line() {
     let mut err = io::stderr();
     if err.is_terminal() {
@@ -43,7 +43,6 @@ pub(crate) fn leave_line() {
     }
 }
 
-/// The last words of a process that ends at once.
 pub(crate) fn complain(line: impl Into<Text>) {
     let _ = writeln!(io::stderr(), "{}", line.into());
 }
@@ -56,20 +55,17 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
 pub(crate) struct Ui {
     out: BufWriter<Out>,
     err: Stderr,
-    /// Streams that show colours.
     out_is_coloured: bool,
     err_is_coloured: bool,
     out_is_terminal: bool,
     err_is_terminal: bool,
-    /// The last line of stdout, or of stderr, is not finished.
+    /// The last line of stdout or stderr is unfinished.
     out_open: bool,
     err_open: bool,
-    /// The last piece of data, where stdout is no terminal: the end of its line goes out with it, so that lines of
-    /// several programs on one pipe stay whole.
+    /// The last piece of data for a pipe or a file. It is written together with the end of its
+    /// line, so that lines of several programs on one pipe stay whole.
     held: Vec<u8>,
-    /// Rows of the text that [`Ui::redraw`] has shown last.
     redrawn: usize,
-    /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
     /// The last line of stdout will be written again.
@@ -130,8 +126,8 @@ impl Ui {
         }
     }
 
-    /// Shows the data in a pager from now on, if stdout is a terminal and the user has a pager, as git does.
-    /// Messages for the user go through it, too, so that they do not write over the pager.
+    /// Shows further data in the user's pager if stdout is a terminal, as git does. Messages go
+    /// through the pager too, so that they do not overwrite it.
     pub(crate) fn page(&mut self) {
         if self.out_is_terminal && matches!(self.out.get_ref(), Out::Stdout(_)) {
             let _ = self.out.flush();
@@ -141,7 +137,7 @@ impl Ui {
         }
     }
 
-    /// Waits until the person has left the pager; data goes to stdout again.
+    /// Waits until the user leaves the pager; data goes to stdout again.
     pub(crate) fn end_page(&mut self) -> io::Result<()> {
         self.finish()?;
         if let Out::Pager(_) = self.out.get_ref() {
@@ -150,31 +146,28 @@ impl Ui {
         Ok(())
     }
 
-    /// Returns whether stdout shows colours.
     #[cfg(feature = "tui")]
     pub(crate) fn is_coloured(&self) -> bool {
         self.out_is_coloured
     }
 
-    /// The columns of the terminal on stdout; `None` if it is none.
+    /// Columns of the terminal on stdout; none for a pipe or a file.
     pub(crate) fn out_width(&self) -> Option<usize> {
         let size = if self.out_is_terminal { terminal_size_of(io::stdout()) } else { None };
         size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
     }
 
-    /// Columns and rows of the terminal on stderr; those of old terminals if they are not known.
+    /// Columns and rows of the terminal on stderr; 80 by 24 if not known.
     pub(crate) fn err_size(&self) -> (usize, usize) {
         let size = if self.err_is_terminal { terminal_size_of(io::stderr()) } else { None };
         let size = size.map(|(Width(columns), Height(rows))| (columns.into(), rows.into()));
         size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or((80, 24))
     }
 
-    /// Returns whether a person can be asked: both what they read and what they type is a terminal.
     pub(crate) fn can_ask(&self) -> bool {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
-    /// Returns whether a person's terminal is behind any of the streams.
     pub(crate) fn is_on_terminal(&self) -> bool {
         self.err_is_terminal || self.out_is_terminal || io::stdin().is_terminal()
     }
@@ -183,18 +176,17 @@ impl Ui {
         self.err_is_terminal
     }
 
-    /// Text that is escaped wherever stdout goes.
     pub(crate) fn print(&mut self, text: impl Into<Text>) -> io::Result<()> {
         let text = coded(&text.into(), self.out_is_coloured);
         self.put(text.as_bytes())
     }
 
-    /// Returns whether text can replace other text: stdout is a terminal that can do it.
+    /// Returns whether stdout is a terminal that can overwrite text.
     pub(crate) fn can_redraw(&self) -> bool {
         self.out_is_terminal && terminal_redraws()
     }
 
-    /// Replaces the text that was shown before, as far as the new one fits on the terminal.
+    /// Replaces the previous text, as far as the new one fits on the terminal.
     pub(crate) fn redraw(&mut self, text: &Text) -> io::Result<()> {
         let size = terminal_size_of(io::stdout());
         let height = size.map_or(24, |(_, Height(rows))| usize::from(rows));
@@ -213,12 +205,12 @@ impl Ui {
         self.flush()
     }
 
-    /// Data of an agent: byte for byte, but on a terminal escaped.
+    /// Writes an agent's data: escaped on a terminal, byte for byte elsewhere.
     pub(crate) fn relay(&mut self, text: &Untrusted) -> io::Result<()> {
         self.relay_bytes(text.raw().as_bytes())
     }
 
-    /// Shows a line whose end is not known yet; the next output replaces it. Only on a terminal.
+    /// Shows an incomplete line, which the next output replaces. Only on a terminal.
     pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
         if self.can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
             if self.err_open || self.out_open {
@@ -231,7 +223,7 @@ impl Ui {
         Ok(())
     }
 
-    /// A name or an id as data, and a newline.
+    /// Writes a name or an id as data, with a newline.
     pub(crate) fn relay_line(&mut self, text: &Untrusted) -> io::Result<()> {
         if self.out_is_terminal {
             self.print(text)?;
@@ -241,7 +233,7 @@ impl Ui {
         self.put(b"\n")
     }
 
-    /// [`Ui::relay`] of what need not be UTF-8.
+    /// [`Ui::relay`] for data that may not be UTF-8.
     pub(crate) fn relay_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.out_is_terminal {
             self.print(Untrusted::from(String::from_utf8_lossy(bytes)).prose())
@@ -271,7 +263,6 @@ impl Ui {
         Ok(())
     }
 
-    /// Finishes the last line of data, if it is unfinished.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         self.put(&[])?;
         if self.out_open {
@@ -284,7 +275,6 @@ impl Ui {
         self.put((json::pretty(value)? + "\n").as_bytes())
     }
 
-    /// Prints a value: as JSON for programs, or as text for people.
     pub(crate) fn show(
         &mut self,
         json: bool,
@@ -294,7 +284,7 @@ impl Ui {
         Ok(if json { self.json(value) } else { self.print(text) }?)
     }
 
-    /// Prints a list; for people, a sentence instead of an empty one.
+    /// Prints a list; for users, `nothing` instead of an empty list.
     pub(crate) fn show_list(
         &mut self,
         json: bool,
@@ -316,20 +306,18 @@ impl Ui {
         self.put(b"\n")
     }
 
-    /// A value as a part of more JSON.
     pub(crate) fn json_item(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.put(json::line(value)?.as_bytes())
     }
 
-    /// Prints a line of JSON that came from the daemon.
     pub(crate) fn json_relayed(&mut self, line: &[u8]) -> io::Result<()> {
         self.json_line(serde_json::from_slice::<&RawValue>(line)?)
     }
 
-    /// Whole lines of talk. A terminal that cannot be written to is no reason to stop.
+    /// Prints whole lines to stderr. Write errors are ignored.
     pub(crate) fn talk(&mut self, lines: &Text) {
         if self.err_is_terminal && matches!(self.out.get_ref(), Out::Pager(_)) {
-            // A person who has left the pager does not want the rest.
+            // A user who has left the pager does not want the rest.
             drop(self.end_line().and_then(|()| self.print(lines)));
             return;
         }
@@ -341,7 +329,6 @@ impl Ui {
         self.talk(&(line.into() + "\n"));
     }
 
-    /// A line that is less important.
     pub(crate) fn note(&mut self, line: impl Into<Text>) {
         self.say(Text::styled(Role::Dim, line));
     }
@@ -350,7 +337,7 @@ impl Ui {
         self.say(Text::styled(Role::Warning, line));
     }
 
-    /// A part of a line of talk.
+    /// Prints a part of a line to stderr.
     pub(crate) fn mutter(&mut self, text: impl Into<Text>) {
         if !self.err_open {
             self.end_talk();
@@ -360,17 +347,17 @@ impl Ui {
         self.err_open = !text.as_str().ends_with('\n');
     }
 
-    /// Asks a person for a line, on a terminal; `None` if there will be none.
+    /// Asks for a line on a terminal; none at the end of input.
     pub(crate) fn ask(&mut self, prompt: impl Into<Text>) -> io::Result<Option<String>> {
         self.mutter(prompt);
         let mut line = Vec::new();
         io::stdin().lock().read_until(b'\n', &mut line)?;
-        // The typed newline is on the screen, too.
+        // The typed newline is also on the screen.
         self.err_open = !line.ends_with(b"\n");
         Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).trim().to_owned()))
     }
 
-    /// Starts a new line on stderr. Where both streams share a terminal, also after data: the data
+    /// Starts a new line on stderr. If both streams share a terminal, also after data: the data
     /// itself never gets a newline that the agent did not write.
     fn end_talk(&mut self) {
         self.hide_spinner();
@@ -382,12 +369,12 @@ impl Ui {
         }
     }
 
-    /// Returns whether a piece of data is held back for the end of its line.
+    /// Returns whether data is held back until its line ends.
     pub(crate) fn holds(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Sends everything out that is not held back.
+    /// Flushes everything except held data.
     pub(crate) fn flush_but_last(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -397,7 +384,6 @@ impl Ui {
         self.out.flush()
     }
 
-    /// Ends the last lines of both streams and sends everything out.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.stop_spinning();
         if self.err_open {
@@ -410,7 +396,7 @@ impl Ui {
         done
     }
 
-    /// Shows a spinner with this label whenever nothing streams. Only on a terminal.
+    /// Shows a spinner while nothing streams. Only on a terminal.
     pub(crate) fn spin(&mut self, label: impl Into<Text>) {
         self.hide_spinner();
         let since = self.spinner.take().map_or_else(Instant::now, |spinner| spinner.since);
@@ -425,7 +411,6 @@ impl Ui {
         self.spinner = None;
     }
 
-    /// Returns whether [`Ui::tick`] has something to move.
     pub(crate) fn spins(&self) -> bool {
         self.spinner.is_some() && !self.out_open && !self.err_open && !self.previews
     }
@@ -444,10 +429,9 @@ impl Ui {
         let _ = write!(self.err, "{CLEAR_LINE}{line}");
     }
 
-    /// Clears the line that is written again: the spinner, or what is not known whole.
     fn hide_spinner(&mut self) {
         if std::mem::take(&mut self.previews) {
-            // A terminal that is gone needs nothing.
+            // Errors of a closed terminal do not matter.
             let _ = self.out.write_all(CLEAR_LINE.as_bytes());
         }
         let mut shown = spinner_shown();
@@ -457,7 +441,6 @@ impl Ui {
     }
 }
 
-/// Returns the bytes of a text, with the codes of its colours if they are shown.
 pub(crate) fn coded(text: &Text, is_coloured: bool) -> String {
     let parts = text.parts().map(|(words, style)| match style.look() {
         look if is_coloured && !look.is_plain() => format!("{look}{words}{look:#}"),
@@ -466,7 +449,6 @@ pub(crate) fn coded(text: &Text, is_coloured: bool) -> String {
     parts.collect()
 }
 
-/// Returns whether a terminal can write a line again.
 fn terminal_redraws() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

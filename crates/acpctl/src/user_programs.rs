@@ -1,5 +1,4 @@
-//! Programs that the user chooses: the editor is `$VISUAL`, else `$EDITOR`, else `vi`; the pager is `$ACPCTL_PAGER`, else
-//! `$PAGER`, else `less`.
+//! The user's editor (`$VISUAL`, `$EDITOR`, `vi`) and pager (`$ACPCTL_PAGER`, `$PAGER`, `less`).
 
 use std::env;
 use std::fs;
@@ -27,7 +26,7 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
+    /// Returns none if the user wants no pager or it cannot be started.
     pub(crate) fn start() -> Option<Pager> {
         let line = pager()?;
         let mut command = process::shell(&line);
@@ -36,12 +35,11 @@ impl Pager {
             command.env("LESS", LESS);
         }
         let child = command.spawn().ok()?;
-        // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
+        // Ctrl-C is for the pager. Until it ends, this process must not give the terminal back.
         drop(signals::ignore(&[Signal::Interrupt]));
         Some(Pager { child, _encoding: Utf8::set() })
     }
 
-    /// Closes the pager's input, and waits until the user has left it.
     pub(crate) fn wait(&mut self) {
         drop(self.child.stdin.take());
         // The exit status is no error of the output.
@@ -62,31 +60,25 @@ impl Write for Pager {
     }
 }
 
-/// The command line of the pager of this person, if they want one.
 pub(crate) fn pager() -> Option<String> {
     wanted_pager(|name| env::var(name).ok())
 }
 
-/// The command line of the pager. An empty one, and `cat`, mean none.
+/// Returns none for an empty command and for `cat`.
 fn wanted_pager(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
     let line = named.unwrap_or_else(|| programs::PAGER.to_owned());
     (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
 }
 
-/// A text that a person has changed. Its file is removed with it.
+/// A text from the editor. Dropping this removes its file.
 #[derive(Debug)]
 pub(crate) struct Edited {
     file: NamedTempFile,
-    /// As it is now.
     pub(crate) text: String,
 }
 
 impl Edited {
-    /// Lets the person change a text, and waits until they have left the editor.
-    ///
-    /// # Errors
-    /// When the editor cannot be started or fails.
     pub(crate) fn of(text: &str) -> Result<Edited> {
         let mut file = Builder::new().prefix("acpctl-").suffix(".md").tempfile()?;
         file.write_all(text.as_bytes())?;
@@ -95,19 +87,15 @@ impl Edited {
         Ok(Edited { file, text })
     }
 
-    /// Keeps the file, for what came of it was refused.
+    /// Keeps the file, because the text was refused.
     pub(crate) fn keep(self) -> io::Result<PathBuf> {
         self.file.keep().map(|(_, path)| path).map_err(|failed| failed.error)
     }
 }
 
-/// Lets the person change a file, and waits until they have left the editor.
-///
-/// # Errors
-/// When the editor cannot be started or fails.
 pub(crate) fn edit(file: &Path) -> Result {
     let editor = wanted_editor(|name| env::var(name).ok());
-    // As git does it: the editor may have arguments.
+    // As in git, the editor may have arguments.
     let mut command = programs::shell_with(&editor, file);
     let failed = |why| {
         let text = text!("the editor `{}` failed: {}", Untrusted::from(&editor), why);

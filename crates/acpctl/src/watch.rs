@@ -1,7 +1,7 @@
-//! Sessions that are watched until nothing runs or waits in them, or their turn is over.
+//! Watches sessions until they are idle, or until their turn is over.
 //!
-//! A notice may be older than the present state: so each notice that matters only makes [`Watch`] ask for
-//! the session as it is now, and the last answer counts.
+//! A notice may be older than the current state. So each relevant notice makes [`Watch`] request
+//! the session, and the last answer counts.
 
 use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
 use acpd_api::{
@@ -19,43 +19,39 @@ use crate::ui::Ui;
 
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The session by the daemon's last answer.
+    /// From the daemon's last answer.
     pub(crate) session: SessionInfo,
-    /// When the turn began that ran at first.
+    /// When the first observed turn began.
     began: u64,
-    /// The request for the present state, while it is open.
     asked: Option<Id>,
-    /// End of the last turn since then.
+    /// The end of the last turn since then.
     ended: Option<TurnEnded>,
-    /// Level of a restore since then.
+    /// The level of a restore since then.
     restored: Option<RestoreLevel>,
     is_removed: bool,
 }
 
-/// Result of an ended turn.
 #[derive(Debug, PartialEq)]
 pub(crate) struct End {
-    /// Exit code, as of `run`.
+    /// The exit code of `run`.
     pub(crate) code: ExitCode,
-    /// A word for programs: the stop reason, or the kind of the outcome.
+    /// The stop reason, or the kind of outcome, for programs.
     pub(crate) word: Untrusted,
     pub(crate) error: Option<Text>,
     pub(crate) hint: Option<Text>,
 }
 
 impl Watch {
-    /// Follows a session from now on, without a part in it.
     pub(crate) fn begin(session: &SessionInfo, live: &mut Live, ui: &mut Ui) -> Result<Watch> {
         live.attach(session.exactly(), None, Role::Observer, ui).map(Watch::of)
     }
 
-    /// A session that is followed already.
+    /// Watches a session that is already attached.
     pub(crate) fn of(session: SessionInfo) -> Watch {
         let began = session.turn.since;
         Watch { session, began, asked: None, ended: None, restored: None, is_removed: false }
     }
 
-    /// Asks how the session is now.
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
         self.asked = Some(live.request(method::SESSION_SHOW, &self.session.exactly())?);
         Ok(())
@@ -108,19 +104,18 @@ impl Watch {
         self.look(live)
     }
 
-    /// Returns the end of the turn that ran at first, if it has ended.
+    /// Returns the end of the first observed turn.
     pub(crate) fn turn_over(&self) -> Option<End> {
         let is_next = self.session.turn.since != self.began;
         if self.ended.is_some() || is_next { Some(self.end()) } else { self.idle() }
     }
 
-    /// Returns the end of the last turn, if the session is idle.
+    /// Returns the end of the last turn if the session is idle.
     pub(crate) fn idle(&self) -> Option<End> {
         let is_idle = self.session.turn.state == TurnState::Idle && self.session.queued == 0;
         (self.is_removed || is_idle && self.asked.is_none()).then(|| self.end())
     }
 
-    /// Returns whether a person has to answer something first.
     pub(crate) fn needs_action(&self) -> bool {
         self.session.turn.state == TurnState::NeedsAction
     }
@@ -155,7 +150,7 @@ impl Watch {
         let Some(last) = outcome.map(Outcome::word).or(last) else {
             return end(ExitCode::Ok, "unused", None);
         };
-        let told = outcome.and_then(told);
+        let error = outcome.and_then(error_of);
         let (code, error): (ExitCode, Option<Text>) = match last {
             "cancelled" => {
                 let error = match self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref()) {
@@ -170,10 +165,10 @@ impl Watch {
             }
             "refusal" => (ExitCode::Refused, Some("the agent refused".into())),
             "interrupted" => {
-                (ExitCode::Interrupted, Some(text!("the turn was interrupted{}", told)))
+                (ExitCode::Interrupted, Some(text!("the turn was interrupted{}", error)))
             }
             "outcome_unknown" => {
-                let error = text!("unknown whether the agent got the prompt{}", told);
+                let error = text!("unknown whether the agent got the prompt{}", error);
                 (ExitCode::OutcomeUnknown, Some(error))
             }
             "error" => {
@@ -181,7 +176,7 @@ impl Watch {
                     Some(Outcome::Error { code: code::AUTH_REQUIRED, .. }) => ExitCode::NeedsLogin,
                     _ => ExitCode::Error,
                 };
-                (code, Some(text!("the agent failed{}", told)))
+                (code, Some(text!("the agent failed{}", error)))
             }
             _ if self.restored.is_some_and(RestoreLevel::is_less) => {
                 let error = if self.restored == Some(RestoreLevel::Partial) {
@@ -201,8 +196,8 @@ impl Watch {
     }
 }
 
-/// Returns the error of an outcome, with a colon before it.
-fn told(outcome: &Outcome) -> Option<Text> {
+/// Returns the outcome's error, with a colon before it.
+fn error_of(outcome: &Outcome) -> Option<Text> {
     match outcome {
         Outcome::Error { message, .. } => Some(text!(": {}", message)),
         Outcome::Interrupted { reason }

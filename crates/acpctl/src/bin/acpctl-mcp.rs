@@ -1,5 +1,5 @@
-//! `acpctl mcp` as a program of its own, which the daemon also gives to agents, so that no other verb
-//! carries tokio and the MCP library.
+//! `acpctl mcp` as a separate program, so that other verbs do not need tokio and the MCP library.
+//! The daemon also gives it to agents.
 
 #[macro_use]
 #[path = "../manual.rs"]
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         spawn: !no_spawn,
         folders: folder,
         diagnostics,
-        // Without it, what a command detaches may outlive it.
+        // Without a keeper, detached processes of a command may outlive it.
         keeper: std::env::current_exe().ok(),
     };
     match serve(&options) {

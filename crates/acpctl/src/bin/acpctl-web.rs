@@ -1,4 +1,4 @@
-//! `acpctl web` as a program of its own, so that no other verb carries a web server.
+//! `acpctl web` as a separate program, so that other verbs do not need a web server.
 
 #![expect(
     clippy::disallowed_methods,
@@ -203,7 +203,6 @@ fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
     Options { paths, spawn, open, address, port, tls, behind, limits }
 }
 
-/// Shows an address with a code.
 fn invite(invitation: &Invitation, more: &str) {
     print(&invitation.url);
     if invitation.is_local {

@@ -11,13 +11,13 @@ use crate::human;
 use crate::info::environment::found_here;
 use crate::text::{shell_word, text};
 
-/// Longest time to connect to an SSH agent.
 const SSH_AGENT: Duration = Duration::from_secs(1);
 
-/// Why an agent is stopped that is meant to be.
+/// The daemon's reason for an agent that the user stopped.
 const BY_PERSON: &str = "stopped by a person";
 
-/// Methods that an agent announced and does not have: its sessions may come back with a summary only.
+/// Finds methods that an agent announced and does not have. Its sessions may be restored with only
+/// a summary.
 pub(super) fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     if agent.unsupported.is_empty() {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn unsupported(agent: &AgentInfo) -> Option<Finding> {
     Some(Finding::warning("agent", text).fix(fix))
 }
 
-/// Ids of modes in which agents act without asking, as claude, codex, copilot, gemini, qwen and opencode name theirs.
+/// Ids of modes that act without asking, in claude, codex, copilot, gemini, qwen and opencode.
 const SILENT_MODES: [&str; 11] = [
     "auto",
     "autoedit",
@@ -45,7 +45,8 @@ const SILENT_MODES: [&str; 11] = [
     "allowall",
 ];
 
-/// An agent whose sessions begin in a mode that does not ask: a new version may have changed that.
+/// Finds an agent whose sessions start in a mode that does not ask. A new version may have changed
+/// that mode.
 pub(super) fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
     let mode = agent.default_mode.as_ref()?;
     // Copilot's ids are addresses.
@@ -62,8 +63,8 @@ pub(super) fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
     Some(Finding::warning("agents", text).fix(fix))
 }
 
-/// Finds problems in the environment of agents. The daemon answers after its login shell: before that it does
-/// not know which agents are there.
+/// Finds problems in the environment of agents. The daemon answers after its login shell, because
+/// before that it does not know which agents are installed.
 pub(super) fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
     let agent = AgentRef { agent: default.raw().to_owned() };
     let shown: std::result::Result<AgentInfo, CallError> = daemon.call(method::AGENT_SHOW, &agent);
@@ -78,7 +79,7 @@ pub(super) fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<
     login_shell.into_iter().chain(ssh_agent(&agent)).collect()
 }
 
-/// An SSH agent in the environment of agents that is gone, such as that of a login that is over.
+/// Finds a closed SSH agent in the environment, such as that of an ended login.
 fn ssh_agent(agent: &AgentInfo) -> Option<Finding> {
     const NAME: &str = "SSH_AUTH_SOCK";
     let variable = agent.environment.iter().find(|variable| variable.name == *NAME)?;
@@ -95,7 +96,7 @@ fn ssh_agent(agent: &AgentInfo) -> Option<Finding> {
     Some(Finding::warning("ssh agent", text).fix(fix))
 }
 
-/// The processes that keep agents, which are as old as the agents.
+/// Finds outdated shims. A shim is as old as its agent.
 pub(super) fn shims(agents: &[AgentInfo], current: &str) -> Vec<Finding> {
     let all: u64 = agents.iter().map(|agent| agent.shims.len() as u64).sum();
     let is_old = |shim: &ShimInfo| shim.version.as_ref().is_none_or(|version| *version != *current);
@@ -114,7 +115,6 @@ pub(super) fn shims(agents: &[AgentInfo], current: &str) -> Vec<Finding> {
     findings
 }
 
-/// An agent that does not run as it should.
 pub(super) fn trouble(agent: &AgentInfo, default: &Untrusted, is_named: bool) -> Option<Finding> {
     let name = agent.name.raw();
     let why = agent.reason.as_ref().map(|why| format!(": {}", why.raw())).unwrap_or_default();
@@ -137,20 +137,21 @@ pub(super) fn trouble(agent: &AgentInfo, default: &Untrusted, is_named: bool) ->
     })
 }
 
-/// Returns whether the last process of an agent has ended by itself, and no other one was started since.
+/// Returns whether the agent's last process ended by itself and was not restarted.
 fn has_died(agent: &AgentInfo) -> bool {
     let by_person = |why: &Untrusted| *why == BY_PERSON;
     agent.state == AgentState::Stopped && agent.reason.as_ref().is_some_and(|why| !by_person(why))
 }
 
-/// An agent of the configuration whose program is missing or cannot be run, even if it was never started.
+/// Finds a configured agent whose program is missing or cannot be run, even if the agent was never
+/// started.
 pub(super) fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
     let name = agent.name.raw().to_owned();
     let agent: AgentInfo =
         daemon.call(method::AGENT_SHOW, &AgentRef { agent: name.clone() }).ok()?;
     let text = format!("{name}: {}", agent.not_found.as_ref()?.raw());
     let found = match &agent.install {
-        // A table for a known agent may be meant for another machine.
+        // The configuration of a known agent may be meant for another machine.
         Some(_) => Finding::warning("agents", text),
         None => Finding::problem("agents", text),
     };
@@ -158,7 +159,6 @@ pub(super) fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding
         let text = text!("set `command` in `[agents.{}]`: acpctl config edit", agent.name);
         Untrusted::from(text.as_str())
     };
-    // Problems of a login shell are a finding of their own.
     let here = found_here(&agent).map(|text| Untrusted::from(text.as_str()));
     Some(found.fix(here.or_else(|| agent.install.clone()).unwrap_or_else(edit)))
 }

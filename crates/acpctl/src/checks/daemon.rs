@@ -1,4 +1,4 @@
-//! The daemon that runs, its configuration and its journal.
+//! The running daemon, its configuration and its journal.
 
 use std::path::Path;
 
@@ -13,15 +13,14 @@ use crate::human;
 use crate::info::daemon::mistakes;
 use crate::text::text;
 
-/// A journal that is larger than this, and that no limit keeps smaller, is reported.
-const LARGE: u64 = 1 << 30;
+/// A larger journal is reported if no limit is configured.
+const LARGE_JOURNAL_BYTES: u64 = 1 << 30;
 
-/// A journal that gets larger and larger.
 fn size(daemon: &mut Connection) -> Option<Finding> {
     let metrics: Metrics = daemon.call(method::METRICS, &Empty {}).ok()?;
-    let bytes = metrics.journal.bytes.filter(|bytes| *bytes > LARGE)?;
+    let bytes = metrics.journal.bytes.filter(|bytes| *bytes > LARGE_JOURNAL_BYTES)?;
     let look = GcParams { dry_run: true, ..GcParams::default() };
-    // Without a limit that is refused.
+    // The request fails if no limit is configured.
     if daemon.call::<_, GcResult>(method::GC, &look).is_ok() {
         return None;
     }
@@ -30,7 +29,7 @@ fn size(daemon: &mut Connection) -> Option<Finding> {
     Some(Finding::warning("journal", text.as_str()).fix(fix))
 }
 
-/// Checks the daemon and its agents; returns its pid.
+/// Returns the pid of the daemon.
 pub(super) fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let Status { daemon: info, .. } = daemon.call(method::STATUS, &Empty {})?;
     let own = env!("CARGO_PKG_VERSION");

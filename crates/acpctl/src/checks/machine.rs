@@ -11,23 +11,20 @@ use crate::human;
 use crate::service::{FileState, Service, State};
 use crate::text::{shell_word, text};
 
-/// Less room than this on the disk of the journal is a problem, in bytes.
-const ROOM: u64 = 200 << 20;
+const MIN_FREE_BYTES: u64 = 200 << 20;
 
-/// The room on the disk of the journal.
 pub(super) fn disk(paths: &Paths) -> Finding {
     let existing = paths.state.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let Ok(free) = free_space(existing) else {
         return Finding::problem("disk", format!("cannot look at `{}`", existing.display()));
     };
     let text = format!("{} free for the journal", human::bytes(free).as_str());
-    if free >= ROOM {
+    if free >= MIN_FREE_BYTES {
         return Finding::ok("disk", text);
     }
     Finding::problem("disk", text).fix("free some space: acpd pauses agents while it cannot write")
 }
 
-/// Journals that a restore has left next to the one in use.
 pub(super) fn kept_aside(paths: &Paths) -> Option<Finding> {
     let files = paths.state.read_dir().ok()?.flatten();
     let kept = files.filter(|file| {
@@ -53,7 +50,6 @@ pub(super) fn kept_aside(paths: &Paths) -> Option<Finding> {
     })
 }
 
-/// Checks whether the system starts and watches the daemon as the service's files demand.
 pub(super) fn watched(
     service: &Service,
     state: &State,
@@ -64,14 +60,14 @@ pub(super) fn watched(
     if !is_installed && *state == State::default() {
         return vec![Finding::ok("service", "not installed: clients start acpd")];
     }
-    // One that is used without files of ours has those of a package.
+    // A service without files of acpctl belongs to a package.
     let is_stale =
         is_installed && service.files.iter().any(|file| file.state() != FileState::Current);
     let mut findings = vec![if state.failed && can_start {
         Finding::problem("service", "acpd has failed and may not be restarted")
             .command("acpctl service install")
     } else if state.failed {
-        // The problem is reported above, and the service cannot be fixed before it.
+        // The problem is reported above, and must be fixed first.
         Finding::warning("service", "acpd has failed and may not be restarted")
             .fix("after fixing the problem: acpctl service install")
     } else if is_stale {
@@ -86,7 +82,7 @@ pub(super) fn watched(
         Finding::ok("service", "installed, and starts at login")
     }];
     if service.lingers() == Some(false) {
-        // A choice, and what most people want.
+        // This is a choice, and what most users want.
         let text = "acpd stops when you log out; to keep it running: loginctl enable-linger";
         findings.push(Finding::ok("lingering", text));
     }

@@ -1,6 +1,5 @@
-//! Checks of everything that acpd needs: problems and their fixes.
-//!
-//! They start no daemon and change nothing.
+//! Checks of everything that acpd needs: problems and their fixes. They start no daemon and change
+//! nothing.
 
 mod agents;
 mod daemon;
@@ -28,7 +27,7 @@ pub(crate) struct Finding {
     pub(crate) text: Untrusted,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fix: Option<Untrusted>,
-    /// `--fix` does that: it ends no turn.
+    /// `--fix` runs the fix, because it ends no turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) harmless: bool,
 }
@@ -68,13 +67,12 @@ impl Finding {
         Finding { fix: Some(fix.into()), ..self }
     }
 
-    /// A command of acpctl that ends no turn.
+    /// Sets a command of acpctl as the fix; the command ends no turn.
     pub(crate) fn command(self, command: &'static str) -> Finding {
         Finding { harmless: true, ..self.fix(command) }
     }
 }
 
-/// Checks everything; starts and changes nothing.
 pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
     let mut findings = Vec::new();
     let service = Service::here(paths);
@@ -89,7 +87,7 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
                 findings.push(Finding::ok("program", text));
                 (true, None)
             }
-            // Mistakes of the configuration are one finding.
+            // All mistakes of the configuration are one finding.
             Err(error) => {
                 let invalid = invalid();
                 findings.extend(invalid.is_none().then(|| Finding::of("program", &error)));
@@ -128,7 +126,6 @@ pub(crate) fn look(paths: &Paths) -> Vec<Finding> {
     findings
 }
 
-/// A configuration with which acpd does not start.
 fn invalid() -> Option<Finding> {
     let report = configured::report().ok().filter(|report| !report.mistakes.is_empty())?;
     let text = text!("acpd cannot start with it:{}", mistakes(&report.mistakes));

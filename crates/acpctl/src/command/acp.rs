@@ -1,13 +1,13 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
-//! Lines pass unchanged, with few exceptions: `initialize` gets the agent's name, else the directory that the editor
-//! has started us in, and with a session name each `session/new` gets that. With `--continue` and `--attach` the first
-//! `session/new` becomes a `session/resume` of the last used or the named session, and its answer becomes that of a
-//! `session/new`.
+//! Lines pass unchanged, with these exceptions: `initialize` gets the agent's name, or else the
+//! editor's working directory. With a session name, each `session/new` gets that name. With
+//! `--continue` and `--attach`, the first `session/new` becomes a `session/resume` of the last used
+//! or named session, and its answer becomes that of a `session/new`.
 //!
-//! To the editor, a restart of the daemon is only a pause. The process ends when the editor has closed stdin and
-//! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it
-//! notifies acpd that it will not come back.
+//! To the editor, a restart of the daemon is only a pause. The process ends after the editor closed
+//! stdin and got its answers, or when the editor closes stdout. Any signal may kill it. Unless it
+//! is killed, it notifies acpd that it will not reconnect.
 
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -51,34 +51,28 @@ pub(super) struct Acp {
     attach: Option<String>,
 }
 
-/// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
-/// Longest wait for answers after the editor has closed stdin.
+/// Maximum wait for answers after the editor closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Longest time for the last lines to the daemon.
+/// Time to send the last lines to the daemon.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Why the relay ends.
 enum End {
-    /// The editor closed stdin: it asks no more.
+    /// The editor closed stdin.
     Asking,
     /// The editor closed stdout, or has its last answer.
     Editor,
-    /// The connection to the daemon has ended.
     Daemon(LinkError),
-    /// Stdin or stdout broke in another way.
     Broken(io::Error),
-    /// The session is ambiguous.
-    Unsure(CommandError),
+    Ambiguous(CommandError),
 }
 
-/// Relays until one side goes away.
 pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
             let list = lookup::all(&mut door.connect()?)?;
-            // Stderr belongs to the editor, so a guess is not reported there.
+            // Stderr belongs to the editor, so a guess is not reported.
             First::This(Box::new(wanted.choose(list, Care::Guess)?.session))
         }
         None if args.goes_on => First::LastUsed,
@@ -89,7 +83,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     let terminated = writer.clone();
     terminal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
-    // Without one, the daemon's default counts.
+    // Without a directory, the daemon's default applies.
     let here = current_dir().and_then(|dir| utf8(&directory(&dir)?)).ok();
     let (agent, place) = (args.agent.clone(), here.clone());
     let find = move |cwd: &str| last_used(door, cwd, agent.as_deref(), place.as_deref());
@@ -107,7 +101,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
         .spawn(move || drop(ended.send(to_editor(reader, &wanted, &resumed))))?;
     let why = end.recv();
     if let Ok(End::Asking) = why {
-        // However it ends: the editor has left already.
+        // The result does not matter: the editor has left.
         drop(end.recv_timeout(LAST_ANSWERS));
     }
     leave(&writer);
@@ -116,7 +110,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
         Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
         Ok(End::Daemon(error)) => Err(error.into()),
         Err(_) => Err(LinkError::Closed.into()),
-        Ok(End::Unsure(error)) => Err(error),
+        Ok(End::Ambiguous(error)) => Err(error),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, text!("the editor's pipe broke: {}", error)))
         }
@@ -128,7 +122,7 @@ fn leave(daemon: &LinkWriter) {
     daemon.flush(LAST_WORDS);
 }
 
-/// Count of what the editor still needs: stdin, and an answer to each request.
+/// Counts the editor's needs: stdin, and an answer to each request.
 struct Wanted(AtomicI64);
 
 impl Wanted {
@@ -136,19 +130,18 @@ impl Wanted {
         Wanted(AtomicI64::new(1))
     }
 
-    /// The editor sent a line.
     fn sent(&self, line: &[u8]) {
         if matches!(parse(line), Ok(Message::Request { id, .. }) if !id.is_null()) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The editor closed stdin; whether it wants no more.
+    /// Returns whether the editor needs nothing more after it closed stdin.
     fn ended(&self) -> bool {
         self.0.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 
-    /// The editor is given this line; whether it wants no more.
+    /// Returns whether the editor needs nothing more after this line.
     fn given(&self, line: &[u8]) -> bool {
         let is_answer = matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
         is_answer && self.0.fetch_sub(1, Ordering::Relaxed) <= 1
@@ -176,7 +169,7 @@ fn to_daemon(
             wanted.sent(&line);
             let line = match rewriter.rewrite(line) {
                 Ok(line) => line,
-                Err(error) => return End::Unsure(error),
+                Err(error) => return End::Ambiguous(error),
             };
             if let Err(error) = daemon.send(line) {
                 return End::Daemon(error);
@@ -189,7 +182,6 @@ fn to_daemon(
     }
 }
 
-/// Passes on lines, as many at once as there are.
 fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End {
     #[expect(clippy::disallowed_methods, reason = "an editor gets every byte")]
     let mut stdout = io::stdout();
@@ -224,7 +216,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
     }
 }
 
-/// An escaped line, for a person who types in place of an editor.
+/// Escapes a line for a user who types instead of an editor.
 fn shown(line: &[u8]) -> Bytes {
     match serde_json::from_slice::<&RawValue>(line).and_then(json::line) {
         Ok(line) => line.into(),
@@ -232,7 +224,8 @@ fn shown(line: &[u8]) -> Bytes {
     }
 }
 
-/// The id of the last used session of a directory, of this agent or that of the directory that we are in.
+/// Returns the id of the last used session in a directory, of `agent` or else of the agent for
+/// `here`.
 fn last_used(
     door: Door,
     cwd: &str,
@@ -248,7 +241,6 @@ fn last_used(
     Ok(session.map(|session| session.session_id.into_raw()))
 }
 
-/// Finds the last used session of a directory.
 type LastUsed = Box<dyn FnMut(&str) -> Result<Option<String>> + Send>;
 
 /// The request that became a `session/resume`, and its session.
@@ -275,20 +267,16 @@ impl Resumed {
     }
 }
 
-/// Replacement of the editor's first `session/new`.
 enum First {
     New,
     LastUsed,
     This(Box<SessionInfo>),
 }
 
-/// Changes to the editor's requests.
 struct Rewriter {
-    /// Addition to the first `initialize`: a member and its text.
-    told: Option<(&'static str, String)>,
+    hello_member: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
     session: Option<String>,
-    /// Replacement of the next `session/new`.
     first: First,
     resumed: Arc<Resumed>,
     last_used: LastUsed,
@@ -310,17 +298,18 @@ impl Rewriter {
             First::This(info) => Some(info.agent.raw().to_owned()),
             First::New | First::LastUsed => args.agent.clone(),
         };
-        let told = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
-        Rewriter { told, session, first, resumed, last_used }
+        let hello_member = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
+        Rewriter { hello_member, session, first, resumed, last_used }
     }
 
     fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
-        if self.told.is_none() && self.session.is_none() && matches!(self.first, First::New) {
+        if self.hello_member.is_none() && self.session.is_none() && matches!(self.first, First::New)
+        {
             return Ok(line);
         }
         let Ok(Message::Request { id, method, params }) = parse(&line) else { return Ok(line) };
         Ok(match (&*method, &self.session) {
-            ("initialize", _) => match self.told.take() {
+            ("initialize", _) => match self.hello_member.take() {
                 Some((member, text)) => {
                     let path = ["params", "_meta", NAMESPACE, member];
                     set_member(&line, &path, json!(text).to_string().as_bytes())

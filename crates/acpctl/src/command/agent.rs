@@ -152,7 +152,7 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
     }
 }
 
-/// The agents that can be used, and those that could be installed: how many, or how.
+/// Lists the usable agents. The others are listed with `all`, and counted otherwise.
 fn overview(list: &AgentList, all: bool, now: u64, width: Option<usize>) -> Text {
     let is_there = |agent: &&AgentInfo| {
         agent.installed != Some(false)
@@ -203,7 +203,7 @@ fn environment(info: &AgentInfo, json: Json, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Becomes `acpd discover`: agents are asked in the environment of this terminal, not in the daemon's.
+/// Runs `acpd discover`: agents are asked in the environment of this terminal, not of the daemon.
 fn discover(json: Json) -> Result {
     let args = ["discover"].into_iter().chain(json.json.then_some("--json"));
     Err(become_program(&mut programs::daemon(args)))

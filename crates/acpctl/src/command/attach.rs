@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::goes_on;
+use crate::info::session::current_activity;
 use crate::live::{Event, Live};
 use crate::lookup::{Care, Which, find, or_last};
 use crate::permission::{Questions, needs_action};
@@ -46,7 +46,7 @@ pub(super) struct Attach {
     json: bool,
 }
 
-/// Follows until Ctrl-C, until the session is deleted, or until it is idle if that is enough.
+/// Follows until Ctrl-C, until the session is deleted or, with `--until-idle`, until it is idle.
 pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
@@ -67,19 +67,19 @@ pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode>
     if session.turn.state == TurnState::NeedsAction {
         match &mut questions {
             Some(questions) => questions.look(&mut live)?,
-            None => tell_waiting(&session, args, ui),
+            None => report_waiting(&session, args, ui),
         }
     }
     let mut screen = Screen::whole(args.thoughts);
     let settings = Settings::default();
     screen.transcript.open(&session.session_id, &session.cwd, Some(&hello), settings);
     let ended = show(live, args, &session, questions, &mut screen, ui);
-    // The part of an unfinished answer that came so far.
+    // Print the received part of an unfinished answer.
     screen.finish(ui)?;
     ended
 }
 
-/// Refuses requests, so that they have an answer, too, and reports that something waits for one.
+/// Refuses requests, because each needs an answer, and reports an open question.
 fn observe(
     message: &Message<'_>,
     session: &SessionInfo,
@@ -90,15 +90,15 @@ fn observe(
     match message {
         Message::Request { id, method, .. } => live.refuse(id, method)?,
         Message::Notification { method, params: Some(params) } if needs_action(method, params) => {
-            tell_waiting(session, args, ui);
+            report_waiting(session, args, ui);
         }
         _ => {}
     }
     Ok(())
 }
 
-/// An observer is not asked, but should know why nothing comes.
-fn tell_waiting(session: &SessionInfo, args: &Attach, ui: &mut Ui) {
+/// An observer cannot answer, but should know why there is no output.
+fn report_waiting(session: &SessionInfo, args: &Attach, ui: &mut Ui) {
     if !args.json {
         ui.warn(text!(
             "the agent is waiting for an answer: see `acpctl pending`, or answer here: \
@@ -140,14 +140,14 @@ fn show(
         if let Some(watch) = &mut watch {
             watch.hear(&message, &mut live)?;
         }
-        // Turns of the history have ended long ago: what comes now is news.
+        // Turns in the history have ended; only later notices count.
         if args.until_idle && is_caught_up {
             watch.get_or_insert_with(|| Watch::of(session.clone())).look(&mut live)?;
         }
         if is_caught_up && !is_joined {
             is_joined = true;
             if !args.json {
-                ui.say(text!("now: {}", goes_on(session, human::now())));
+                ui.say(text!("now: {}", current_activity(session, human::now())));
             }
         }
         let is_shown = match &message {
@@ -161,8 +161,9 @@ fn show(
         if let Message::Notification { method: name, params } = &message {
             let params = params.unwrap_or(RawValue::NULL);
             let mut questions = questions.as_mut();
-            let is_told_later = questions.as_mut().is_some_and(|it| it.told_answer(name, params));
-            if !args.json && !is_told_later {
+            let is_printed_later =
+                questions.as_mut().is_some_and(|it| it.on_answered(name, params));
+            if !args.json && !is_printed_later {
                 screen.show(ui, name, params.get())?;
             }
             if name == method::SESSION_REMOVED {
@@ -182,7 +183,8 @@ fn show(
     }
 }
 
-/// Returns the exit code of an idle session, or why no turn began. The end of a turn is on the screen already.
+/// Returns the exit code of an idle session, or why no turn began. The end of a turn is already
+/// printed.
 fn ended(end: End) -> Result<ExitCode> {
     match (end.word.raw(), end.error) {
         ("blocked" | "lost", Some(error)) => {

@@ -1,7 +1,7 @@
 //! `acpctl auth …`: logins of agents.
 //!
-//! A login is a call of `authenticate` on a connection to the agent, or a command that gets the
-//! terminal; after such a command acpd restarts the agent, because an agent reads its login when it starts.
+//! A login is an `authenticate` request to the agent, or a command in this terminal. After a
+//! command, acpd restarts the agent, because an agent reads its login at start.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -90,7 +90,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
 struct Way {
     id: Untrusted,
     name: Untrusted,
-    /// A command in this terminal, instead of a call.
+    /// The command to run in this terminal instead of a request.
     terminal: Option<TerminalLogin>,
 }
 
@@ -103,7 +103,7 @@ fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
     ui.stop_spinning();
     let offered = match bound {
         Ok(result) => result.auth_methods,
-        // Some do not even start without a login.
+        // Some agents do not start without a login.
         Err(_) if info.auth.command.is_some() => Vec::new(),
         Err(error) => return Err(error),
     };
@@ -125,7 +125,7 @@ fn of(agent: &str) -> AgentRef {
     AgentRef { agent: agent.to_owned() }
 }
 
-/// Speaks to the agent from now on, which is started if it has never been.
+/// Binds the connection to the agent, which is started if needed.
 fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
     let terminal = ("auth", json!({"terminal": true}));
     let forms = ui.can_ask().then(|| ("elicitation", json!({"form": {}, "url": {}})));
@@ -133,7 +133,7 @@ fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
     Ok(InitializeResult::from_raw(&live.bind(&agent.into(), ClientRole::Controller, can, ui)?)?)
 }
 
-/// The agent's own ways; the command of the configuration only if it has none.
+/// Returns the agent's login methods, or else the configured command.
 fn ways(offered: Vec<AuthMethod>, command: Option<&Untrusted>) -> Vec<Way> {
     let way = |AuthMethod { id, name, kind, terminal, .. }| {
         let is_possible = terminal.is_some() || kind == "agent";
@@ -184,7 +184,6 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
     Ok(ways.swap_remove(at))
 }
 
-/// Calls `authenticate`, and shows a person what the agent asks meanwhile.
 fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
     ui.spin("logging in, Ctrl-C cancels");
     let asked = live.request("authenticate", &json!({"methodId": id}))?;
@@ -238,7 +237,7 @@ fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationA
     }
 }
 
-/// Runs a command in this terminal, as the agent's own program would be started.
+/// Runs a command in this terminal, with the environment of the agent.
 fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
     ui.finish()?;
     let mut command = Command::new(acpd_client::daemon_exe());
@@ -255,7 +254,7 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
         return Ok(());
     }
     if status.code() == Some(LOGIN_NOT_BEGUN.into()) {
-        return Err(CommandError::told());
+        return Err(CommandError::already_printed());
     }
     let agent = escape::one_line(agent);
     let status = Untrusted::of(status);
@@ -281,7 +280,6 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
         let prompt = text!("log out of {}? This affects {}. y/n > ", shown, affected);
         confirm(ui, doing, ADD_YES, &Text::new(), prompt)?;
     }
-    // There is nothing in the answer.
     let _: Value = live.call(ui, "logout", &json!({}))?;
     ui.say(text!("logged out of {}", shown));
     Ok(())

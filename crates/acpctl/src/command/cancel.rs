@@ -1,5 +1,5 @@
-//! `acpctl cancel`: ends the running turn of a session, from any terminal. A cancel means the queued prompts, too, as in
-//! `chat` and on the page; a person is asked.
+//! `acpctl cancel`: cancels a session's running turn from any terminal. As in `chat` and on the
+//! page, a cancel includes queued prompts; on a terminal, the user is asked.
 
 use acp_wire::parse;
 use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
@@ -31,7 +31,7 @@ pub(super) struct Cancel {
     queued: bool,
 }
 
-/// Cancels, and waits until the turn is over: then the next prompt begins at once.
+/// Waits until the turn is over: then a prompt begins at once.
 pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
@@ -56,7 +56,7 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     let turn_only = args.turn || is_asked && !yes(ui, also(waiting))?;
     let mut live = Live::new(connection)?;
     live.bind(&found.agent, Role::Observer, [], ui)?;
-    // Watched first: the turn may be over at once.
+    // Watch first, because the turn may end at once.
     let mut watch = Watch::begin(&found, &mut live, ui)?;
     let params = CancelParams { session: found.exactly(), turn_only, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
@@ -89,7 +89,6 @@ pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The question whether queued prompts are meant, too.
 fn also(queued: u32) -> Text {
     match queued {
         1 => "also remove the queued prompt? y/n > ".into(),

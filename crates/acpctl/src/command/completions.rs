@@ -1,11 +1,11 @@
-//! `acpctl completions`: scripts for shells, and completion that knows the sessions, agents, questions and settings of
-//! the daemon that runs.
+//! `acpctl completions`: shell scripts, and completion of the running daemon's sessions, agents,
+//! questions and settings.
 //!
-//! The shell runs `acpctl` for each press of the key, with the command line so far behind `--` and the
-//! variable `ACPCTL_COMPLETE` set. That starts nothing, prints nothing on stderr, and skips slow parts.
+//! For each press of the key, the shell runs `acpctl` with the command line after `--` and with
+//! `ACPCTL_COMPLETE` set. This starts nothing, prints nothing on stderr, and skips slow parts.
 //!
-//! Architecture invariant: what is offered is one plain word for every shell. Names and ids may be an agent's, and
-//! shells put them into the command line as they are.
+//! Architecture invariant: each candidate is one plain word in every shell. Names and ids may be an
+//! agent's, and shells insert them unquoted.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -52,19 +52,15 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-/// Set by the shell that completes.
 const VARIABLE: &str = "ACPCTL_COMPLETE";
-/// Longest wait for the daemon.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Columns of the description next to a candidate.
-const HELP: usize = 60;
+const HELP_WIDTH: usize = 60;
 
-/// Completes and ends, if a shell wants that.
+/// If a shell requests it, completes and ends the process.
 pub(crate) fn complete_if_asked(definition: fn() -> Command) {
     CompleteEnv::with_factory(|| knowing(definition())).var(VARIABLE).complete();
 }
 
-/// Prints the script that a shell runs once.
 pub(super) fn completions(Completions { shell }: Completions, ui: &mut Ui) -> Result {
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(&shell.to_string()) {
@@ -73,7 +69,7 @@ pub(super) fn completions(Completions { shell }: Completions, ui: &mut Ui) -> Re
     Ok(ui.relay_bytes(&script)?)
 }
 
-/// The command, and with it those below it, with arguments that know what there is.
+/// Adds completions to the arguments of a command and its subcommands.
 fn knowing(command: Command) -> Command {
     let name = command.get_name().to_owned();
     command.mut_args(|arg| with_values(&name, arg)).mut_subcommands(knowing)
@@ -98,12 +94,11 @@ fn with_values(command: &str, arg: Arg) -> Arg {
     arg.add(ArgValueCompleter::new(move |begun: &OsStr| offered(find, begun)))
 }
 
-/// Log levels, known without a daemon.
 fn levels() -> Vec<CompletionCandidate> {
     LogLevel::LEVELS.map(CompletionCandidate::new).into()
 }
 
-/// Tables of the configuration, and keys in no table. Needs no daemon.
+/// Returns tables, and keys outside of tables. Needs no daemon.
 fn tables() -> Vec<CompletionCandidate> {
     let Ok(found) = configured::values() else { return Vec::new() };
     let mut tables = BTreeSet::new();
@@ -115,16 +110,15 @@ fn tables() -> Vec<CompletionCandidate> {
     tables.map(|table| CompletionCandidate::new(table.raw())).collect()
 }
 
-/// A value and its description.
 type Found = (Untrusted, Text);
 
-/// Values that begin with the typed text; none without a daemon.
+/// Returns values with the typed prefix; none without a daemon.
 #[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
 fn offered(
     find: fn(&mut Connection) -> Result<Vec<Found>>,
     begun: &OsStr,
 ) -> Vec<CompletionCandidate> {
-    // A daemon that does not answer must not keep a person waiting.
+    // The user must not wait for a daemon that does not answer.
     thread::spawn(|| {
         thread::sleep(PATIENCE);
         process::exit(0);
@@ -133,13 +127,13 @@ fn offered(
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let is_offered = |(value, _): &Found| value.raw().starts_with(begun) && is_plain(value);
     let candidate = |(value, help): Found| {
-        let help = Some(help.cut(HELP).to_string()).filter(|help| !help.is_empty());
+        let help = Some(help.cut(HELP_WIDTH).to_string()).filter(|help| !help.is_empty());
         CompletionCandidate::new(value.raw()).help(help.map(Into::into))
     };
     found.unwrap_or_default().into_iter().filter(is_offered).map(candidate).collect()
 }
 
-/// Returns whether a text is one word that means nothing else to a shell, nor to the command.
+/// Returns whether a text is one word without a meaning to the shell or to the command.
 fn is_plain(word: &Untrusted) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || "-_.:/@+=,%".contains(c);
     !word.raw().is_empty() && !word.raw().starts_with('-') && word.raw().chars().all(is_word)
@@ -152,7 +146,7 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
     };
     let found = |session: &SessionInfo| match session.handle() {
         name if is_plain(name) => (name.clone(), about(session)),
-        // A name of several words goes by the id.
+        // A name with several words is completed by its id.
         name => (session.session_id.clone(), text!("{}: {}", name, about(session))),
     };
     Ok(list.sessions.iter().map(found).collect())
@@ -176,7 +170,7 @@ fn questions(connection: &mut Connection) -> Result<Vec<Found>> {
     Ok(open.map(|open| (open.id.clone(), info::question::asked(&open.question))).collect())
 }
 
-/// Options of the question that the command line names, or of all.
+/// Returns the options of the questions on the command line, or else of all questions.
 fn answers(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let words = words();
@@ -212,7 +206,6 @@ fn options(connection: &mut Connection) -> Result<Vec<Found>> {
     Ok(found.map(|option| (option.id.clone(), text!("{}", option.name))).collect())
 }
 
-/// Values of the option that the command line names.
 fn values(connection: &mut Connection) -> Result<Vec<Found>> {
     let words = words();
     let options = settings(connection)?.options;
@@ -230,8 +223,8 @@ fn option_values(connection: &mut Connection) -> Result<Vec<Found>> {
     Ok(pairs.collect())
 }
 
-/// The settings of the session that the command line names, else of another one of the agent; only of one that
-/// its agent holds, because to ask for others would start the agent.
+/// Returns the settings of the session on the command line, or else of another session of its
+/// agent. A sleeping session is skipped, because reading its settings would start the agent.
 fn settings(connection: &mut Connection) -> Result<Settings> {
     let list: SessionList = connection.call(method::SESSION_LIST, &SessionListParams::default())?;
     let words = words();
@@ -256,7 +249,6 @@ fn settings(connection: &mut Connection) -> Result<Settings> {
     Ok(Settings::from_raw(&result))
 }
 
-/// The words of the command line so far.
 fn words() -> Vec<String> {
     let args = env::args_os().skip_while(|arg| arg != "--").skip(1);
     // A value may be in the same word as its option.

@@ -81,7 +81,7 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
         Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
         Daemon::LogLevel { level, json } => log_level(level, json, &paths, ui),
-        // A daemon that was started by the system logs to that.
+        // A daemon that the service manager started logs to the manager.
         Daemon::Logs(tail) => match Service::with_log(&paths) {
             Some(service) => service.print_log(tail, ui),
             None => log_file::print(&paths.daemon_log(), tail, ui),
@@ -105,7 +105,7 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Lets the running daemon put the installed one into its place.
+/// Asks the running daemon to replace itself by the installed one.
 fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(connection) = running(paths)? else {
         return start(paths, Door { spawn: true }, ui);
@@ -114,7 +114,6 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     replace::restart(connection, paths, environment, ui)
 }
 
-/// Shows or changes what the running daemon logs.
 fn log_level(level: Option<String>, json: Json, paths: &Paths, ui: &mut Ui) -> Result {
     let mut connection = to_running(paths)?;
     let is_change = level.is_some();
@@ -144,7 +143,6 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(&daemon)?);
     }
     ui.print(line(&daemon, human::now()))?;
-    // A daemon that was started by the system logs to that.
     let log = match Service::with_log(paths) {
         Some(service) => service.log_place()?,
         None => daemon.log.into(),

@@ -1,6 +1,5 @@
-//! `acpctl doctor`: checks everything that acpd needs, and reports problems and their fixes.
-//!
-//! A look starts no daemon and changes nothing. With `--fix`, commands of acpctl that end no turn are run.
+//! `acpctl doctor`: checks everything that acpd needs, and reports problems with fixes. Without
+//! `--fix` it starts and changes nothing; `--fix` runs commands that end no turn.
 
 use std::env;
 use std::path::Path;
@@ -51,7 +50,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     ui.show(args.json.json, &report, card(&report))?;
     match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
         0 => Ok(()),
-        _ if args.json.json => Err(CommandError::told()),
+        _ if args.json.json => Err(CommandError::already_printed()),
         count => {
             let text = human::counted(count as u64, "problem");
             Err(CommandError::new(ExitCode::Error, text!("{} found", text)))
@@ -59,14 +58,14 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     }
 }
 
-/// Runs a command of acpctl. The line is acpd's own, without text from outside.
+/// Runs a command of acpctl. `line` is acpd's own text.
 fn run(line: &Untrusted) -> Result {
     let exe =
         env::current_exe().map_err(|e| CommandError::file("find", Path::new("acpctl"), &e))?;
     let mut command = Command::new(&exe);
     command.args(line.raw().split(' ').skip(1)).stdin(Stdio::null()).stdout(Stdio::null());
     let status = status_of(&mut command)?;
-    if status.success() { Ok(()) } else { Err(CommandError::told()) }
+    if status.success() { Ok(()) } else { Err(CommandError::already_printed()) }
 }
 
 fn card(report: &Report) -> Text {

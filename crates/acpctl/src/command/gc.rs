@@ -1,4 +1,4 @@
-//! `acpctl gc`: deletes the sessions that are over the limits of the configuration, after a look.
+//! `acpctl gc`: deletes the sessions over the configured limits, after listing them.
 
 use acpd_api::{GcLimit, GcParams, GcResult, GcSession, method};
 use acpd_client::Connection;
@@ -64,7 +64,7 @@ pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Deletes what was found, as far as it still may go: a part with each call.
+/// Deletes those listed sessions that are still over the limits; each call deletes a part.
 fn delete(connection: &mut Connection, found: &GcResult, now: bool) -> Result<GcResult> {
     let mut only: Vec<u32> = found.sessions.iter().map(|session| session.number).collect();
     let mut all = GcResult { sessions: Vec::new(), bytes: 0, left: 0, until: None, next: None };

@@ -1,4 +1,4 @@
-//! The command line: all verbs. Each has its arguments, help and examples on top of its file.
+//! All verbs. Each has its arguments, help and examples at the top of its file.
 
 mod acp;
 mod agent;
@@ -233,7 +233,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-/// The whole definition, with what is declared later.
+/// Returns the whole definition, including lazy arguments.
 pub(crate) fn definition() -> clap::Command {
     let mut command = Cli::command();
     command.build();

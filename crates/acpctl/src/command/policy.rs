@@ -1,4 +1,4 @@
-//! `acpctl policy …`: rules and remembered decisions that answer agents without asking a person.
+//! `acpctl policy …`: rules and remembered decisions that answer agents without the user.
 
 use acpd_api::{
     Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,
@@ -110,7 +110,7 @@ fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
         connection.call(method::POLICY_FORGET, &ForgetParams { id });
     if let Err(error) = forgotten {
         let error = CommandError::from(error);
-        // An id that nothing has is an object that is missing, here as everywhere.
+        // An unknown id is a missing object, as for other verbs.
         let is_missing = known.is_none() && error.code() == ExitCode::Usage;
         return Err(if is_missing { error.with_code(ExitCode::NotFound) } else { error });
     }
@@ -135,10 +135,9 @@ fn test(args: PolicyTest, door: Door, ui: &mut Ui) -> Result {
         CommandError::new(ExitCode::Error, text)
             .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`")
     })?;
-    Ok(ui.print(told(&explained))?)
+    Ok(ui.print(explanation(&explained))?)
 }
 
-/// The call as an agent would describe it.
 fn tool_call(args: PolicyTest) -> Value {
     let usual = match (&args.command, &args.url) {
         (Some(_), _) => "execute",
@@ -199,7 +198,7 @@ enum By {
     Other,
 }
 
-fn told(explained: &Explanation) -> Text {
+fn explanation(explained: &Explanation) -> Text {
     let mut lines = Text::new();
     for Rule { name, ruling, matched, might_match, why } in &explained.rules {
         let (sign, verb) = match (matched, might_match) {
@@ -256,7 +255,7 @@ mod tests {
             "decision": {"type": "answer", "option_id": "allow", "verdict": "allow",
                 "by": {"type": "rule", "name": "rule 2"}}});
         let explained = serde_json::from_value(explained).unwrap();
-        insta::assert_snapshot!(told(&explained), @"
+        insta::assert_snapshot!(explanation(&explained), @"
         - `no push` (reject) does not match: the command is not `git push*`
         ✓ `rule 2` (allow) matches: it has no conditions
         ? `rule 3` (reject) might match: the input cannot be read
@@ -264,7 +263,7 @@ mod tests {
         ");
         let asks = json!({"rules": [], "decision": {"type": "ask", "why": "no rule matches"}});
         let asks = serde_json::from_value(asks).unwrap();
-        assert_eq!(told(&asks).as_str(), "ask: no rule matches\n");
+        assert_eq!(explanation(&asks).as_str(), "ask: no rule matches\n");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `acpctl ps`: everything at a glance.
+//! `acpctl ps`: an overview of the daemon, agents and sessions.
 
 use std::time::{Duration, Instant};
 
@@ -34,22 +34,19 @@ pub(super) struct Ps {
     json: Json,
 }
 
-/// Sessions that are shown in addition to those that are active.
+/// Sessions in addition to active ones.
 const RECENT: usize = 10;
 
-/// Intervals of `--watch`: between two frames at least, between frames if only time passes (with and without
-/// activity), and between two requests for the memory of agents.
+/// Intervals of `--watch`: minimum between frames, between frames without changes (with and without
+/// active sessions), and between requests for the memory of agents.
 const FRAME: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 const MEMORY: Duration = Duration::from_secs(5);
 
-/// Headers of rows that are out of date.
 const AWAY: &str = "acpd is not reachable; showing its last state";
 const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
-/// Shows the daemon, the agents that are up or need attention, and the sessions that are active or were used
-/// last.
 pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
     if args.watch {
         return watch(args, door, ui);
@@ -85,7 +82,7 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     let (mut all, mut is_stale, mut away) = (Watched::default(), false, None);
     let (mut drawn, mut asked) = (Instant::now(), Instant::now());
     loop {
-        // Changes are shown soon; times pass.
+        // Draw changes soon, and update times.
         let pause = match (is_stale, all.sessions.iter().any(is_active)) {
             (true, _) => FRAME.saturating_sub(drawn.elapsed()),
             (false, true) => TICK,
@@ -99,7 +96,6 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
             None => {
                 if away.is_none() && asked.elapsed() >= MEMORY {
                     asked = Instant::now();
-                    // Without a daemon, the known state is shown.
                     let daemon = Door { spawn: false }.connect().ok();
                     known = daemon.and_then(|mut d| status(&mut d, true).ok()).unwrap_or(known);
                 }
@@ -113,7 +109,7 @@ fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
     }
 }
 
-/// The overview of these rows. What agents take of the machine is not in them.
+/// Draws the rows. They lack the agents' memory, which comes from `status`.
 fn frame(status: &Status, rows: &Watched, how: Ps, away: Option<&'static str>, ui: &Ui) -> Text {
     let with_memory = |agent: &AgentInfo| {
         let is_it = |known: &&AgentInfo| known.name == agent.name && known.pid == agent.pid;
@@ -179,7 +175,6 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
     text
 }
 
-/// Returns whether something happens in a session, or a person has to do something about it.
 fn is_active(session: &SessionInfo) -> bool {
     info::session::is_at_work(session)
         || matches!(session.state, SessionState::Restoring | SessionState::Blocked)

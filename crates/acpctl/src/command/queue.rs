@@ -122,7 +122,7 @@ fn table(info: &QueueInfo, ui: &Ui) -> Text {
     table.render(ui.out_width())
 }
 
-/// Queued prompts of a session. Users give places in it, and tickets identify the prompts that were there.
+/// The user names prompts by place; tickets identify the prompts that had these places.
 struct Waiting {
     session: SessionInfo,
     info: QueueInfo,
@@ -147,7 +147,7 @@ impl Waiting {
 
 fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut Ui) -> Result {
     let queue = Waiting::of(which, connection, ui)?;
-    // Before any goes: then the others have other numbers.
+    // Look up all prompts first: removing one renumbers the others.
     let prompts: Vec<_> = numbers.iter().map(|at| queue.prompt(*at)).collect::<Result<_>>()?;
     for prompt in prompts {
         let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
@@ -158,7 +158,6 @@ fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut 
     Ok(())
 }
 
-/// Moves a prompt to another place among those that wait.
 fn put(
     which: &Which,
     number: u32,
@@ -174,9 +173,9 @@ fn put(
     Ok(ui.print(table(&info, ui))?)
 }
 
-/// Says something else in a prompt; its files and images stay.
+/// Replaces the text of a prompt; its files and images stay.
 fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -> Result {
-    // Not kept: a person may take long.
+    // Not kept open: the user may take long.
     let queue = Waiting::of(which, &mut door.connect()?, ui)?;
     let (session, before) = (&queue.session, queue.prompt(number)?);
     let (mut edited, (old, kept)) = (None, before.parts());

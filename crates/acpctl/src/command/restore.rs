@@ -1,4 +1,4 @@
-//! `acpctl restore`: a backup in the journal's place.
+//! `acpctl restore`: replaces the journal by a backup.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -41,11 +41,11 @@ pub(super) struct Restore {
     json: Json,
 }
 
-/// Stops the daemon, has the backup put in the journal's place, and starts the daemon again.
+/// Stops the daemon, replaces the journal, and starts the daemon again.
 pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     let file = args.file.as_os_str();
-    // Nothing is stopped for a file that is of no use.
+    // Check the file before anything is stopped.
     let found = copy([OsStr::new("restore"), OsStr::new("--check"), file], "looking", ui)?;
     let (service, state) = Service::listening(&paths).unzip();
     let turns = match state.unwrap_or_default().running(&paths)? {
@@ -65,7 +65,8 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
         let doing = "restoring a backup";
         confirm(ui, doing, ADD_YES, &shown, question(turns))?;
     }
-    // A client that comes meanwhile would have the service manager start the daemon, again and again until it gives up.
+    // A new client would have the service manager start the daemon again and again until the
+    // manager gives up.
     if let Some(service) = &service {
         match turns {
             Some(_) => service.order(Order::IgnoreClients)?,
@@ -73,12 +74,12 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
             None => service.order(Order::Stop)?,
         }
     }
-    // Printed before anything is started: even if that fails, the journal is another one now.
+    // Print before the start: even if the start fails, the journal is replaced.
     let done = replace(&paths, file, turns.is_some(), ui).and_then(|(restored, are_left)| {
-        tell(&restored, args.json.json, ui)?;
+        report(&restored, args.json.json, ui)?;
         if are_left { stop(&paths, false, Door { spawn: true }, ui) } else { Ok(()) }
     });
-    // Also after a failure: everything is as it was.
+    // Also after a failure, which changed nothing.
     let started = match service {
         Some(service) => {
             let start = if turns.is_some() { Order::Start } else { Order::Listen };
@@ -91,7 +92,7 @@ pub(super) fn restore(args: &Restore, ui: &mut Ui) -> Result {
     started
 }
 
-fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
+fn report(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
     if json {
         return Ok(ui.json(restored)?);
     }
@@ -102,7 +103,7 @@ fn tell(restored: &CopyReport, json: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// A daemon that is stopped must be able to start again, and one that ends agents, too.
+/// The daemon must be able to start again.
 fn check_configuration() -> Result {
     let ConfigReport { mistakes: found, .. } = configured::report()?;
     if found.is_empty() {
@@ -113,13 +114,13 @@ fn check_configuration() -> Result {
     Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"))
 }
 
-/// Puts the backup in the journal's place, while no client starts a daemon. Returns whether the daemon that starts with the
-/// backup has to end the earlier agents.
+/// Replaces the journal while no client can start a daemon. Returns whether the new daemon must end
+/// the agents of the old one.
 fn replace(paths: &Paths, file: &OsStr, runs: bool, ui: &mut Ui) -> Result<(CopyReport, bool)> {
     let mut are_left = false;
     if runs || has_shims(paths) {
         match stop(paths, false, Door { spawn: true }, ui) {
-            // A backup is needed most when no daemon starts with the present journal.
+            // A backup is needed most when the daemon cannot start with the current journal.
             Err(error) if !runs && error.is_not_started() => are_left = true,
             stopped => stopped?,
         }

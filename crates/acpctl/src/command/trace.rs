@@ -1,4 +1,4 @@
-//! `acpctl trace`: the lines between acpd and an agent, as they go.
+//! `acpctl trace`: the lines between acpd and an agent as they pass.
 
 use acp_wire::{Message, parse};
 use acpd_api::{Direction, Empty, ExitCode, LineKind, TraceParams, Traced, Untrusted, method};
@@ -45,7 +45,7 @@ pub(super) struct Trace {
     json: bool,
 }
 
-/// Shows lines until Ctrl-C, or until the daemon is gone.
+/// Shows lines until Ctrl-C, or until the daemon ends.
 pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut connection = door.connect()?;
     let (of, params) = begin(args, &mut connection, ui)?;
@@ -71,7 +71,6 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     }
 }
 
-/// Returns a description and the parameters of the trace.
 fn begin(args: &Trace, connection: &mut Connection, ui: &mut Ui) -> Result<(Text, TraceParams)> {
     let params = TraceParams {
         clients: args.clients,

@@ -1,4 +1,4 @@
-//! `acpctl usage`: what turns have used, added up.
+//! `acpctl usage`: the summed usage of turns.
 
 use acpd_api::{Cost, SessionInfo, Tokens, UsageBy, UsageParams, UsageReport, UsageTotal, method};
 use clap::Args;
@@ -104,7 +104,7 @@ fn row(label: Text, total: &UsageTotal) -> [Text; 7] {
     ]
 }
 
-/// Adds up the rows. A figure that no row has stays unknown.
+/// Adds up the rows. A figure without values stays unknown.
 fn sum(totals: &[UsageTotal]) -> UsageTotal {
     let mut sum = UsageTotal::default();
     let known = |of: fn(&Tokens) -> Option<u64>| {

@@ -1,4 +1,4 @@
-//! `acpctl wait`: until nothing runs or waits in sessions.
+//! `acpctl wait`: waits until sessions are idle.
 
 use std::time::{Duration, Instant};
 
@@ -47,11 +47,9 @@ pub(super) struct Wait {
 struct Waited {
     watch: Watch,
     end: Option<End>,
-    /// The person knows that it waits for them.
-    told: bool,
+    is_reported: bool,
 }
 
-/// A session that is over, in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Over<'a> {
@@ -59,13 +57,10 @@ struct Over<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a Untrusted>,
     agent: &'a Untrusted,
-    /// Outcome of its last turn.
     last: &'a Untrusted,
-    /// The exit code of `run` for that.
     exit_code: u8,
 }
 
-/// Waits for all sessions, or for one of them.
 pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let start = Instant::now();
     let mut connection = door.connect_lasting()?;
@@ -74,7 +69,7 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         let which = Which { session: session.clone(), agent: args.agent.clone() };
         let session = find(&mut connection, &which, Care::Guess, ui)?;
         if waited.iter().all(|other| other.watch.session.session_id != session.session_id) {
-            waited.push(Waited { watch: Watch::of(session), end: None, told: false });
+            waited.push(Waited { watch: Watch::of(session), end: None, is_reported: false });
         }
     }
     let mut live = Live::new(connection)?;
@@ -112,7 +107,7 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
             }
         }
     }
-    // As they were named: the first that did not go well decides.
+    // In the order of the arguments, the first failure decides.
     let codes = waited.iter().filter_map(|one| one.end.as_ref()).map(|end| end.code);
     Ok(codes.into_iter().find(|code| *code != ExitCode::Ok).unwrap_or(ExitCode::Ok))
 }
@@ -137,7 +132,7 @@ fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Prints the sessions that are over, each once, and reports those that wait for a person.
+/// Prints each idle session once, and reports sessions that wait for the user.
 fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
     for one in waited.iter_mut().filter(|one| one.end.is_none()) {
         let name = one.watch.session.handle().clone();
@@ -161,9 +156,9 @@ fn check(waited: &mut [Waited], json: bool, ui: &mut Ui) -> Result {
                 ui.say(text!("hint: {}", hint));
             }
             one.end = Some(end);
-        } else if one.watch.needs_action() != one.told {
-            one.told = !one.told;
-            if one.told {
+        } else if one.watch.needs_action() != one.is_reported {
+            one.is_reported = !one.is_reported;
+            if one.is_reported {
                 ui.warn(text!(
                     "{} is waiting for you: `acpctl pending {}`",
                     name,

@@ -1,13 +1,11 @@
-//! Agents and their logins in tables and cards.
-
 use acpd_api::{AgentInfo, AgentState, AuthInfo, AuthSource, AuthState, McpInfo, Untrusted};
 
 use super::environment;
 use crate::human;
 use crate::text::{BOLD, Cut, Role, Table, Text, key_values, shell_word, text};
 
-/// Columns of a reason in the table: it may hold a whole `PATH`.
-const REASON: usize = 60;
+/// A reason may contain a whole `PATH`.
+const REASON_WIDTH: usize = 60;
 
 pub(crate) fn table<'a>(
     agents: impl IntoIterator<Item = &'a AgentInfo>,
@@ -29,14 +27,13 @@ pub(crate) fn table<'a>(
             text!("{}", agent.processes),
             text!("{}", agent.restarts),
             text!("{}", agent.sessions),
-            // `agent show` prints the whole of it.
-            text!("{}", reason(agent)).cut(REASON),
+            text!("{}", reason(agent)).cut(REASON_WIDTH),
         ]);
     }
     table.render(width)
 }
 
-/// The state; of an agent that wants a login, that, also while it does not run.
+/// Returns the state. A missing login is shown even while the agent does not run.
 fn state_cell(agent: &AgentInfo) -> Text {
     match agent.state {
         AgentState::Stopped | AgentState::NeedsAuth if agent.auth.state.wants_login() => {
@@ -51,8 +48,8 @@ fn styled(state: AgentState) -> Text {
     Text::styled(style, word)
 }
 
-/// Why it is in its state; where a login is all that is missing, the way to it. An agent that was
-/// started again is ready until it is asked for something.
+/// Returns the reason of the state, or how to log in if only a login is missing. An agent that was
+/// started again is ready until it gets a request.
 fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
     let (reason, hint) = (agent.reason.as_ref(), agent.auth.hint.as_ref());
     match agent.state {
@@ -94,7 +91,6 @@ pub(crate) fn card(agent: &AgentInfo) -> Text {
     key_values(&rows)
 }
 
-/// The pid that is shown, and the number of other pids.
 fn pids(pid: u32, agent: &AgentInfo, and: &'static str, more: &'static str) -> Text {
     match agent.other_pids.len() {
         0 => text!("{}", pid),
@@ -102,7 +98,6 @@ fn pids(pid: u32, agent: &AgentInfo, and: &'static str, more: &'static str) -> T
     }
 }
 
-/// Memory of all processes.
 fn memory(bytes: u64, processes: Option<u32>) -> Text {
     match processes {
         None => human::bytes(bytes),
@@ -111,7 +106,7 @@ fn memory(bytes: u64, processes: Option<u32>) -> Text {
     }
 }
 
-/// Methods that the agent announced and does not have, and how acpd tries them again.
+/// Describes methods that the agent announced and does not have, and when acpd tries them again.
 fn unsupported(agent: &AgentInfo) -> Option<Text> {
     (!agent.unsupported.is_empty()).then(|| {
         let methods = Text::join(agent.unsupported.iter().map(Text::from), ", ");
@@ -123,7 +118,6 @@ fn unsupported(agent: &AgentInfo) -> Option<Text> {
     })
 }
 
-/// An MCP server of the configuration, and whether the agent gets it.
 fn mcp_line(server: &McpInfo) -> Text {
     let place = match server.workspace.as_slice() {
         [] => Text::new(),
@@ -133,7 +127,6 @@ fn mcp_line(server: &McpInfo) -> Text {
     text!("{} ({}){}{}", server.name, server.kind.word(), place, left_out)
 }
 
-/// The word and the style of a state.
 pub(crate) fn look(state: AgentState) -> (&'static str, Role) {
     match state {
         AgentState::Stopped => ("stopped", Role::Dim),
@@ -162,7 +155,6 @@ pub(crate) fn login_table(agents: &[AgentInfo], now: u64, width: Option<usize>) 
     table.render(width)
 }
 
-/// The word and the style of a state.
 fn login_look(state: AuthState) -> (&'static str, Role) {
     match state {
         AuthState::Unknown => ("unknown", Role::Dim),
@@ -185,7 +177,6 @@ fn known_from(source: &AuthSource) -> Text {
     }
 }
 
-/// Everything about a login in one line.
 fn login_sentence(auth: &AuthInfo) -> Text {
     let since = match auth.since {
         0 => Text::new(),

@@ -1,12 +1,11 @@
-//! The daemon in a line.
-
 use acpd_api::{ConfigChanged, ConfigMistake, DaemonInfo, StoreState};
 
 use crate::human;
 use crate::info::session::costs;
 use crate::text::{BOLD, Role, Text, text};
 
-/// The daemon in one line, and more lines if the journal cannot be written or the configuration has changed.
+/// Describes the daemon in one line, with more lines if the journal cannot be written or the
+/// configuration has changed.
 pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
     let mut parts = vec![
         text!("{} {}", Text::styled(BOLD, "acpd"), daemon.version),
@@ -41,7 +40,6 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
     text
 }
 
-/// Describes a changed configuration, with the hint.
 pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
     let what = match changed.at {
         Some(at) => text!("the configuration was changed {}", human::ago(at, now)),
@@ -54,7 +52,6 @@ pub(crate) fn config_changed(changed: &ConfigChanged, now: u64) -> Text {
     text!("{} {}{}", what, text, mistakes(&changed.mistakes))
 }
 
-/// Lists the mistakes of a configuration on lines of their own.
 pub(crate) fn mistakes(mistakes: &[ConfigMistake]) -> Text {
     let line = |mistake: &ConfigMistake| {
         let hint = mistake.hint.as_ref().map(|hint| text!("\n    hint: {}", hint));

@@ -7,8 +7,8 @@ use acpd_api::{AgentInfo, Environment, Untrusted, VariableFrom, VariableInfo, is
 use crate::human;
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 
-/// Variables that the configuration names for an agent and the daemon, of this age if it is known, lacks; and the
-/// way to them.
+/// Describes the configured variables of an agent that the daemon lacks, and how to add them. `age`
+/// is the daemon's age, if known.
 pub(crate) fn lacking(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     let here = Environment::own();
     let is_here = |name: &Untrusted| here.names().any(|own| is_named(name.raw(), own.as_bytes()));
@@ -16,7 +16,7 @@ pub(crate) fn lacking(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     sentence(agent, &agent.lacks, age, all_here)
 }
 
-/// Variables of this terminal that the agent would inherit if the daemon had them, and the way to that.
+/// Describes this terminal's variables that the agent would inherit from a daemon with them.
 pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     let here = Environment::own();
     let is_wanted = |name: &&str| {
@@ -27,7 +27,6 @@ pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
     sentence(agent, &names, age, true)
 }
 
-/// The variables of an agent, and who sets them.
 pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
     let mut table = Table::new(["NAME", "FROM", "VALUE"]);
     for VariableInfo { name, value, from } in variables {
@@ -47,7 +46,7 @@ pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
     table.render(width)
 }
 
-/// The program of an agent that acpd does not find, although this terminal does; and the way out.
+/// Describes how acpd can find an agent's program that this terminal finds.
 pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
     let program = unknown_program(agent)?;
     let here = which::which(program.raw()).ok()?;
@@ -71,14 +70,15 @@ pub(crate) fn found_here(agent: &AgentInfo) -> Option<Text> {
     ))
 }
 
-/// Explains a missing program by a login shell that did not report: it may know more than this terminal.
+/// Explains a missing program by a login shell that did not report, because the shell may know more
+/// than this terminal.
 pub(crate) fn asked_in_vain(agent: &AgentInfo) -> Option<Text> {
     unknown_program(agent)?;
     let why = agent.login_shell.as_ref()?.problem.as_ref()?;
     Some(text!("your login shell did not report its environment: {}", why))
 }
 
-/// A program that acpd does not find in the directories that it knows.
+/// Returns the program if acpd does not find it in its search path.
 fn unknown_program(agent: &AgentInfo) -> Option<&Untrusted> {
     let program = agent.command.first().filter(|_| agent.installed == Some(false))?;
     (Path::new(program.raw()).components().count() == 1).then_some(program)
@@ -95,7 +95,7 @@ fn sentence(
     }
     let names = Text::join(names.iter().map(Text::from), ", ");
     let age = age.map(|age| text!(", up {},", human::duration(age)));
-    // A process keeps the environment that it was started with.
+    // A process keeps the environment of its start.
     let word = shell_word(&agent.name);
     let again = agent.pid.map(|_| text!(" && acpctl agent restart {}", word));
     let place = if is_here { "this terminal" } else { "a terminal that has it" };

@@ -1,4 +1,4 @@
-//! The daemon, its environment, its agents, sessions and questions, as tables, cards and sentences for a person.
+//! Tables, cards and sentences for users.
 
 pub(crate) mod agent;
 pub(crate) mod daemon;

@@ -1,12 +1,9 @@
-//! Questions of agents in tables and sentences.
-
 use acpd_api::{AnswerInfo, AnswerResult, InteractionInfo, Question, QuestionAnswered, Untrusted};
 use acpd_view::about;
 
 use crate::human;
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 
-/// Explains an option of the agent that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
     text!(
         "the agent remembers its own option `{}`: it may not ask again, and `policy forget` does not undo that",
@@ -14,7 +11,6 @@ pub(crate) fn own_option(name: &Untrusted) -> Text {
     )
 }
 
-/// Explains who remembers an answer.
 pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: bool) -> Vec<Text> {
     let mut lines: Vec<Text> = given.own_option.iter().map(own_option).collect();
     if let Some(id) = given.remembered {
@@ -66,18 +62,16 @@ pub(crate) fn given(answered: &QuestionAnswered) -> Text {
     }
 }
 
-/// The agent and the session that ask.
 pub(crate) fn asker(open: &InteractionInfo) -> Text {
     let session = session(open).map(|session| text!(", {}", session));
     text!("({}{}{})", open.agent, session, wanted_by(open))
 }
 
-/// For which session the agent works, if another agent has begun its own.
+/// Returns the session that delegated to the asking session.
 fn wanted_by(open: &InteractionInfo) -> Option<Text> {
     open.parent.as_ref().map(|parent| text!(", for {}", parent))
 }
 
-/// Describes an open question and how to answer it.
 pub(crate) fn waits(open: &InteractionInfo) -> Text {
     let (what, how) = match &open.question {
         Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
@@ -90,8 +84,7 @@ fn session(open: &InteractionInfo) -> Option<&Untrusted> {
     open.name.as_ref().or(open.session_id.as_ref())
 }
 
-/// Describes a question on one line. The subject is what acpd read in the call, the title what the agent
-/// calls it.
+/// Describes a question in one line: by acpd's reading of the call, or else by the agent's title.
 pub(crate) fn asked(question: &Question) -> Text {
     match question {
         Question::Permission { title, subject, .. } => {

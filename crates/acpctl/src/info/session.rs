@@ -1,5 +1,3 @@
-//! Sessions in tables and cards.
-
 use acpd_api::{
     Cost, Doing, DoingKind, Parent, QueuedPrompt, RestoreLevel, SessionInfo, SessionState,
     TurnState, Untrusted, Usage,
@@ -8,20 +6,19 @@ use acpd_api::{
 use crate::human;
 use crate::text::{BOLD, Cut, Role, Table, Text, key_values, text};
 
-/// Columns of a turn in the table: an agent may give any reason for its end.
-const TURN: usize = 40;
+/// An agent may give any reason for the end of a turn.
+const TURN_WIDTH: usize = 40;
 
-/// The shortest beginning of an id that tables show, and that is enough for every command.
+/// Minimum length of a short id. Tables show it, and every command accepts it.
 pub(crate) const SHORT_ID: usize = 8;
 
-/// Branches by depth in the tree.
 const BRANCHES: [&str; 4] = ["", "└ ", "  └ ", "    └ "];
 
-/// Columns to leave out without room, the first one first.
+/// Columns that may be dropped, the first one first.
 const DROPPED: [&str; 6] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "NOW", "TITLE"];
 
-/// Sessions in the order of a tree, with how deep they are: those that an agent has begun stand below the session that it
-/// works in. Where that is not listed, they stand for themselves.
+/// Returns sessions in the order of a tree, with their depth. A delegated session is below the
+/// session that it works for, or at the top if that is not listed.
 pub(crate) fn tree<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
 ) -> Vec<(usize, &'a SessionInfo)> {
@@ -46,7 +43,7 @@ pub(crate) fn tree<'a>(
     let mut left: Vec<_> = sessions.into_iter().collect();
     let mut order = Vec::new();
     below(None, 0, &mut left, &mut order);
-    // Ids are given again: a circle has no beginning.
+    // Ids are reused, so there may be a cycle without a root.
     order.extend(left.into_iter().map(|session| (0, session)));
     order
 }
@@ -55,8 +52,8 @@ fn is_it(session: &SessionInfo, parent: &Parent) -> bool {
     session.agent == parent.agent && session.session_id == parent.session_id
 }
 
-/// Sessions as a table. On a terminal, ids are as short as they can be and directories begin with `~`. What they do
-/// now has a column if any does something.
+/// Returns the table of sessions. On a terminal, ids are short and directories begin with `~`. A
+/// column shows current activities, if there are any.
 pub(crate) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
     now: u64,
@@ -78,7 +75,7 @@ pub(crate) fn nested<'a>(
         (None, Some(_)) => short_id(session, &sessions),
         _ => session.handle().clone(),
     };
-    // The beginning of a name will do; an id is as short as it can be already.
+    // A name may be cut, but not a short id.
     let unnamed = sessions.iter().filter(|session| session.name.is_none());
     let longest = unnamed.map(|session| Text::from(name(session)).width()).max();
     let mut table = Table::new(titles)
@@ -97,7 +94,7 @@ pub(crate) fn nested<'a>(
             Text::styled(BOLD, text!("{}{}", branch, name(session))),
             (&session.agent).into(),
             state(session),
-            Text::styled(style, turn.cut(TURN)),
+            Text::styled(style, turn.cut(TURN_WIDTH)),
             session.doing.as_ref().map(now_doing).unwrap_or_default(),
             text!("{}", session.prompts),
             human::ago(session.updated, now),
@@ -108,10 +105,10 @@ pub(crate) fn nested<'a>(
     table.render(width)
 }
 
-/// The beginning of an id that none of the others has, as commands take it.
+/// Returns the shortest unique beginning of an id.
 fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
     let id = session.session_id.raw();
-    // An id with a number of acpd is another session without that number.
+    // Without its number, an id that acpd numbered is another session's.
     let is_numbered = id.rsplit_once('.').is_some_and(|(_, number)| number.parse::<u64>().is_ok());
     let is_others = |begin: &str| {
         let others = all.iter().filter(|other| other.session_id != session.session_id);
@@ -155,15 +152,14 @@ pub(crate) fn card(session: &SessionInfo, now: u64) -> Text {
     key_values(&rows)
 }
 
-/// Why a session cannot continue and what to do, else its title.
+/// Returns why a session cannot continue and how to fix it, or else its title.
 fn about(session: &SessionInfo) -> Text {
     let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
-    let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
-    let told: Vec<Text> = told.map(Text::from).collect();
-    if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
+    let details = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
+    let details: Vec<Text> = details.map(Text::from).collect();
+    if details.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(details, "; ") }
 }
 
-/// Describes the current action, without its state and time.
 fn now_doing(Doing { kind, text: said, .. }: &Doing) -> Text {
     match kind {
         DoingKind::Starting => "starting".into(),
@@ -174,7 +170,7 @@ fn now_doing(Doing { kind, text: said, .. }: &Doing) -> Text {
 }
 
 /// Describes the current state: `running: cargo test, 12s`, `waiting for you: …`, `idle`.
-pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
+pub(crate) fn current_activity(session: &SessionInfo, now: u64) -> Text {
     let Some(Doing { kind, text: said, since }) = &session.doing else {
         return match session.turn.state {
             TurnState::Idle => "idle".into(),
@@ -196,7 +192,6 @@ pub(crate) fn goes_on(session: &SessionInfo, now: u64) -> Text {
     text!("{}{}, {}", what, said, human::duration(now.saturating_sub(*since)))
 }
 
-/// Returns whether a turn runs or waits in it.
 pub(crate) fn is_at_work(session: &SessionInfo) -> bool {
     session.turn.state != TurnState::Idle || session.queued > 0
 }
@@ -224,7 +219,6 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Role) {
     }
 }
 
-/// Returns its state for a table, with a mark after a partial restore.
 fn state(session: &SessionInfo) -> Text {
     let level = match session.restore {
         Some(RestoreLevel::Reseeded) => " (reseeded)",
@@ -235,7 +229,6 @@ fn state(session: &SessionInfo) -> Text {
     Text::styled(style, text!("{}{}", word, level))
 }
 
-/// Describes an incomplete restore.
 fn restored(session: &SessionInfo) -> Option<&'static str> {
     Some(match session.restore? {
         RestoreLevel::Resumed => "resumed: the agent has the conversation",
@@ -247,7 +240,6 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
     })
 }
 
-/// The word and the style of a state.
 fn look(session: &SessionInfo) -> (&'static str, Role) {
     let (word, style) = match session.state {
         SessionState::Live => ("loaded", Role::Good),
@@ -260,7 +252,7 @@ fn look(session: &SessionInfo) -> (&'static str, Role) {
     (if session.archived { "archived" } else { word }, style)
 }
 
-/// Returns a queued prompt on one line: `fix the tests [+ resource_link]`.
+/// Returns a queued prompt in one line: `fix the tests [+ resource_link]`.
 pub(crate) fn queued_prompt(prompt: &QueuedPrompt) -> Text {
     let (words, others) = prompt.parts();
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -272,7 +264,6 @@ pub(crate) fn queued_prompt(prompt: &QueuedPrompt) -> Text {
     text!("{}{}", Untrusted::from(words.join(" ")), others)
 }
 
-/// Costs, one for each currency.
 pub(crate) fn costs<'a>(costs: impl IntoIterator<Item = &'a Cost>) -> Text {
     let costs = costs.into_iter();
     Text::join(costs.map(|cost| text!("{} {}", cost.amount, cost.currency)), ", ")

@@ -1,9 +1,10 @@
 //! Permission questions: an agent asks before it acts.
 //!
-//! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
-//! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
-//! command only reports the question, which stays open for another client. Forms and pages are answered by
-//! other commands, and all questions if this one runs under an agent: it prints how.
+//! On a terminal the user answers with one key. A word is needed if acpd does not understand all of
+//! the call, or if the call changed meanwhile, because one key is pressed too easily. Without a
+//! terminal, the command only reports the question, which stays open for other clients. Forms and
+//! pages, and all questions of a command under an agent, are answered by other commands, which are
+//! printed.
 
 mod question;
 
@@ -27,29 +28,24 @@ use crate::text::{Text, text};
 use crate::ui::Ui;
 use question::{Question, label, unknown, waiting};
 
-/// The longest word that counts as an answer.
-const WORD: usize = 16;
-/// The key that shows all of a call.
-const VIEW: char = 'v';
+const MAX_WORD_LENGTH: usize = 16;
+const VIEW_KEY: char = 'v';
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: VecDeque<Question>,
     keys: Option<KeyMode>,
-    /// Typed part of a word.
     typed: String,
     /// The last answer of any client in this session.
     answered: Option<Box<QuestionAnswered>>,
-    /// The request for all open questions.
     listed: Option<Id>,
-    /// Printed questions that are answered by other commands.
-    told: HashSet<Untrusted>,
+    printed: HashSet<Untrusted>,
 }
 
 impl Questions {
-    /// Takes a message of the daemon: a question, its end, or that something waits for an answer. Requests for
-    /// services that acpctl does not have are refused.
+    /// Handles a question, its end, or a notice of an open question. Requests for services that
+    /// acpctl does not have are refused.
     pub(crate) fn take(
         &mut self,
         message: &Message<'_>,
@@ -73,7 +69,7 @@ impl Questions {
                 if self.listed.as_ref() == Some(id) =>
             {
                 if let Some(session) = session {
-                    self.tell(list, session, ui);
+                    self.print_others(list, session, ui);
                 }
                 Ok(())
             }
@@ -86,13 +82,13 @@ impl Questions {
         Ok(())
     }
 
-    /// Prints questions of this session that are not asked here, each once.
-    fn tell(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
+    /// Prints each question of this session once that is not asked here.
+    fn print_others(&mut self, list: &RawValue, session: &Untrusted, ui: &mut Ui) {
         let list: InteractionList = serde_json::from_str(list.get()).unwrap_or_default();
         for question in list.interactions {
             let is_ours = question.session_id.as_ref() == Some(session);
             let is_asked_here = self.any() && matches!(question.question, Kind::Permission { .. });
-            if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
+            if !is_ours || is_asked_here || !self.printed.insert(question.id.clone()) {
                 continue;
             }
             ui.warn(text!("the agent asks: {}", described(&question)));
@@ -108,12 +104,10 @@ impl Questions {
         if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
     }
 
-    /// Returns whether something waits for an answer.
     pub(crate) fn any(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Answers the question on the screen, if the key is one of its choices, or ends the word for one.
     pub(crate) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
         let key = char::from(key).to_ascii_lowercase();
         let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
@@ -135,7 +129,7 @@ impl Questions {
             return self.show(live, ui);
         }
         match key {
-            VIEW if self.typed.is_empty() => {
+            VIEW_KEY if self.typed.is_empty() => {
                 let (width, _) = ui.err_size();
                 let whole = Text::lines(&question.sheet.whole(Some(width)));
                 ui.talk(&whole);
@@ -148,7 +142,10 @@ impl Questions {
                 ui.talk(&Text::lines(&question.keys(0, width)));
             }
             '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
-            key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
+            key if question.takes_words()
+                && is_of_word(key)
+                && self.typed.len() < MAX_WORD_LENGTH =>
+            {
                 self.typed.push(key);
                 ui.mutter(text!("{}", key));
             }
@@ -157,18 +154,18 @@ impl Questions {
         Ok(())
     }
 
-    /// Takes a `_acpd/answered`, which comes before the question is taken back. Returns whether the answer
-    /// will be printed then: the question is on the screen.
-    pub(crate) fn told_answer(&mut self, name: &str, params: &RawValue) -> bool {
+    /// Handles `_acpd/answered`, which arrives before the question is withdrawn. Returns whether
+    /// the answer will then be printed, because the question is on the screen.
+    pub(crate) fn on_answered(&mut self, name: &str, params: &RawValue) -> bool {
         if name != method::ANSWERED {
             return false;
         }
         self.answered = serde_json::from_str(params.get()).ok();
-        let told = self.answered.as_ref();
-        told.is_some_and(|told| self.open.front().is_some_and(|open| told.id == open.name))
+        let answered = self.answered.as_ref();
+        answered.is_some_and(|it| self.open.front().is_some_and(|open| it.id == open.name))
     }
 
-    /// Takes a `$/cancel_request`: another client answered a question, or its turn is over.
+    /// Handles `$/cancel_request`: another client answered the question, or its turn is over.
     fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -185,16 +182,17 @@ impl Questions {
         if at > 0 {
             return Ok(());
         }
-        let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
+        let is_it = |it: &&QuestionAnswered| gone.is_some_and(|gone| it.id == gone.name);
         let line = match self.answered.as_deref().filter(is_it) {
-            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
+            Some(answer) => {
+                text!("  answered elsewhere, by {}: {}", person(&answer.by), given(answer))
+            }
             None => "  withdrawn: no answer is needed".into(),
         };
         ui.note(line);
         self.show(live, ui)
     }
 
-    /// Gives every open question the answer that a cancelled turn asks for.
     pub(crate) fn cancel(&mut self, live: &mut Live) -> Result {
         self.keys = None;
         for question in self.open.drain(..) {
@@ -203,7 +201,6 @@ impl Questions {
         Ok(())
     }
 
-    /// Puts the first question on the screen.
     fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
         self.keys = None;
         self.typed.clear();
@@ -211,7 +208,7 @@ impl Questions {
         question.fit(ui.err_size());
         ui.stop_spinning();
         if ui.can_ask() {
-            // Earlier input is discarded before the question is visible.
+            // Discards earlier input before the question is visible.
             self.keys = Some(KeyMode::enter()?);
             live.listen_to_keys()?;
             ui.talk(&question.prompt(ui.err_size()));
@@ -222,13 +219,11 @@ impl Questions {
     }
 }
 
-/// Returns whether a notification says that the session waits for an answer.
 pub(crate) fn needs_action(name: &str, params: &RawValue) -> bool {
     let changed = || serde_json::from_str::<StateChanged>(params.get());
     name == method::SESSION_STATE && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
 }
 
-/// Returns whether the agent means the option to hold from now on.
 fn is_lasting(option: &PermissionOption) -> bool {
     matches!(&*option.kind, "allow_always" | "reject_always")
 }

@@ -1,4 +1,4 @@
-//! A permission question on the screen, and what is typed for its answers.
+//! A permission question on the screen, and the input for its answers.
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionOption, PermissionRequest};
@@ -8,42 +8,39 @@ use serde_json::value::RawValue;
 
 use crate::text::{BOLD, Role, Text, text};
 
-/// Columns of an answer that does not fit on the screen and has no key.
-const CUT: usize = 28;
-/// Rows that the call keeps next to its answers.
+/// For an answer that does not fit on the screen and has no key.
+const CUT_WIDTH: usize = 28;
+/// Minimum rows for the call.
 const CALL_ROWS: usize = 8;
-/// Before the rows that continue an answer.
 const INDENT: &str = "      ";
 
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) id: Id,
-    /// As the daemon's notices name it.
+    /// The name in the daemon's notices.
     pub(super) name: String,
     pub(super) sheet: Sheet,
     choices: Vec<Choice>,
     always: Option<Untrusted>,
 }
 
-/// An answer and what is typed for it.
 #[derive(Debug)]
 struct Choice {
     typed: Typed,
     option: PermissionOption,
-    /// The answer does not fit on the screen.
     is_cut: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Typed {
     Key(char),
-    /// A word and the enter key.
+    /// A word and Enter.
     Word(&'static str),
-    /// Nothing: it is too long to be shown whole here.
+    /// None: the answer is too long to be shown whole.
     Elsewhere,
 }
 
-/// A daemon of another version sends nothing about the call, so it counts as not understood.
+/// A daemon of another version sends nothing about the call, so the call counts as not understood.
 pub(super) fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
     let unclear =
         ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };
@@ -83,7 +80,7 @@ impl Question {
         self.choices.iter().any(|choice| matches!(choice.typed, Typed::Word(_)))
     }
 
-    /// Takes the key from each answer that allows something and is too long to be shown whole on this screen.
+    /// Removes the key of each allowing answer that is too long for this screen.
     pub(super) fn fit(&mut self, (width, height): (usize, usize)) {
         let together: usize = self.choices.iter().map(|choice| choice.line().width() + 2).sum();
         if together <= width {
@@ -103,17 +100,17 @@ impl Question {
         }
     }
 
-    /// Returns the question as it stands on the screen, where all of it fits.
+    /// Returns the question, all of it if it fits on the screen.
     pub(super) fn prompt(&self, (width, height): (usize, usize)) -> Text {
-        // The row below it is where the cursor stands.
+        // The cursor needs a row.
         let keys = self.keys(usize::MAX, width).len() + 1;
         let (mut lines, hidden) = self.sheet.fitting(width, height.saturating_sub(keys));
         lines.extend(self.keys(hidden, width));
         Text::lines(&lines)
     }
 
-    /// Returns the rows that show what can be typed: one if all of it fits there, else at least one for each
-    /// answer. The scope of an answer for always has a row of its own.
+    /// Returns the rows with the possible input: one row if everything fits, or else at least one
+    /// per answer. The scope of an "always" answer has its own row.
     pub(super) fn keys(&self, hidden: usize, width: usize) -> Vec<Text> {
         let view = Text::of(BOLD, "[v]").and(Role::Plain, " show all of it");
         let mut lines: Vec<Text> = self.choices.iter().map(Choice::line).collect();
@@ -144,15 +141,14 @@ impl Choice {
         };
         let label = label(&self.option);
         let label = match self.typed {
-            Typed::Elsewhere => text!("{} too long for a key: acpctl answer", label.cut(CUT)),
-            _ if self.is_cut => label.cut(CUT),
+            Typed::Elsewhere => text!("{} too long for a key: acpctl answer", label.cut(CUT_WIDTH)),
+            _ if self.is_cut => label.cut(CUT_WIDTH),
             _ => label,
         };
         Text::of(BOLD, typed).and(Role::Plain, text!(" {}", label))
     }
 }
 
-/// The answer in acpd's words, then in the agent's.
 pub(super) fn label(option: &PermissionOption) -> Text {
     about::option(&option.kind, &option.name.as_str().into())
 }
@@ -161,7 +157,7 @@ fn is_refusal(option: &PermissionOption) -> bool {
     option.kind.starts_with("reject_")
 }
 
-/// The rows of a line, below each other.
+/// Wraps a line with a hanging indent.
 fn hanging(line: &Text, width: usize) -> Vec<Text> {
     let rows = line.wrap(width.saturating_sub(INDENT.len()).max(INDENT.len()));
     let rows = rows.into_iter().enumerate();
@@ -176,9 +172,9 @@ pub(super) fn waiting(question: &Question) -> Text {
     text!("{}{}\n{}\n", call, Text::styled(Role::Warning, names), Text::styled(Role::Dim, hint))
 }
 
-/// Assigns input to each option: a letter by its kind, or its number where the letter is not enough. If the
-/// question is not easy, only a refusal has a key, and others need a word, as an answer does whose name is
-/// the opposite of its effect. Options without input are answered elsewhere.
+/// Assigns input to each option: a letter by its kind, or a number if several have the kind. If the
+/// question is not easy, only a refusal has a key; the others need a word. An answer whose name
+/// says the opposite of its effect also needs a word. Options without input are answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
     const DIGITS: &str = "123456789";
     let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;

@@ -1,5 +1,5 @@
-//! Tool calls: one line at the start and one at the end, followed by diffs and, for commands, by the end of
-//! their output.
+//! Tool calls: one line at the start and one at the end, followed by diffs and the end of a
+//! command's output.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -9,29 +9,23 @@ use acpd_view::{Change, ToolCall, icon};
 
 use crate::text::{BOLD, Role, Text, text};
 
-/// Lines shown of what a command printed.
 const OUTPUT_LINES: usize = 10;
-/// Lines shown of a command.
 const COMMAND_LINES: usize = 10;
-/// Lines shown of why another call failed.
 const FAILURE_LINES: usize = 5;
-/// Lines shown of a diff; the count in its head is that of the whole.
+/// The head of a diff counts all lines.
 const DIFF_LINES: usize = 60;
-/// Places shown on one line.
 const MAX_PLACES: usize = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     begun: bool,
     ended: bool,
-    /// The command was printed.
-    told: bool,
-    /// Hashes of the diffs that were shown, so that each is shown once.
+    is_command_printed: bool,
+    /// Hashes of printed diffs, so that each is printed once.
     diffs: HashSet<u64>,
 }
 
 impl Shown {
-    /// The lines to show of a call that has begun or changed, if any.
     pub(super) fn update(&mut self, call: &ToolCall) -> Text {
         let mut text = Text::new();
         let end = match call.status() {
@@ -42,7 +36,7 @@ impl Shown {
         let mut ends_now = false;
         match end {
             Some(_) if self.ended => {}
-            // The call began before this verb was attached: an id alone does not show what has ended.
+            // The call began before this verb was attached, and its id alone says nothing.
             Some(_) if call.title().is_none() && call.kind().is_none() => self.ended = true,
             Some((mark, style)) => {
                 (self.ended, ends_now) = (true, true);
@@ -52,9 +46,9 @@ impl Shown {
             None => text += head(call, &Text::styled(Role::Name, icon(call.kind()))),
         }
         self.begun = true;
-        if let Some(input) = call.raw_input().filter(|_| !self.told) {
+        if let Some(input) = call.raw_input().filter(|_| !self.is_command_printed) {
             let lines = commands(input, call.title().as_ref());
-            self.told = !lines.is_empty();
+            self.is_command_printed = !lines.is_empty();
             text += command(&lines);
         }
         for file in call.diffs() {
@@ -70,7 +64,6 @@ impl Shown {
     }
 }
 
-/// The beginning of a command, below its call.
 fn command(lines: &[Text]) -> Text {
     let mut text: Text =
         lines.iter().take(COMMAND_LINES).map(|line| text!("    {}\n", line)).collect();
@@ -100,13 +93,11 @@ fn head(call: &ToolCall, mark: &Text) -> Text {
     text!("{} {}{}\n", mark, Text::styled(BOLD, title), Text::styled(Role::Dim, places))
 }
 
-/// Returns its title, kind or id.
 pub(crate) fn name(call: &ToolCall) -> Text {
     let kind = || call.kind().map(acpd_api::Untrusted::from);
     call.title().or_else(kind).unwrap_or_else(|| call.id()).into()
 }
 
-/// The touched places that the title does not already name.
 fn places(call: &ToolCall, title: &Text) -> Text {
     let mut names: Vec<Text> = Vec::new();
     for location in call.locations() {
@@ -123,7 +114,7 @@ fn places(call: &ToolCall, title: &Text) -> Text {
     Text::join(names, ", ")
 }
 
-/// The end of what a command printed; of another call the beginning of why it failed.
+/// Returns the end of a command's output, or the beginning of another call's failure.
 pub(crate) fn output(call: &ToolCall) -> Text {
     let is_command = call.kind() == Some("execute");
     if !is_command && call.status() != Some("failed") {

@@ -1,5 +1,4 @@
-//! A conversation as a growing text: the blocks of [`acpd_view`], and of each what is new
-//! about it, in pieces of text.
+//! A conversation as growing text: the new parts of each block of [`acpd_view`].
 
 mod call;
 #[cfg(test)]
@@ -22,11 +21,8 @@ pub(crate) use call::{name, output};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A part of the agent's answer.
     Answer(Untrusted),
-    /// The answer is over. What comes next is another one, or something else.
     AnswerEnds,
-    /// A part of other running text.
     Flow(Flow, Text),
     Lines(Text),
 }
@@ -40,43 +36,38 @@ pub(crate) enum Flow {
 
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Options {
-    /// Show what the agent thinks.
     pub(crate) thoughts: bool,
-    /// Show the user's prompts and how turns ended; a client that runs the turn knows both. Messages of
-    /// others into the turn are always shown.
+    /// Show the user's prompts and the ends of turns; a client that runs the turn knows both.
+    /// Messages of others to the turn are always shown.
     pub(crate) whole: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     options: Options,
-    /// None until the session of the conversation is known.
+    /// None until the conversation's session is known.
     state: Option<State>,
-    /// The lines that were taken: the numbers of those that are folded.
+    /// The number of folded lines.
     lines: u64,
-    /// The printed parts of the blocks of this turn.
     shown: HashMap<Id, Shown>,
-    /// The entries of the plan that was shown last.
     plan: Vec<PlanEntry>,
-    /// The ids and values of the options as they were printed.
-    told_options: Vec<(Untrusted, Value)>,
-    told_usage: Option<Usage>,
-    /// The running text that was shown last, and whether its line is unfinished.
+    printed_options: Vec<(Untrusted, Value)>,
+    printed_usage: Option<Usage>,
+    /// The last running text, and whether its line is unfinished.
     flow: Option<(Flow, bool)>,
     begun: bool,
 }
 
-/// The printed part of a block.
 #[derive(Debug)]
 enum Shown {
-    /// Of a message: the number of its printed parts, and the printed bytes of the last one.
+    /// The number of printed parts of a message, and the printed bytes of the last one.
     Message {
         parts: usize,
         bytes: usize,
         has_ended: bool,
     },
     Call(call::Shown),
-    /// Anything else as a line, which comes again when it is another one.
+    /// Anything else. A changed line is printed again.
     Line(Text),
 }
 
@@ -85,8 +76,8 @@ impl Transcript {
         Transcript { options, ..Transcript::default() }
     }
 
-    /// Takes the session of the conversation, its folder, the daemon's answer to `initialize`, and the settings that
-    /// the session begins with, so that only changes of them are shown.
+    /// `settings` are the session's initial settings; only changes are printed. `hello` is the
+    /// daemon's answer to `initialize`.
     pub(crate) fn open(
         &mut self,
         session: &Untrusted,
@@ -103,8 +94,8 @@ impl Transcript {
             header.mode = Some(modes.current_mode_id);
             header.modes = modes.available_modes;
         }
-        let told = settings.options.into_iter();
-        self.told_options = told.map(|option| (option.id, option.current_value)).collect();
+        let initial = settings.options.into_iter();
+        self.printed_options = initial.map(|option| (option.id, option.current_value)).collect();
         self.state = Some(state);
     }
 
@@ -115,7 +106,6 @@ impl Transcript {
         pieces
     }
 
-    /// Takes a notification; unknown ones show nothing.
     pub(crate) fn notification(&mut self, name: &str, params: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if let Some(sentence) = sentence(name, params) {
@@ -127,7 +117,7 @@ impl Transcript {
         let mode = state.header().mode.clone();
         self.lines += 1;
         for id in state.notification(Some(self.lines), name, params) {
-            // Of messages and calls of subagents, only their own subagents are shown.
+            // Messages and calls inside of subagents are not shown, only nested subagents.
             let own = state.turns().iter().rev().find_map(|turn| turn.block(id));
             let is_subagent = |block: &&Block| matches!(block.kind, Kind::Subagent(_));
             if let Some(block) = own.or_else(|| state.get(id).filter(is_subagent)) {
@@ -172,7 +162,7 @@ impl Transcript {
             }
             Kind::Notice(notice) => match &notice.topic {
                 Topic::Mode(id) if mode == Some(id) => return,
-                // The answer to the prompt reports it as well.
+                // The answer to the prompt also reports it.
                 Topic::Restored(RestoreLevel::Lost) if !whole => return,
                 _ => block.summary(),
             },
@@ -190,33 +180,31 @@ impl Transcript {
         }
     }
 
-    /// The lines of the options that differ from those that were printed.
     fn options(&mut self, options: &[ConfigOption]) -> Text {
         let mut lines = Text::new();
         for option in options {
             let now = (option.id.clone(), option.current_value.clone());
-            if !self.told_options.contains(&now) {
+            if !self.printed_options.contains(&now) {
                 lines += Text::styled(Role::Dim, settings::sentence(option)) + "\n";
-                self.told_options.retain(|(id, _)| *id != option.id);
-                self.told_options.push(now);
+                self.printed_options.retain(|(id, _)| *id != option.id);
+                self.printed_options.push(now);
             }
         }
         lines
     }
 
-    /// The line of usage, if it differs from the one that was printed.
     fn usage(&mut self) -> Text {
         let usage = self.state.as_ref().and_then(|state| state.header().usage.as_ref());
-        match usage.filter(|usage| self.told_usage.as_ref() != Some(*usage)) {
+        match usage.filter(|usage| self.printed_usage.as_ref() != Some(*usage)) {
             Some(usage) => {
-                self.told_usage = Some(usage.clone());
+                self.printed_usage = Some(usage.clone());
                 Text::styled(Role::Dim, usage.sentence()) + "\n"
             }
             None => Text::new(),
         }
     }
 
-    /// The plan with a mark at what is new, if anything is.
+    /// Returns a changed plan, with marks at new entries.
     fn plan(&mut self, new: &Plan) -> Text {
         let before = std::mem::replace(&mut self.plan, new.entries.clone());
         if before == new.entries {
@@ -268,7 +256,6 @@ impl Transcript {
 
     fn begin(&mut self, flow: Flow, pieces: &mut Vec<Piece>) {
         match self.flow {
-            // An empty line between the user's message and the answer.
             Some((Flow::User, _)) => pieces.push(Piece::Lines("\n".into())),
             _ if flow == Flow::User && self.begun => pieces.push(Piece::Lines("\n".into())),
             Some((Flow::Thought, true)) if flow == Flow::Thought => {
@@ -296,7 +283,7 @@ impl Transcript {
         self.flow = Some((flow, is_open));
     }
 
-    /// A part of the user's text with a mark at every start of a line.
+    /// Puts a mark before each line of the user's text.
     fn quoted(&self, text: &Untrusted) -> Text {
         let mut open = self.flow.is_some_and(|(_, open)| open);
         let mut quoted = Text::new();
@@ -310,7 +297,7 @@ impl Transcript {
         quoted
     }
 
-    /// Whole lines, which end running text.
+    /// Prints whole lines, which end running text.
     fn lines_of(&mut self, lines: Text, pieces: &mut Vec<Piece>) {
         if lines.is_empty() {
             return;
@@ -334,7 +321,7 @@ fn subagent_line(subagent: &Subagent) -> Text {
     text!("subagent {}{}{}", title, gap, state)
 }
 
-/// Returns the sentence of a notice that is not in the journal.
+/// Describes a notice that is not in the journal.
 pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     Some(match name {
         method::PROMPT_QUEUED => {

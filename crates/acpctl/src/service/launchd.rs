@@ -1,19 +1,19 @@
-//! launchd: one launch agent, controlled by `launchctl`. It listens for the daemon, and starts it at login.
+//! launchd: one launch agent, controlled by `launchctl`. It listens for the daemon, and starts it
+//! at login.
 
 use std::path::{Path, PathBuf};
 
 use acpd_client::own_uid;
 
-use super::{Order, Place, State, UnitFile, tell};
+use super::{Order, Place, State, UnitFile, run_to_end};
 use crate::error::Result;
 
 const PLIST: &str = include_str!("../../../../launchd/dev.acpd.acpd.plist");
 const LABEL: &str = "dev.acpd.acpd";
-/// Parts of the text that are replaced.
 const PROGRAM: &str = "<string>/usr/local/bin/acpd</string>";
 const LOG: &str = "<string>/Users/YOU/Library/Logs/acpd.log</string>";
 const SOCKET: &str = "<string>/Users/YOU/Library/Application Support/acpd/run/acpd.sock</string>";
-/// Part without which launchd does not listen, where the socket's directory does not survive a reboot.
+/// The part for listening. It is removed if the socket's directory does not survive a reboot.
 const LISTENS: [&str; 2] = ["    <!-- launchd listens for the daemon", "    <key>RunAtLoad</key>"];
 const END: &str = "</dict>\n</plist>\n";
 
@@ -54,7 +54,6 @@ fn domain() -> String {
     format!("gui/{}", own_uid())
 }
 
-/// The command that starts the agent in this file.
 pub(super) fn start(file: &Path) -> Vec<String> {
     ["launchctl".to_owned(), "bootstrap".to_owned(), domain(), file.display().to_string()].into()
 }
@@ -62,47 +61,39 @@ pub(super) fn start(file: &Path) -> Vec<String> {
 pub(super) fn run(order: Order, file: &Path) -> Result {
     match order {
         Order::Listen | Order::Start => {
-            // launchd ignores files that it knows already.
+            // launchd ignores files that it already knows.
             stop()?;
             let words = start(file);
             let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            tell(Path::new(&words[0]), &args).map(drop)
+            run_to_end(Path::new(&words[0]), &args).map(drop)
         }
-        // launchd listens for as long as it knows the service.
+        // launchd listens as long as it knows the service.
         Order::Stop | Order::IgnoreClients => stop(),
-        // launchd reads the file when it starts it, and does not give up.
+        // launchd reads the file at start, and does not give up.
         Order::Enable | Order::Forgive | Order::Disable | Order::Forget => Ok(()),
     }
 }
 
 fn stop() -> Result {
-    // An unknown service need not be stopped.
     if !state().enabled {
         return Ok(());
     }
     let service = format!("{}/{LABEL}", domain());
-    tell(Path::new("launchctl"), &["bootout", &service]).map(drop)
+    run_to_end(Path::new("launchctl"), &["bootout", &service]).map(drop)
 }
 
 pub(super) fn state() -> State {
     let service = format!("{}/{LABEL}", domain());
     // The command fails for an unknown service.
-    tell(Path::new("launchctl"), &["print", &service])
+    run_to_end(Path::new("launchctl"), &["print", &service])
         .map_or_else(|_| State::default(), |text| read_state(&text))
 }
 
-/// Reads the output of `launchctl print`.
 fn read_state(text: &str) -> State {
     let lines = || text.lines().map(str::trim);
     let pid = lines().find_map(|line| line.strip_prefix("pid = "));
     let listens = lines().any(|line| line == "sockets = {");
-    State {
-        enabled: true,
-        listens,
-        pid: pid.and_then(|pid| pid.parse().ok()),
-        // launchd does not give up.
-        failed: false,
-    }
+    State { enabled: true, listens, pid: pid.and_then(|pid| pid.parse().ok()), failed: false }
 }
 
 #[cfg(test)]

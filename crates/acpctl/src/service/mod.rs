@@ -1,7 +1,7 @@
-//! acpd as a service: the files that a service manager reads, and the commands for it.
+//! acpd as a service: the files for a service manager, and its commands.
 //!
-//! The texts have one owner, the files in `systemd/` and `launchd/`: what is written differs from them in the path
-//! of the program, and in directories that are not the usual ones.
+//! The texts are the files in `systemd/` and `launchd/`. Written files differ in the path of the
+//! program, and in unusual directories.
 
 mod launchd;
 mod systemd;
@@ -23,19 +23,15 @@ use crate::stop::running;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// acpd as a service of this user.
 #[derive(Debug)]
 pub(crate) struct Service {
     manager: Manager,
-    /// The program that the service runs.
     pub(crate) program: PathBuf,
-    /// Files for the manager.
     pub(crate) files: Vec<UnitFile>,
-    /// The socket is where one that a package has installed has it, too.
+    /// The socket is at the usual place, which a package's service also uses.
     is_usual: bool,
 }
 
-/// The service manager of this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Manager {
@@ -43,74 +39,63 @@ pub(crate) enum Manager {
     Launchd,
 }
 
-/// Orders to the service manager.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
-    /// Read the files, and start the service with each login.
+    /// Read the files, and start the service at each login.
     Enable,
-    /// Listen for clients, which start the daemon.
     Listen,
-    /// Listen for clients, and start the daemon at once.
+    /// Listen for clients, and start the daemon now.
     Start,
-    /// Forget that the daemon has failed, and try as often as at first.
+    /// Forget failures, and allow all attempts again.
     Forgive,
-    /// Start no daemon for a client. One that runs stays, or leaves its agents to the next one.
+    /// Start no daemon for clients. A running daemon stays, or leaves its agents to the next one.
     IgnoreClients,
-    /// End the daemon of the service, which leaves its agents to the next one.
+    /// End the service's daemon, which leaves its agents to the next one.
     Stop,
-    /// Start nothing at login. The service brings its socket along.
+    /// Start nothing at login. The socket goes with the service.
     Disable,
-    /// Forget files that are gone.
     Forget,
 }
 
-/// State of the service in the manager.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct State {
-    /// The manager starts the daemon at login.
     pub(crate) enabled: bool,
-    /// The manager listens for the daemon, which starts with the first connection.
+    /// The manager listens, and the first connection starts the daemon.
     pub(crate) listens: bool,
-    /// The daemon that the manager has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    /// The daemon has failed: the manager starts it again later, or has given up.
+    /// The daemon failed; the manager starts it later, or has given up.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
 }
 
-/// A file of the service, as it should be.
 #[derive(Debug)]
 pub(crate) struct UnitFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-/// A file compared with its intended text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileState {
-    /// As it should be.
     Current,
-    /// An older one, or changed.
     Other,
     Missing,
 }
 
-/// Inputs of the files.
 struct Place<'a> {
     home: &'a Path,
     program: &'a str,
-    /// Variables for directories that are not the usual ones.
     dirs: Vec<(&'static str, String)>,
-    /// The socket, if it is not at the usual place.
+    /// The socket, if it is at an unusual place.
     socket: Option<String>,
-    /// The socket, if its directory is there when the system has started again.
+    /// The socket, if its directory survives a reboot.
     listen: Option<String>,
 }
 
 impl Service {
-    /// The service for the daemon's program next to this one, and for the directories of this environment.
+    /// Returns the service for the daemon's program next to this one, and for this environment's
+    /// directories.
     pub(crate) fn here(paths: &Paths) -> Result<Service> {
         let home = home()?;
         let program = program()?;
@@ -133,17 +118,15 @@ impl Service {
         self.manager
     }
 
-    /// Returns whether any of its files is there.
     pub(crate) fn is_installed(&self) -> bool {
         self.files.iter().any(|file| file.state() != FileState::Missing)
     }
 
-    /// Makes sure that the daemon could start, before anything of the running one is touched.
+    /// Checks that the daemon can start, before the running one is touched.
     pub(crate) fn check_program(&self) -> Result {
-        tell(&self.program, &["check"]).map(drop)
+        run_to_end(&self.program, &["check"]).map(drop)
     }
 
-    /// Returns the state of the service in the manager.
     pub(crate) fn state(&self) -> Result<State> {
         match self.manager {
             Manager::Systemd => systemd::state(),
@@ -151,8 +134,8 @@ impl Service {
         }
     }
 
-    /// State of a service that may be installed or not. A package has its files elsewhere; where there is none of that
-    /// either, there need not be a manager.
+    /// Returns the state of a service that may not be installed. A package has its files elsewhere;
+    /// without a package, there may be no manager.
     pub(crate) fn known(&self) -> Result<State> {
         if self.is_installed() {
             return self.state();
@@ -160,7 +143,7 @@ impl Service {
         Ok(if self.is_usual { self.state().unwrap_or_default() } else { State::default() })
     }
 
-    /// The commands that follow the writing of the files, for a person to read.
+    /// Returns the commands after writing the files, for the user.
     pub(crate) fn steps(&self) -> Vec<String> {
         match self.manager {
             Manager::Systemd => {
@@ -178,7 +161,7 @@ impl Service {
         }
     }
 
-    /// Removes the files, and has the manager forget the service. Give [`Order::Stop`] first.
+    /// Removes the files, and has the manager forget the service. Needs [`Order::Stop`] first.
     pub(crate) fn remove(&self) -> Result {
         self.order(Order::Disable)?;
         for file in &self.files {
@@ -188,12 +171,11 @@ impl Service {
         self.order(Order::Forget)
     }
 
-    /// The service whose manager listens for clients, and what else it knows of it.
     pub(crate) fn listening(paths: &Paths) -> Option<(Service, State)> {
         Service::with(paths, |state| state.listens)
     }
 
-    /// The service whose manager has started the daemon that runs, and so has its log.
+    /// Returns the service whose manager started the running daemon and has its log.
     pub(crate) fn with_log(paths: &Paths) -> Option<Service> {
         Service::with(paths, |state| state.pid.is_some()).map(|(service, _)| service)
     }
@@ -204,7 +186,6 @@ impl Service {
         Some((service, state))
     }
 
-    /// Place of the log: a command or a file.
     pub(crate) fn log_place(&self) -> Result<Text> {
         match self.manager {
             Manager::Systemd => Ok(Text::from(systemd::LOG)),
@@ -212,7 +193,6 @@ impl Service {
         }
     }
 
-    /// Prints what the manager has kept of the daemon's log.
     pub(crate) fn print_log(&self, tail: Tail, ui: &mut Ui) -> Result {
         let Some(mut command) = self.log_command(tail.follow, tail.lines) else {
             return log_file::print(&log_file()?, tail, ui);
@@ -230,22 +210,22 @@ impl Service {
         }
         // The program has printed its error.
         let status = child.wait().map_err(failed)?;
-        if status.success() { Ok(()) } else { Err(CommandError::told()) }
+        if status.success() { Ok(()) } else { Err(CommandError::already_printed()) }
     }
 
-    /// The command that prints the log, where the manager keeps it.
+    /// Returns none if the manager keeps no log.
     pub(crate) fn log_command(&self, follow: bool, lines: usize) -> Option<Command> {
         (self.manager == Manager::Systemd).then(|| systemd::log_command(follow, lines))
     }
 
-    /// Returns whether the service continues without a login session; `None` where that cannot be chosen.
+    /// Returns whether the service continues after logout; none if that cannot be chosen.
     pub(crate) fn lingers(&self) -> Option<bool> {
         (self.manager == Manager::Systemd).then(systemd::lingers)
     }
 }
 
 impl State {
-    /// A connection to the daemon, if one runs. Where the manager listens for it, looking would start it.
+    /// Does not connect if the manager listens without a daemon, because that would start one.
     pub(crate) fn running(&self, paths: &Paths) -> Result<Option<Connection>> {
         if self.listens && self.pid.is_none() { Ok(None) } else { running(paths) }
     }
@@ -260,7 +240,6 @@ impl UnitFile {
         }
     }
 
-    /// Writes it, with its folders.
     pub(crate) fn write(&self) -> Result {
         let failed = |error| CommandError::file("write", &self.path, &error);
         if let Some(folder) = self.path.parent() {
@@ -276,18 +255,17 @@ pub(crate) fn home() -> Result<PathBuf> {
     })
 }
 
-/// A folder that a variable names, else one below the home directory.
+/// Returns the folder in a variable, or else one in the home directory.
 pub(crate) fn base(variable: &str, usual: &str) -> Result<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     named.map_or_else(|| Ok(home()?.join(usual)), Ok)
 }
 
-/// The file that the log is in, where the manager keeps none itself.
+/// The log's file if the manager keeps no log.
 pub(crate) fn log_file() -> Result<PathBuf> {
     Ok(launchd::log(&home()?))
 }
 
-/// Removes a file that may be gone already.
 pub(crate) fn remove_file(path: &Path) -> Result {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -297,14 +275,14 @@ pub(crate) fn remove_file(path: &Path) -> Result {
     }
 }
 
-/// Removes the folders that were made for something in them, unless there is something else.
+/// Removes the folders around a file if they are empty.
 pub(crate) fn remove_folders(of: &Path) {
     let folders = of.ancestors().skip(1).take(2);
     folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
 }
 
-/// The path of the daemon's program. A link in `PATH` is better than what it leads to: package managers keep each
-/// version in a folder of its own, and an upgrade removes the old one.
+/// Returns the path of the daemon's program. A link in `PATH` is preferred to its target: package
+/// managers keep each version in its own folder, and an upgrade removes the old one.
 fn program() -> Result<PathBuf> {
     let exe = daemon_exe();
     let is_bare = exe.components().count() == 1;
@@ -321,7 +299,7 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-/// Directories that a service manager, which does not have this environment, would look for elsewhere.
+/// Returns directories that a service manager without this environment would not find.
 fn dirs(paths: &Paths) -> Result<Vec<(&'static str, String)>> {
     let all = [
         ("ACPD_RUNTIME_DIR", None, &paths.runtime),
@@ -333,19 +311,18 @@ fn dirs(paths: &Paths) -> Result<Vec<(&'static str, String)>> {
     moved.map(|(own, _, path)| Ok((own, utf8(path)?))).collect()
 }
 
-/// The socket, if it is not where managers look for it.
+/// Returns none if managers find the socket.
 fn socket(paths: &Paths) -> Result<Option<String>> {
     let is_set = env::var_os("ACPD_RUNTIME_DIR").is_some_and(|value| !value.is_empty());
     is_set.then(|| utf8(&paths.socket())).transpose()
 }
 
-/// The socket, if its directory is there when the system has started again.
+/// Returns none if the socket's directory does not survive a reboot.
 fn lasting_socket(paths: &Paths) -> Result<Option<String>> {
     let lasts = !paths.runtime.starts_with(env::temp_dir());
     lasts.then(|| utf8(&paths.socket())).transpose()
 }
 
-/// A path as a file of a manager can hold it.
 fn utf8(path: &Path) -> Result<String> {
     let text = path.to_str().filter(|path| !path.contains(char::is_control));
     text.map(str::to_owned).ok_or_else(|| {
@@ -354,8 +331,7 @@ fn utf8(path: &Path) -> Result<String> {
     })
 }
 
-/// Runs a command to its end; what it prints.
-fn tell(program: &Path, args: &[&str]) -> Result<String> {
+fn run_to_end(program: &Path, args: &[&str]) -> Result<String> {
     let output = programs::output_of(Command::new(program).args(args))?;
     Ok(String::from_utf8_lossy(&output).into_owned())
 }

@@ -1,4 +1,4 @@
-//! systemd: two units of the user's own manager, controlled by `systemctl --user`.
+//! systemd: two units of the user's manager, controlled by `systemctl --user`.
 
 use std::env;
 use std::fs;
@@ -8,17 +8,15 @@ use std::process::{Command, Stdio};
 use acpd_api::Untrusted;
 use acpd_client::own_uid;
 
-use super::{Order, Place, State, UnitFile, base, tell};
+use super::{Order, Place, State, UnitFile, base, run_to_end};
 use crate::error::{CommandError, Result};
 use crate::text::text;
 
 const SERVICE: &str = include_str!("../../../../systemd/acpd.service");
 const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
-/// The lines of these texts that depend on the place.
 const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
 const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
 
-/// The commands for an order, one after another.
 pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
     match order {
         Order::Enable => &[
@@ -37,7 +35,6 @@ pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// The units, in the folder of the user's own.
 pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
     let folder = base("XDG_CONFIG_HOME", ".config").unwrap_or_else(|_| place.home.join(".config"));
     let folder = folder.join("systemd/user");
@@ -46,7 +43,7 @@ pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
         start += &["Environment=", &quoted(&format!("{name}={dir}")), "\n"].concat();
     }
     let listen = place.socket.as_ref().map(|socket| {
-        // The whole line is the path: no quotes, and `%` begins a name of systemd's own.
+        // The whole line is the path: it has no quotes, and `%` begins a specifier.
         format!("ListenStream={}\n", socket.replace('%', "%%"))
     });
     let listen = listen.as_deref().unwrap_or(LISTEN_LINE);
@@ -56,7 +53,6 @@ pub(super) fn files(place: &Place<'_>) -> Vec<UnitFile> {
     ]
 }
 
-/// A word of a command line, with quotes if it needs them.
 fn word(text: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+@~".contains(char);
     if text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }
@@ -72,10 +68,9 @@ pub(super) fn run(order: Order) -> Result {
 }
 
 fn systemctl(words: &[&str]) -> Result<String> {
-    tell(Path::new(words[0]), &words[1..]).map_err(explained)
+    run_to_end(Path::new(words[0]), &words[1..]).map_err(explained)
 }
 
-/// Adds the hint for a manager that cannot be reached.
 fn explained(error: CommandError) -> CommandError {
     let said = error.message().as_str();
     if said.contains("cannot run") {
@@ -98,7 +93,7 @@ pub(super) fn state() -> Result<State> {
     Ok(read_state(&systemctl(&words)?))
 }
 
-/// Reads `systemctl show`: a block of lines for each unit.
+/// Reads `systemctl show`: one block of lines per unit.
 fn read_state(text: &str) -> State {
     let block = |id: &str| {
         let is_it = |block: &&str| block.lines().any(|line| line.strip_prefix("Id=") == Some(id));
@@ -117,18 +112,17 @@ fn read_state(text: &str) -> State {
         enabled: value("acpd.service", "UnitFileState") == "enabled",
         listens: value("acpd.socket", "ActiveState") == "active",
         pid,
-        // A socket that has failed does not end a daemon that a person has started since.
+        // A failed socket does not matter if the user has started a daemon since.
         failed: pid.is_none() && (has_failed("acpd.service") || has_failed("acpd.socket")),
     }
 }
 
-/// Returns whether this user's manager continues after the last logout.
+/// Returns whether the user's manager continues after the last logout.
 pub(super) fn lingers() -> bool {
     let name = env::var_os("USER").or_else(|| env::var_os("LOGNAME")).unwrap_or_default();
     !name.is_empty() && fs::exists(Path::new("/var/lib/systemd/linger").join(name)).unwrap_or(false)
 }
 
-/// Command that shows the log.
 pub(super) const LOG: &str = "journalctl --user -u acpd";
 
 pub(super) fn log_command(follow: bool, lines: usize) -> Command {

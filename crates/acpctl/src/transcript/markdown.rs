@@ -1,5 +1,3 @@
-//! A transcript in Markdown.
-
 use acpd_api::{SessionInfo, Untrusted};
 use acpd_view::about::commands;
 use acpd_view::{
@@ -14,9 +12,7 @@ use crate::text::{Text, text};
 
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// Words of acpctl, and their styles.
     Ours(Text),
-    /// Data: messages, and changes of files.
     Theirs(Untrusted),
 }
 
@@ -32,7 +28,7 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
         Some(name) => text!("{} ({})", name, session.session_id),
         None => (&session.session_id).into(),
     };
-    let usage = session.usage.as_ref().map(|told| text!("- usage: {}\n", usage_sentence(told)));
+    let usage = session.usage.as_ref().map(|usage| text!("- usage: {}\n", usage_sentence(usage)));
     text!(
         "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n{}",
         title,
@@ -45,7 +41,7 @@ pub(crate) fn head(session: &SessionInfo) -> Text {
     )
 }
 
-/// Writes turns, with a heading wherever the speaker changes, and the last plan at the end.
+/// Writes turns with a heading for each change of speaker, and the last plan at the end.
 #[derive(Debug)]
 pub(crate) struct Markdown {
     agent: Text,
@@ -60,7 +56,6 @@ enum Voice {
 }
 
 impl Markdown {
-    /// A transcript of a session of this agent.
     pub(crate) fn new(agent: &Untrusted) -> Markdown {
         Markdown { agent: agent.into(), last: None, plan: None }
     }
@@ -69,17 +64,16 @@ impl Markdown {
         turn.blocks.iter().flat_map(|block| self.block(block)).collect()
     }
 
-    /// Starts with a new heading.
+    /// Forces a heading before the next text.
     pub(crate) fn restart(&mut self) {
         self.last = None;
     }
 
-    /// Returns the part after the last turn.
     pub(crate) fn end(&mut self) -> Option<Part> {
         self.plan.take().map(|last| plan(&last).into())
     }
 
-    /// A block; empty for what a transcript leaves out.
+    /// Returns nothing for a block that a transcript omits.
     pub(crate) fn block(&mut self, block: &Block) -> Vec<Part> {
         match &block.kind {
             Kind::Prompt(message) => self.said(Voice::User, said(message)),
@@ -172,7 +166,7 @@ fn diff(file: &FileDiff) -> [Part; 3] {
     ]
 }
 
-/// The line around a code block that this text cannot end.
+/// Returns a fence that the text does not contain.
 fn fence(text: &str) -> Text {
     Text::repeated("`", human::fence(text))
 }

@@ -1,4 +1,5 @@
-//! Transcripts of sessions: the journal is read page by page, and its turns become Markdown ([`markdown`]).
+//! Transcripts of sessions: the journal is read page by page, and its turns become Markdown
+//! ([`markdown`]).
 
 pub(crate) mod markdown;
 
@@ -11,23 +12,20 @@ use acpd_view::{State, Turn};
 use crate::error::Result;
 use markdown::{Markdown, Part};
 
-/// The transcript of a session, or its end, for an agent that continues it.
+/// The transcript of a session or its end, for an agent that continues it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     head: String,
-    /// The last turns of the session that fit.
     turns: VecDeque<String>,
     size: usize,
-    /// The last plan.
     end: String,
-    /// Number of turns before them that are left out.
     pub(crate) left_out: usize,
-    /// The first of its turns lacks its beginning.
+    /// The first turn lacks its beginning.
     pub(crate) is_cut: bool,
 }
 
 impl Transcript {
-    /// Reads the last turns of a session that fit into `room` bytes. Only they are in memory.
+    /// Reads the last turns that fit into `room` bytes; only these are in memory.
     pub(crate) fn read(
         info: &SessionInfo,
         room: usize,
@@ -38,7 +36,7 @@ impl Transcript {
         let mut all = Transcript { head, turns, size: 0, end, left_out: 0, is_cut: false };
         let mut markdown = Markdown::new(&info.agent);
         read(info, 0, connection, |turn| {
-            // No messages come before the first turn.
+            // There are no messages before the first turn.
             if turn.started.is_some() {
                 markdown.restart();
                 all.add(raw(markdown.turn(&turn)), room);
@@ -89,10 +87,7 @@ fn raw(parts: impl IntoIterator<Item = Part>) -> String {
     text
 }
 
-/// Reads a journal page by page, from behind this line: only one page and the turn that is not over are in memory.
-///
-/// # Errors
-/// When the daemon does not answer, or a turn cannot be taken.
+/// Reads a journal after a line, page by page: only one page and an unfinished turn are in memory.
 pub(crate) fn read(
     info: &SessionInfo,
     after: u64,

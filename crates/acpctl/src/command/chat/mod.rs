@@ -1,4 +1,4 @@
-//! `acpctl chat`: a conversation on the whole screen, or line by line.
+//! `acpctl chat`: a conversation on the full screen, or line by line.
 
 mod plain;
 
@@ -35,7 +35,6 @@ pub(super) struct Chat {
     plain: bool,
 }
 
-/// Shows the conversation until the user leaves; the session continues.
 pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.plain {
         let mut connection = door.connect()?;
@@ -66,7 +65,7 @@ pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-/// The session to open; none if one is to begin.
+/// Returns none to begin a session.
 fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<SessionInfo>> {
     if args.new {
         return Ok(None);
@@ -78,7 +77,7 @@ fn find(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<Option<
     Wanted::new(text, agent, cwd).find(connection, Care::Guess, ui).map(Some)
 }
 
-/// The agent of a new session: the one named, else the default, or a choice where none is configured.
+/// Returns the agent of a new session: the named one, the user's choice, or the default.
 fn agent(args: &Chat, connection: &mut Connection, ui: &mut Ui) -> Result<String> {
     if let Some(agent) = &args.agent {
         return Ok(agent.clone());

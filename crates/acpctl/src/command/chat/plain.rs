@@ -1,10 +1,11 @@
-//! `acpctl chat --plain`: a conversation line by line, for screen readers and for terminals without a full screen.
-//! Nothing that was written changes: no other screen, no spinner, no preview.
+//! `acpctl chat --plain`: a conversation line by line, for screen readers and simple terminals.
+//! Printed text never changes: no full screen, no spinner, no preview.
 //!
-//! A line is a prompt. While a question is open, a number answers it, and an empty line leaves it open:
+//! A line is a prompt. While a question is open, a number answers it, and an empty line leaves it
+//! open:
 //!
 //! ```text
-//!            ┌────────── told by acpd: answered, or its turn is over ─────────┐
+//!            ┌──────────── acpd: answered, or its turn is over ───────────────┐
 //!            │                                                                ▼
 //!  none ──asked──▶ shown ──number──▶ sent ──────────────────────────────────▶ none
 //!                  │   ▲ ▲                              │
@@ -34,7 +35,7 @@ use serde_json::{Value, json};
 use crate::dirs::{current_dir, utf8};
 use crate::door::{Door, me};
 use crate::error::{CommandError, Result};
-use crate::info::session::goes_on;
+use crate::info::session::current_activity;
 use crate::live::{Event, Live};
 use crate::permission::needs_action;
 use crate::screen::Screen;
@@ -42,12 +43,11 @@ use crate::text::{Role as Look, Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{human, terminal};
 
-/// Width of questions where the width of the terminal is unknown.
+/// Columns of questions if the terminal's width is unknown.
 const WIDTH: usize = 80;
 /// Characters that may follow `@path` in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
 
-/// Shows a conversation until the user leaves; the session continues.
 pub(super) fn plain(
     found: Option<SessionInfo>,
     agent: String,
@@ -78,44 +78,38 @@ pub(super) fn plain(
         prompts: HashSet::new(),
         asked: None,
         questions: VecDeque::new(),
-        told: HashSet::new(),
+        printed: HashSet::new(),
         answers: HashMap::new(),
         code: ExitCode::Ok,
-        is_aside: false,
+        is_left_open: false,
         is_running: false,
         is_at_end: false,
     };
     chat.begin(ui)?;
     let left = chat.follow(&mut screen, ui);
-    // The part of an unfinished answer that came so far.
+    // Print the received part of an unfinished answer.
     screen.finish(ui)?;
     left
 }
 
-/// A conversation, and how far its person is with it.
 struct Chat {
     live: Live,
     session: SessionRef,
     info: SessionInfo,
     can: AgentCapabilities,
-    /// A line that has not ended.
     typed: Vec<u8>,
-    /// Our prompts that have no answer yet.
+    /// This client's prompts without an answer.
     prompts: HashSet<Id>,
-    /// The request for the open questions.
     asked: Option<Id>,
-    /// The open questions of this session; the first one was shown last.
+    /// The session's open questions; the first one was shown last.
     questions: VecDeque<InteractionInfo>,
-    /// Ids of questions that were shown.
-    told: HashSet<Untrusted>,
-    /// Answers that acpd has not taken yet, by their requests: the questions that they are for.
+    printed: HashSet<Untrusted>,
+    /// The requests with unconfirmed answers, and their questions.
     answers: HashMap<Id, Untrusted>,
-    /// Exit code: that of the last error, if there was one.
+    /// The exit code of the last error.
     code: ExitCode,
-    /// The question is left open: lines are prompts.
-    is_aside: bool,
+    is_left_open: bool,
     is_running: bool,
-    /// The end of stdin was read.
     is_at_end: bool,
 }
 
@@ -123,7 +117,7 @@ impl Chat {
     fn begin(&mut self, ui: &mut Ui) -> Result {
         let Chat { info, .. } = self;
         self.is_running = info.turn.state != TurnState::Idle;
-        let now = goes_on(info, human::now());
+        let now = current_activity(info, human::now());
         ui.say(text!("{} with {} in {}; now: {}", info.handle(), info.agent, info.cwd, now));
         ui.say(
             "each line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
@@ -144,7 +138,8 @@ impl Chat {
                     if io::stdin().is_terminal() {
                         return Ok(self.left(ui));
                     }
-                    // In a pipe, the last line may have no end, and what was asked for is still answered.
+                    // In a pipe, the last line may have no end, and earlier requests still get
+                    // their answers.
                     self.is_at_end = true;
                     let line = std::mem::take(&mut self.typed);
                     if !line.is_empty() {
@@ -176,14 +171,14 @@ impl Chat {
     }
 
     fn typed(&mut self, line: &str, ui: &mut Ui) -> Result {
-        match (line, self.questions.front().filter(|_| !self.is_aside)) {
+        match (line, self.questions.front().filter(|_| !self.is_left_open)) {
             ("", Some(_)) => {
-                self.is_aside = true;
+                self.is_left_open = true;
                 ui.say("left open; `?` shows it again");
             }
             ("", None) => {}
             ("?", _) => {
-                self.is_aside = false;
+                self.is_left_open = false;
                 self.ask(ui);
             }
             (line, Some(question)) => {
@@ -214,7 +209,6 @@ impl Chat {
         Ok(())
     }
 
-    /// Returns the content of a prompt: its text, and the files that it mentions.
     fn blocks(&self, line: &str) -> Result<Vec<Value>> {
         let cwd = Path::new(self.info.cwd.raw());
         let mut blocks = vec![json!({"type": "text", "text": line})];
@@ -241,30 +235,28 @@ impl Chat {
         Ok(())
     }
 
-    /// Something waits for an answer: asks what.
     fn look(&mut self) -> Result {
         self.asked = Some(self.live.request(method::INTERACTION_LIST, &Empty {})?);
         Ok(())
     }
 
-    /// Takes the open questions; new ones are shown.
     fn open(&mut self, list: InteractionList, ui: &mut Ui) {
         let id = &self.info.session_id;
         let ours =
             list.interactions.into_iter().filter(|open| open.session_id.as_ref() == Some(id));
         self.questions = ours.filter(|open| open.agent == self.info.agent).collect();
-        if self.questions.iter().any(|open| !self.told.contains(&open.id)) {
-            self.is_aside = false;
+        if self.questions.iter().any(|open| !self.printed.contains(&open.id)) {
+            self.is_left_open = false;
             self.ask(ui);
         }
     }
 
-    /// Shows the first question whole, with nothing chosen.
+    /// Shows the whole first question, with nothing chosen.
     fn ask(&mut self, ui: &mut Ui) {
         let Some(question) = self.questions.front() else {
             return ui.say("there is no open question");
         };
-        // Input before the question is no answer.
+        // Earlier input is no answer.
         self.typed.clear();
         acpd_sys::terminal::forget_typed();
         let width = ui.out_width().unwrap_or(WIDTH);
@@ -287,7 +279,7 @@ impl Chat {
             count => text!(" ({} more)", count - 1),
         };
         ui.note(text!("type a number, or an empty line to leave the question open{}", more));
-        self.told.insert(question.id.clone());
+        self.printed.insert(question.id.clone());
     }
 
     fn interrupt(&mut self, ui: &mut Ui) -> Result {
@@ -329,8 +321,8 @@ impl Chat {
                         self.code = error.code();
                     }
                     if let Some(question) = self.answers.remove(&id) {
-                        // The question may still be open: then it is shown again.
-                        self.told.remove(&question);
+                        // The question may still be open: show it again.
+                        self.printed.remove(&question);
                         self.look()?;
                     }
                 }
@@ -345,7 +337,7 @@ impl Chat {
             method::TURN_ENDED => {
                 self.is_running = false;
                 self.questions.clear();
-                // Any other end is printed by the transcript.
+                // The transcript prints any other end.
                 let is_done = read::<TurnEnded>(params).is_some_and(|ended| {
                     matches!(ended.outcome, TurnOutcome::Stopped { stop_reason } if stop_reason == "end_turn")
                 });
@@ -355,8 +347,9 @@ impl Chat {
             }
             name if needs_action(name, params) => self.look()?,
             method::ANSWERED => {
-                let told = read::<QuestionAnswered>(params);
-                self.questions.retain(|open| told.as_ref().is_none_or(|told| told.id != open.id));
+                let answered = read::<QuestionAnswered>(params);
+                self.questions
+                    .retain(|open| answered.as_ref().is_none_or(|answered| answered.id != open.id));
             }
             method::SESSION_REMOVED => {
                 return Err(CommandError::new(ExitCode::NotFound, "the session was deleted"));
@@ -367,7 +360,7 @@ impl Chat {
     }
 }
 
-/// Returns the files that words such as `@src/main.rs` mention, each once. Punctuation behind a word
+/// Returns the files that words such as `@src/main.rs` mention, each once. Punctuation after a word
 /// may belong to the sentence.
 fn mentions<'a>(line: &'a str, is_file: impl Fn(&str) -> bool) -> Vec<&'a str> {
     let mut names = Vec::new();

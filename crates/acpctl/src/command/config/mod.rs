@@ -56,8 +56,7 @@ pub(super) enum Config {
     Schema,
 }
 
-/// Far more than a person writes, in bytes.
-const LONGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
@@ -67,7 +66,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
         Config::Show(wanted) if !wanted.file => {
             let found = configured::values().or_else(|error| {
                 // Only a valid configuration has values; mistakes are printed in full.
-                told_wrong(&configured::report()?)?;
+                fail_on_mistakes(&configured::report()?)?;
                 Err(error)
             })?;
             show::show(found, wanted, ui)
@@ -76,7 +75,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             let failed = |error: io::Error| CommandError::file("read", &file, &error);
             let mut bytes = Vec::new();
             match open_file(&file) {
-                Ok(open) => open.take(LONGEST).read_to_end(&mut bytes).map_err(failed)?,
+                Ok(open) => open.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     ui.say(text!("`{}` does not exist: all values are defaults", file));
                     return Ok(());
@@ -90,9 +89,13 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             let report = configured::report()?;
             if json.json {
                 ui.json(&report)?;
-                return if report.mistakes.is_empty() { Ok(()) } else { Err(CommandError::told()) };
+                return if report.mistakes.is_empty() {
+                    Ok(())
+                } else {
+                    Err(CommandError::already_printed())
+                };
             }
-            told(&report, ui)
+            report_mistakes(&report, ui)
         }
         Config::Edit => {
             let failed = |error: io::Error| CommandError::file("make", &paths.config, &error);
@@ -105,27 +108,25 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             loop {
                 user_programs::edit(&file)?;
                 if begun && fs::read_to_string(&file).is_ok_and(|text| text == BEGIN) {
-                    // The new file is unchanged.
                     fs::remove_file(&file).and(fs::remove_file(paths.config.join(SCHEMA))).ok();
                 }
-                match told(&configured::report()?, ui) {
+                match report_mistakes(&configured::report()?, ui) {
                     Err(error) if ui.can_ask() => ui.talk(&error.render()),
-                    told => {
-                        told?;
+                    checked => {
+                        checked?;
                         return offer_reload(&paths, ui);
                     }
                 }
                 if !yes(ui, "edit it again? y/n > ")? {
-                    return Err(CommandError::told());
+                    return Err(CommandError::already_printed());
                 }
             }
         }
     }
 }
 
-/// Says that nothing is wrong, or fails with what is.
-fn told(report: &ConfigReport, ui: &mut Ui) -> Result {
-    told_wrong(report)?;
+fn report_mistakes(report: &ConfigReport, ui: &mut Ui) -> Result {
+    fail_on_mistakes(report)?;
     ui.say(if report.exists {
         text!("`{}` has no mistakes", report.file)
     } else {
@@ -134,8 +135,7 @@ fn told(report: &ConfigReport, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Fails with what is wrong, if something is.
-fn told_wrong(report: &ConfigReport) -> Result {
+fn fail_on_mistakes(report: &ConfigReport) -> Result {
     if report.mistakes.is_empty() {
         return Ok(());
     }
@@ -144,7 +144,7 @@ fn told_wrong(report: &ConfigReport) -> Result {
     Err(CommandError::new(ExitCode::Error, text))
 }
 
-/// A daemon that runs does not look at the file by itself.
+/// A running daemon does not read the changed file by itself.
 fn offer_reload(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else { return Ok(()) };
     let status: Status = connection.call(method::STATUS, &Empty {})?;

@@ -1,4 +1,4 @@
-//! `acpctl config show`: the effective values, in the form of the file, with the source behind each value.
+//! `acpctl config show`: effective values in the form of the file, each with its source.
 
 use std::path::Path;
 
@@ -22,15 +22,11 @@ pub(in crate::command) struct ConfigShow {
     pub(crate) json: bool,
 }
 
-/// The column of the source behind a value, where the value leaves room.
-const BEHIND: usize = 44;
-/// Tables of which there are many, each with a name or a number.
+/// Used if the value leaves room.
+const SOURCE_COLUMN: usize = 44;
+/// Tables with named or numbered subtables.
 const MANY: [&str; 3] = ["agents", "mcp", "workspace"];
 
-/// Prints what holds for the wanted keys.
-///
-/// # Errors
-/// When there is no such key.
 pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) -> Result {
     choose(&mut found, wanted.key.as_deref())?;
     if wanted.json {
@@ -61,7 +57,8 @@ pub(super) fn show(mut found: ConfigValues, wanted: &ConfigShow, ui: &mut Ui) ->
     Ok(())
 }
 
-/// Keeps the values of a key or a table; without one, all but those of agents that are not in the file.
+/// Keeps the values of a key or a table. Without one, drops the values of agents that are not in
+/// the file.
 fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
     let Some(wanted) = wanted else {
         let agents = &found.agents;
@@ -87,12 +84,11 @@ fn choose(found: &mut ConfigValues, wanted: Option<&str>) -> Result {
     Ok(())
 }
 
-/// Returns whether a key is the wanted one, or in the wanted table.
 fn is_below(key: &str, wanted: &str) -> bool {
     key.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The table of a key, and its name there.
+/// Returns the table of a key, and the name in it.
 fn split(key: &str) -> (&str, &str) {
     let Some((table, name)) = key.split_once('.') else { return ("", key) };
     if !MANY.contains(&table) {
@@ -110,15 +106,14 @@ fn header(table: &str) -> Text {
     }
 }
 
-/// A value, and behind it where it comes from.
 fn line(name: &Text, value: &ConfigValue, file: &Untrusted) -> Text {
     let shown = match &value.value {
-        // A key without a value is no TOML.
+        // A key without a value is not valid TOML.
         Value::Null if name.as_str().starts_with('#') => text!("{}(unset)", name),
         Value::Null => text!("# {}(unset)", name),
         value => text!("{}{}", name, escape::one_line(&toml(value))),
     };
-    let pad = Text::repeated(" ", BEHIND.saturating_sub(shown.width()));
+    let pad = Text::repeated(" ", SOURCE_COLUMN.saturating_sub(shown.width()));
     let from = Text::join(value.from.iter().map(|place| said_by(place, file)), ", ");
     text!("{}{}{}\n", shown, pad, Text::styled(Role::Dim, text!("  # {}", from)))
 }
@@ -134,7 +129,7 @@ fn said_by(place: &ConfigPlace, file: &Untrusted) -> Text {
     }
 }
 
-/// JSON as TOML on one line: they differ in tables alone.
+/// Formats JSON as TOML on one line; the two differ in tables only.
 fn toml(value: &Value) -> String {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! The tool call of a question, shown to a person who decides from a terminal.
+//! The tool call of a question, for a decision in the terminal.
 
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 use acpd_view::Sheet;
@@ -17,8 +17,7 @@ pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
     }
 }
 
-/// Returns the details that the line of a question does not have.
-pub(super) fn rest(open: &InteractionInfo) -> Text {
+pub(super) fn omitted_details(open: &InteractionInfo) -> Text {
     let says_all = |shown: &Shown| {
         let is_line = |text: &acpd_api::Untrusted| !text.raw().contains('\n');
         shown.is_understood() && shown.diffs.is_empty() && shown.commands.iter().all(is_line)
@@ -31,8 +30,9 @@ pub(super) fn rest(open: &InteractionInfo) -> Text {
     }
 }
 
-/// Shows the call to a user who named only the session, and asks whether to allow it. Returns whether the
-/// user has seen it. The id of a question stands for one call, the name of a session for any question of it.
+/// Shows the call if the user named only its session, and asks for confirmation: a question's id
+/// stands for one call, a session's name for any of its questions. Returns whether the user has
+/// seen the call.
 pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
     if ui.can_ask() {

@@ -1,5 +1,4 @@
-//! Finds the option of a permission question that the person means. If several fit, the person chooses; acpctl
-//! never guesses.
+//! Finds the option that the user means. If several match, the user chooses; acpctl never guesses.
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 use acpd_view::about;
@@ -21,7 +20,7 @@ pub(super) fn of_all(
     Ok(GivenAnswer::Option { option })
 }
 
-/// Returns the option for a plain yes or no, if there are several and acpd needs to know which.
+/// Returns the option for yes or no if several match and acpd must know which.
 pub(super) fn of_several(
     found: &InteractionInfo,
     options: &[OptionInfo],
@@ -43,7 +42,8 @@ pub(super) fn of_several(
     chosen(found, &several, why, command, ui).map(Some)
 }
 
-/// The options that a plain yes or no can mean: those of the matching kind, else those of the next best kind.
+/// Returns the options that yes or no can mean: those of the matching kind, or else of the next
+/// kind.
 fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&OptionInfo> {
     let (once, forever) = match decision {
         Decision::Allow => ("allow_once", "allow_always"),
@@ -54,7 +54,7 @@ fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&Optio
     of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
 }
 
-/// Asks on a terminal; elsewhere it is an error that lists the commands.
+/// Asks on a terminal; otherwise fails with the list of commands.
 fn chosen(
     found: &InteractionInfo,
     options: &[&OptionInfo],
@@ -72,7 +72,7 @@ fn chosen(
         return Err(CommandError::usage(why).hint(hint));
     }
     ui.say(described(found));
-    ui.talk(&call::rest(found));
+    ui.talk(&call::omitted_details(found));
     let labels = options.iter().map(|option| about::option(option.kind.raw(), &option.name));
     let at = pick(ui, "> ", labels)?;
     Ok(options[at].option_id.raw().to_owned())

@@ -1,4 +1,4 @@
-//! `acpctl pending --follow`: questions as they come, and how they end.
+//! `acpctl pending --follow`: new questions, and how they are closed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::rows::{RowEvent, RowWatch};
 use crate::text::{BOLD, Role, Text, text};
 use crate::ui::Ui;
 
-/// Any time will do: nothing has to be done while nothing comes.
+/// Arbitrary, because nothing happens without an event.
 const LONG: Duration = Duration::from_hours(1);
 
-/// A line of the stream for programs.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
-    /// A question is open.
-    Opened { interaction: &'a InteractionInfo },
-    /// A question is closed. `answered` is missing if it was withdrawn.
+    Opened {
+        interaction: &'a InteractionInfo,
+    },
+    /// None if the question was withdrawn.
     Closed {
         id: &'a Untrusted,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,14 +35,13 @@ enum Event<'a> {
     },
 }
 
-/// Lists the open questions, then prints changes.
 pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
-    // Starts the daemon if that may be.
+    // Starts the daemon if allowed.
     let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
     let mut rows = RowWatch::begin()?;
     let mut all = Watched::default();
     // Printed questions, with the last line of the session's journal at that time.
-    let mut told: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
+    let mut printed: BTreeMap<Untrusted, (InteractionInfo, u64)> = BTreeMap::new();
     loop {
         match rows.next(LONG)? {
             Some(RowEvent::All(new)) => all = new,
@@ -54,7 +53,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
             Some(RowEvent::Away) | None => continue,
         }
         let is_open = |id: &Untrusted| all.interactions.iter().any(|open| open.id == *id);
-        let gone: Vec<_> = told.extract_if(.., |id, _| !is_open(id)).collect();
+        let gone: Vec<_> = printed.extract_if(.., |id, _| !is_open(id)).collect();
         for (id, (open, seq)) in gone {
             let answered = answer_of(&open, seq);
             if json {
@@ -62,16 +61,18 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
                 continue;
             }
             let end = match &answered {
-                Some(told) => text!("answered by {}: {}", person(&told.by), given(told)),
+                Some(answered) => {
+                    text!("answered by {}: {}", person(&answered.by), given(answered))
+                }
                 None => "withdrawn".into(),
             };
             ui.print(text!("{}  {}\n", id, Text::styled(Role::Dim, end)))?;
         }
         for open in &all.interactions {
-            if told.contains_key(&open.id) {
+            if printed.contains_key(&open.id) {
                 continue;
             }
-            told.insert(open.id.clone(), (open.clone(), seq_of(open, &all)));
+            printed.insert(open.id.clone(), (open.clone(), seq_of(open, &all)));
             if json {
                 ui.json_line(&Event::Opened { interaction: open })?;
             } else {
@@ -83,7 +84,6 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
     }
 }
 
-/// The last number in the journal of the session that asks.
 fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
     let is_it = |session: &&acpd_api::SessionInfo| {
         session.agent == open.agent && Some(&session.session_id) == open.session_id.as_ref()
@@ -91,8 +91,8 @@ fn seq_of(open: &InteractionInfo, all: &Watched) -> u64 {
     all.sessions.iter().find(is_it).map_or(0, |session| session.seq)
 }
 
-/// Finds the answer to a question in the journal of its session, after this number; none if it cannot be
-/// found. The question is closed all the same.
+/// Finds the answer to a question in its session's journal, after a line; none if it cannot be
+/// found.
 fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
     let session = SessionRef::to(open.agent.raw(), open.session_id.as_ref()?.raw());
     let mut daemon = Door { spawn: false }.connect().ok()?;
@@ -104,8 +104,8 @@ fn answer_of(open: &InteractionInfo, after: u64) -> Option<QuestionAnswered> {
             if method != method::ANSWERED {
                 continue;
             }
-            let told: Option<QuestionAnswered> = serde_json::from_str(params.get()).ok();
-            found = found.take().or_else(|| told.filter(|told| told.id == open.id));
+            let answered: Option<QuestionAnswered> = serde_json::from_str(params.get()).ok();
+            found = found.take().or_else(|| answered.filter(|answered| answered.id == open.id));
         }
         Ok::<(), CallError>(())
     });

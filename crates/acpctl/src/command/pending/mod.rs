@@ -1,4 +1,4 @@
-//! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
+//! `acpctl pending`, `allow`, `deny` and `answer`: agents' questions, answered from any terminal.
 
 mod call;
 mod choice;
@@ -83,7 +83,6 @@ pub(super) struct Answer {
     agent: Option<String>,
 }
 
-/// Lists the open questions, or shows one of them whole.
 pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
     if args.follow {
         return follow::follow(args.json.json, door, ui);
@@ -116,7 +115,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
         (option, _) => option.clone(),
     };
     let (answer, verb) = match (decision, &found.question) {
-        // A page has no more to it than a yes.
+        // A page only needs a yes.
         (Decision::Allow, Question::Url { .. }) if !always && option.is_none() => {
             (GivenAnswer::Accept { content: None }, "allowed")
         }
@@ -127,25 +126,23 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
     let given = give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
-    tell_remembered(&found, &given, decision == Decision::Allow, ui);
+    print_remembered(&found, &given, decision == Decision::Allow, ui);
     if decision == Decision::Allow && !is_seen {
-        ui.talk(&call::rest(&found));
+        ui.talk(&call::omitted_details(&found));
     }
     Ok(())
 }
 
-/// Answers a question by what its kind asks for.
 pub(super) fn answer(args: &Answer, door: Door, ui: &mut Ui) -> Result {
     let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
     let answer = chosen(&found, args, ui).map_err(or_left_open)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     let given = give(&found, answer, door)?;
     ui.say(text!("{}: {}", verb, described(&found)));
-    tell_remembered(&found, &given, true, ui);
+    print_remembered(&found, &given, true, ui);
     Ok(())
 }
 
-/// The answer of the command line, or of the person at the terminal.
 fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAnswer> {
     if args.decline {
         return Ok(GivenAnswer::Decline);
@@ -183,7 +180,6 @@ fn chosen(found: &InteractionInfo, args: &Answer, ui: &mut Ui) -> Result<GivenAn
     }
 }
 
-/// Asks whether a person agrees to a page.
 fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     let id = &found.id;
     if !ui.can_ask() {
@@ -203,26 +199,24 @@ fn left_open() -> CommandError {
     CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
 }
 
-/// A person who leaves a question leaves it open.
 fn or_left_open(error: CommandError) -> CommandError {
     if error.code() == ExitCode::Cancelled { left_open() } else { error }
 }
 
-/// Over a connection of its own: a person may have taken long.
+/// Uses a new connection, because the user may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
     let params =
         AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
     Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 
-/// Says who remembers an answer that holds from now on.
-fn tell_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, ui: &mut Ui) {
+fn print_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, ui: &mut Ui) {
     for line in remembered(found, given, is_yes) {
         ui.say(line);
     }
 }
 
-/// The question with this id, or the only one of this session, or the only one.
+/// Finds a question by its id or its session, or else the only question.
 fn find(
     wanted: Option<&str>,
     agent: Option<&str>,
@@ -247,14 +241,14 @@ fn find(
             let asking = asking.filter(|session| open.iter().any(|open| asks(session, open)));
             let asking = SessionList { sessions: asking.cloned().collect() };
             let here = Wanted::here(wanted, agent);
-            // A session that asks nothing is meant if none that asks is.
+            // Sessions without questions are considered only if no session with one matches.
             let found = match here.choose(asking, care) {
                 Err(error) if error.code() == ExitCode::NotFound => here.choose(list, care),
                 found => found,
             };
             let session = match found {
                 Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
-                found => found?.told(ui),
+                found => found?.print_note(ui),
             };
             open.retain(|question| asks(&session, question));
             if open.is_empty() {

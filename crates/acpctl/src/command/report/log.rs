@@ -9,9 +9,9 @@ use acp_wire::method::METHODS;
 use acpd_api::redact::HIDDEN;
 
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
-/// Fields whose texts are acpd's own words, or names. A value of `what` is shown if it is a method of ACP.
+/// Fields with acpd's own words or names. A value of `what` is shown if it is a method of ACP.
 const SHOWN: [&str; 6] = ["signal", "agent", "level", "before", "status", "version"];
-/// Replacement of lines that are no entries, such as a panic.
+/// Replacement for lines that are not entries, such as a panic.
 const NO_ENTRY: &str = "[a line that is no entry of the log]";
 
 pub(super) fn clean(log: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn clean(log: &str) -> String {
 }
 
 fn entry(line: &str) -> Option<String> {
-    // A manager of services puts words of its own before the entry.
+    // A service manager puts its own words before the entry.
     let level = LEVELS.iter().find_map(|level| {
         let at = line.find(&format!(" {level} "))?;
         Some((at, *level))
@@ -67,7 +67,6 @@ fn event(text: &str) -> String {
     out
 }
 
-/// Returns where the fields begin.
 fn field_at(text: &str) -> Option<usize> {
     text.match_indices('=').find_map(|(at, _)| {
         let begin = text[..at].rfind(' ').map_or(0, |space| space + 1);
@@ -77,7 +76,7 @@ fn field_at(text: &str) -> Option<usize> {
     })
 }
 
-/// acpd's words, without what they quote: between backticks, and behind a colon.
+/// Returns acpd's words without quoted text, which is between backticks or after a colon.
 fn message(words: &str) -> String {
     let (words, more) = match words.split_once(": ") {
         Some((words, _)) => (words, format!(": {HIDDEN}")),
@@ -102,7 +101,6 @@ fn end_of(quoted: &str) -> Option<usize> {
     })
 }
 
-/// A number, yes or no.
 fn is_plain(word: &str) -> bool {
     let word = word.strip_prefix("Some(").and_then(|word| word.strip_suffix(')')).unwrap_or(word);
     matches!(word, "true" | "false" | "None") || word.parse::<f64>().is_ok()

@@ -1,8 +1,8 @@
-//! `acpctl report`: what a maintainer asks for, in one text without secrets, prompts and names.
+//! `acpctl report`: a bug report without secrets, prompts and names.
 //!
-//! What is in it is chosen, not filtered: no word of a conversation and no value that a person or an agent has chosen is
-//! put into it in the first place ([`log`], `acpd config-redacted`). What is left is looked at once more for what looks like a
-//! secret, and for the names of the person and the machine ([`names`]).
+//! The content is chosen, not filtered: no word of a conversation and no value that a user or an
+//! agent chose gets into a report ([`log`], `acpd config-redacted`). The result is then searched
+//! for possible secrets and for names of the user and the machine ([`names`]).
 
 mod log;
 mod names;
@@ -70,13 +70,12 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// A name that no earlier report has.
 fn file_name() -> PathBuf {
     let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     PathBuf::from(format!("acpd-report-{now}.md"))
 }
 
-/// Writes a new file that only its owner can read.
+/// Only the owner can read the file.
 fn write(file: &Path, text: &str) -> Result {
     let failed = |error: io::Error| CommandError::file("write", file, &error);
     let new = private_options().write(true).create_new(true).open(file);

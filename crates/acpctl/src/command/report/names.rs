@@ -1,14 +1,15 @@
-//! Takes the person and the machine out of a text.
+//! Removes the user and the machine from a text.
 
 use std::env;
 use std::path::is_separator;
 
 use acpd_api::redact::{HIDDEN, is_secret_name};
 
-/// Shorter values of variables are not looked for: they are in many words.
-const SECRET: usize = 6;
+/// Shorter values are not replaced: they occur in many words.
+const MIN_SECRET_LENGTH: usize = 6;
 
-/// Names of this user and machine, and secrets in the environment of this process, with what stands in their places.
+/// Returns names of this user and machine, and secrets in the environment, each with its
+/// replacement.
 fn names() -> Vec<(String, &'static str)> {
     let variable = |name: &str| env::var(name).ok();
     let home = env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
@@ -19,7 +20,7 @@ fn names() -> Vec<(String, &'static str)> {
     let short = host.as_deref().and_then(|host| host.split('.').next()).map(str::to_owned);
     let secrets = env::vars_os().filter_map(|(name, value)| {
         let is_secret = name.to_str().is_some_and(is_secret_name);
-        value.into_string().ok().filter(|value| is_secret && value.len() >= SECRET)
+        value.into_string().ok().filter(|value| is_secret && value.len() >= MIN_SECRET_LENGTH)
     });
     let mut all: Vec<(String, &'static str)> = secrets.map(|secret| (secret, HIDDEN)).collect();
     let home = home.map(|home| home.trim_end_matches(is_separator).to_owned());
@@ -30,7 +31,7 @@ fn names() -> Vec<(String, &'static str)> {
     all
 }
 
-/// Returns the text without the names of this user and machine, where they are whole words.
+/// Replaces names that are whole words.
 pub(super) fn without_names(text: &str) -> String {
     names().iter().fold(text.to_owned(), |text, (name, instead)| replaced(&text, name, instead))
 }

@@ -1,4 +1,4 @@
-//! The parts of a report. For one that cannot be made there is a note, and the others are there all the same.
+//! The parts of a report. A failed part becomes a note; the others are written anyway.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,16 +22,11 @@ use crate::programs;
 use crate::prometheus;
 use crate::service::{self, Service};
 
-/// Entries of the log.
-const LINES: usize = 200;
-/// Sessions that are listed one by one.
-const SESSIONS: usize = 50;
-/// Characters of an agent's own name and version.
-const VERSION: usize = 60;
-/// Longest output of a program, in bytes.
-const OUTPUT: usize = 1 << 20;
+const LOG_LINES: usize = 200;
+const MAX_SESSIONS: usize = 50;
+const MAX_VERSION_LENGTH: usize = 60;
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// All of it, in Markdown.
 pub(super) fn all(paths: &Paths) -> String {
     let service = Service::here(paths).ok();
     let installed = service.as_ref().filter(|service| service.is_installed());
@@ -108,11 +103,10 @@ fn distribution() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// Returns the output of a program; nothing if it cannot be run.
 fn said(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     let mut bytes = output.map(|output| output.stdout).unwrap_or_default();
-    bytes.truncate(OUTPUT);
+    bytes.truncate(MAX_OUTPUT_BYTES);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -127,7 +121,7 @@ fn doctor(paths: &Paths) -> String {
     block("text", &look(paths).iter().map(line).collect::<String>())
 }
 
-/// acpd's own words, which come before what it quotes.
+/// Returns acpd's words before a quotation.
 fn before_quote(text: &str) -> String {
     match text.split_once([':', '`']) {
         Some((words, _)) => format!("{} {HIDDEN}", words.trim_end()),
@@ -147,7 +141,7 @@ fn configuration() -> String {
                 }
             }
         }
-        // The error quotes nothing of the file.
+        // The error does not quote the file.
         Ok(output) => block("text", &String::from_utf8_lossy(&output.stderr)),
         Err(_) => "The program acpd cannot be run.".to_owned(),
     }
@@ -161,8 +155,13 @@ fn of_agents(agents: &[AgentInfo]) -> String {
     for agent in agents.iter().filter(is_used) {
         let state = word(&agent.state);
         let memory = agent.rss.map(human::bytes).map(|size| size.as_str().to_owned());
-        let version: String =
-            agent.version.as_ref().map_or("-", Untrusted::raw).chars().take(VERSION).collect();
+        let version: String = agent
+            .version
+            .as_ref()
+            .map_or("-", Untrusted::raw)
+            .chars()
+            .take(MAX_VERSION_LENGTH)
+            .collect();
         let _ = writeln!(
             text,
             "{:<14} {state:<13} {:<8} {:<8} {:<9} {:<8} {version}",
@@ -190,7 +189,7 @@ fn sessions(sessions: &[SessionInfo]) -> String {
     let mut text =
         "agent          state      turn         last            prompts queued clients lines   used\n".to_owned();
     let now = human::now();
-    for session in sessions.iter().take(SESSIONS) {
+    for session in sessions.iter().take(MAX_SESSIONS) {
         let last = session.turn.last.as_ref().map_or("-", |last| Outcome::known_word(last.raw()));
         let _ = writeln!(
             text,
@@ -208,14 +207,13 @@ fn sessions(sessions: &[SessionInfo]) -> String {
     format!("{}.\n\n{}", counts.join(", "), block("text", &text))
 }
 
-/// The end of the log: from the service manager, if that has started the daemon.
+/// Returns the end of the log, from the service manager if it started the daemon.
 fn log(paths: &Paths, manager: Option<&Service>) -> String {
-    let log = match manager.map(|service| service.log_command(false, LINES)) {
+    let log = match manager.map(|service| service.log_command(false, LOG_LINES)) {
         Some(Some(mut command)) => said(&mut command),
-        Some(None) => {
-            service::log_file().map_or_else(|_| String::new(), |file| log_file::last(&file, LINES))
-        }
-        None => log_file::last(&paths.daemon_log(), LINES),
+        Some(None) => service::log_file()
+            .map_or_else(|_| String::new(), |file| log_file::last(&file, LOG_LINES)),
+        None => log_file::last(&paths.daemon_log(), LOG_LINES),
     };
     if log.is_empty() {
         return "Nothing has been written.".to_owned();

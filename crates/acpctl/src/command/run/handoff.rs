@@ -1,7 +1,5 @@
-//! `acpctl session handoff`: another agent continues a conversation, in a session of its own.
-//!
-//! The first prompt has the user's words, a note that the conversation was handed over, and the
-//! transcript.
+//! `acpctl session handoff`: another agent continues a conversation in a new session. Its first
+//! prompt has the user's words, a note about the handoff, and the transcript.
 
 use std::path::Path;
 
@@ -58,11 +56,10 @@ pub(in crate::command) struct Handoff {
     prompt: Vec<String>,
 }
 
-/// Default size of a transcript in bytes: some 16,000 tokens.
-const SOME: usize = 64 * 1024;
-/// The prompt if the command line has none.
-const LOOK: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and what \
-                    comes next. Change nothing yet.";
+/// About 16,000 tokens.
+const DEFAULT_TRANSCRIPT_BYTES: usize = 64 * 1024;
+const DEFAULT_PROMPT: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and \
+     what comes next. Change nothing yet.";
 
 pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
@@ -72,7 +69,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     // The announcement is printed only for an agent that exists.
     let to = AgentRef { agent: args.to.clone() };
     let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
-    let room = if args.all { usize::MAX } else { SOME };
+    let room = if args.all { usize::MAX } else { DEFAULT_TRANSCRIPT_BYTES };
     let transcript = Transcript::read(&old, room, &mut connection)?;
     drop(connection);
     check(&old, &transcript)?;
@@ -80,7 +77,7 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let is_asked = !words.trim().is_empty();
     let old_title = old.title.as_ref().map_or_else(|| old.handle().raw(), Untrusted::raw);
     let title = if is_asked { words.clone() } else { old_title.to_owned() };
-    let words = if is_asked { &words } else { LOOK };
+    let words = if is_asked { &words } else { DEFAULT_PROMPT };
     let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &transcript))});
     ui.spin("starting");
     let live = Live::new(door.connect_lasting()?)?;
@@ -106,7 +103,6 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
-/// Checks that there is something to hand over, and not too much.
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     let name = old.handle();
     if transcript.count() == 0 {
@@ -120,7 +116,6 @@ fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
     Ok(())
 }
 
-/// The line for the user.
 fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
     let all = transcript.count() + transcript.left_out;
     let which = match (transcript.is_cut, transcript.left_out, all) {
@@ -139,7 +134,6 @@ fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
     text!("{}\nits turn is still running; cancel it with: acpctl cancel {}", line, word)
 }
 
-/// The note for the agent.
 fn note(old: &SessionInfo, transcript: &Transcript) -> String {
     let agent = old.agent.raw();
     let left_out = match (transcript.is_cut, transcript.left_out) {

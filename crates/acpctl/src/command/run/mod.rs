@@ -1,4 +1,5 @@
-//! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with a transcript.
+//! `acpctl run`: prompts an agent and streams its answer; `session handoff` does so with a
+//! transcript.
 
 mod handoff;
 mod opening;
@@ -103,7 +104,7 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
         return steer::steer(&args, door, ui);
     }
-    // Everything that can be wrong with the arguments is found before the daemon is bothered.
+    // Check all arguments before connecting.
     if args.key.is_some() && args.session.is_none() && args.resume.is_none() {
         return Err(CommandError::usage("`--key` needs a session")
             .hint("name a new or existing session: `acpctl run -s NAME --key KEY …`"));
@@ -124,7 +125,7 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     target.prompt(turn, blocks, &args.turn, meta, name)
 }
 
-/// Prints what a script needs to come back to a turn that was begun.
+/// Prints the data that a script needs to return to the turn.
 fn left_behind(session: &SessionInfo, json: bool, ui: &mut Ui) -> Result<ExitCode> {
     ui.stop_spinning();
     if json {
@@ -135,7 +136,7 @@ fn left_behind(session: &SessionInfo, json: bool, ui: &mut Ui) -> Result<ExitCod
     Ok(ExitCode::Ok)
 }
 
-/// A directory that is gone may have got another name.
+/// A missing directory may have been renamed.
 fn moved(error: CommandError) -> CommandError {
     match error.code() {
         ExitCode::NotFound => error

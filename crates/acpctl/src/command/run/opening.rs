@@ -26,7 +26,6 @@ use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 use crate::{default_agent, human, info, lookup};
 
-/// Finds the session of the command line and takes part in it, or begins one.
 pub(super) fn open<'u>(
     args: &mut Run,
     dir: &Path,
@@ -59,7 +58,7 @@ pub(super) fn open<'u>(
                 turn.ui.note(begun(args, &id, &cwd)?);
             }
             if agent.is_none() || turn.ui.can_ask() {
-                tell_config(&mut turn, agent.is_none().then_some(&cwd))?;
+                report_config(&mut turn, agent.is_none().then_some(&cwd))?;
             }
             id
         }
@@ -67,7 +66,6 @@ pub(super) fn open<'u>(
     Ok((turn, target))
 }
 
-/// Asks which agent a new session in this directory gets, if the command line names none.
 fn choose_agent(args: &mut Run, cwd: &str, connection: &mut Connection, ui: &mut Ui) -> Result {
     if args.agent.is_none() && ui.can_ask() {
         let daemon = default_agent::daemon_for(cwd, connection)?;
@@ -76,7 +74,7 @@ fn choose_agent(args: &mut Run, cwd: &str, connection: &mut Connection, ui: &mut
     Ok(())
 }
 
-/// Begins a session in its own worktree, which goes again if that fails.
+/// Begins a session in a new worktree, which is removed if that fails.
 pub(super) fn open_in_worktree<'u>(
     args: &mut Run,
     name: Option<String>,
@@ -84,7 +82,7 @@ pub(super) fn open_in_worktree<'u>(
     mut connection: Connection,
     ui: &'u mut Ui,
 ) -> Result<(Turn<'u>, Target)> {
-    // Before anything is made: Ctrl-C at the question leaves nothing behind.
+    // Ask before making anything: Ctrl-C at the question leaves nothing behind.
     choose_agent(args, &utf8(dir)?, &mut connection, ui)?;
     let worktree = Worktree::make(dir, name.as_deref().or(args.session.as_deref()))?;
     args.session = args.session.take().or(name);
@@ -109,7 +107,6 @@ pub(super) fn open_in_worktree<'u>(
     Ok((turn, target))
 }
 
-/// The session that the command line names, if it is there.
 fn existing(
     args: &Run,
     cwd: &str,
@@ -132,7 +129,7 @@ fn existing(
     let list = lookup::all(connection)?;
     let other = wanted(name).of_others(&list).cloned();
     match wanted(name).named(list)? {
-        Named::Found(choice) => Ok(Some(choice.told(ui))),
+        Named::Found(choice) => Ok(Some(choice.print_note(ui))),
         Named::New(others) => {
             if let Some(other) = other {
                 ui.note(text!(
@@ -141,13 +138,12 @@ fn existing(
                     escape::one_line(name)
                 ));
             }
-            tell_others(ui, &others, name);
+            report_others(ui, &others, name);
             Ok(None)
         }
     }
 }
 
-/// The line about a session that was begun.
 fn begun(args: &Run, id: &str, cwd: &str) -> Result<Text> {
     if let Some(name) = &args.session {
         return Ok(text!("new session {}", Untrusted::from(name)));
@@ -160,8 +156,8 @@ fn begun(args: &Run, id: &str, cwd: &str) -> Result<Text> {
     Ok(text!("session {}; continue with: acpctl run {} ...", shown, how))
 }
 
-/// A name counts in its directory, but the one of another may have been meant all the same.
-fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
+/// A name applies to one directory, but the user may mean a session in another one.
+fn report_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
     let line = match others {
         [other] if !Path::new(other.cwd.raw()).is_dir() => Some(text!(
             "new session `{}`; to move the one of `{}`, which is gone: \
@@ -177,10 +173,9 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
     }
 }
 
-/// Reports that a new session may be with another agent than expected: the configuration has changed, or
-/// names no agent, and none is installed.
-/// `default_in`: the session has the default agent of this directory.
-fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
+/// Reports a possibly unexpected agent: the configuration has changed, or it names no agent and
+/// none is installed. `default_in` is set if the session uses the default agent of this directory.
+fn report_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     let params = StatusParams { cwd: default_in.map(str::to_owned), in_use: true };
     // Errors are ignored.
     let Ok(status) = turn.try_call::<Status>(method::STATUS, &params)? else { return Ok(()) };
@@ -195,7 +190,7 @@ fn tell_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
     Ok(())
 }
 
-/// Begins a session, or joins one that another client has begun by that name since we looked.
+/// Begins a session, or joins one that another client has just begun with this name.
 fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> Result<String> {
     let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
@@ -212,7 +207,7 @@ fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> R
     }
 }
 
-/// Makes a session and sets it up; returns its id, or why the daemon or the agent did not make it.
+/// Creates and configures a session. Returns its id, or the error of the daemon or the agent.
 pub(super) fn make(
     turn: &mut Turn<'_>,
     name: Option<&str>,
@@ -235,7 +230,6 @@ pub(super) fn make(
     Ok(Ok(new.session_id.into_owned()))
 }
 
-/// Takes part in a session from now on.
 fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<SessionInfo> {
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };

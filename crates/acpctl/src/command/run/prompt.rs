@@ -16,8 +16,7 @@ use crate::human;
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Time after which a slow stdin is reported.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPORT_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Said {
     pub(super) prompt: String,
@@ -25,7 +24,6 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Reads it from these words of the command line, from stdin and from files.
     pub(super) fn read(args: &Run, words: &[String], ui: &mut Ui) -> Result<Said> {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
@@ -47,9 +45,8 @@ impl Said {
     }
 }
 
-/// Returns the text and the attachment from stdin.
-///
-/// With words or files, stdin is attached; without, or where a `-` asks for it, it is part of the prompt.
+/// Returns the text and the attachment from stdin. With words or files, stdin is attached; without
+/// them, or with `-`, stdin is part of the prompt.
 pub(super) fn prompt(
     words: &[String],
     files: &[PathBuf],
@@ -92,13 +89,13 @@ pub(super) fn prompt(
     Ok((parts.join("\n\n"), piped))
 }
 
-/// Reads stdin. If that takes long, prints what the command waits for.
+/// Reads stdin. If that takes long, prints the reason for the wait.
 fn stdin(ui: &mut Ui) -> Result<String> {
     let (sender, read) = mpsc::channel();
     thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || drop(sender.send(attachment::stdin())))?;
-    let read = match read.recv_timeout(PATIENCE) {
+    let read = match read.recv_timeout(REPORT_AFTER) {
         Err(RecvTimeoutError::Timeout) => {
             ui.note("waiting for the end of stdin; `acpctl run -N` ignores it");
             read.recv().map_err(RecvTimeoutError::from)

@@ -36,7 +36,7 @@ impl SetUp {
     }
 }
 
-/// Sets up an existing session. Settings before an error stay set, and were reported.
+/// Configures an existing session. Settings before an error stay, and were reported.
 pub(super) fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp) -> Result {
     if wanted.is_empty() {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn set_up(turn: &mut Turn<'_>, session: &SessionInfo, wanted: &SetUp)
     apply(turn, session.session_id.raw(), Settings::from_raw(&result), wanted)
 }
 
-/// Sets up a session that was begun for this prompt. On an error it is deleted: it has no messages.
+/// Configures a new session. On an error it is deleted: it has no messages.
 pub(super) fn set_up_new(
     turn: &mut Turn<'_>,
     session_id: &str,
@@ -70,7 +70,7 @@ pub(super) fn set_up_new(
     }
 }
 
-/// The model comes first: what modes and options there are may depend on it.
+/// Sets the model first, because modes and options may depend on it.
 fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: &SetUp) -> Result {
     let session = Untrusted::from(session_id);
     if let Some(model) = &wanted.model {
@@ -96,7 +96,6 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
     Ok(())
 }
 
-/// The id of the option that chooses one of these.
 fn of_category(settings: &Settings, category: &str, what: &'static str) -> Result<Untrusted> {
     if let Some(option) = settings.of_category(category) {
         return Ok(option.id.clone());

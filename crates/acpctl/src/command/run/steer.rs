@@ -1,4 +1,4 @@
-//! `acpctl run --steer`: a message into the running turn.
+//! `acpctl run --steer`: sends a message to the running turn.
 
 use acp_wire::acp::{InitializeResult, SteeringOutcome, SteeringParams};
 use acp_wire::str_at;
@@ -16,7 +16,7 @@ use crate::lookup::{Care, Wanted, to_continue};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
-/// Says it into the turn that runs. What comes of it is shown where the turn is.
+/// The client of the turn shows the effect.
 pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
     let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
@@ -48,10 +48,10 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.turn.json {
         ui.json_line(&result)?;
     }
-    told(&found, &result, ui)
+    report_outcome(&found, &result, ui)
 }
 
-fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCode> {
+fn report_outcome(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCode> {
     let name = session.handle();
     let error = match SteeringOutcome::from_raw(result) {
         Some(SteeringOutcome::Injected) => {

@@ -1,4 +1,4 @@
-//! The session that is prompted, and what its agent can take.
+//! The session to prompt, and its agent's capabilities.
 
 use std::borrow::Cow;
 
@@ -23,17 +23,15 @@ use crate::install;
 use crate::terminal::say_at_end;
 use crate::text::{Text, shell_word, text};
 
-/// The session to prompt and what its agent can take.
 pub(super) struct Target {
     pub(super) session_id: String,
-    /// The agent's name in the configuration, if it is known.
+    /// The agent's name in the configuration, if known.
     pub(super) profile: Option<String>,
     pub(super) agent: String,
     pub(super) can: AgentCapabilities,
 }
 
 impl Target {
-    /// Initializes the agent, without a session yet.
     pub(super) fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
         let meta = ClientMeta {
             agent: profile.clone(),
@@ -48,10 +46,10 @@ impl Target {
         }
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)?;
-        // As people know it; what it calls itself is no name in commands.
+        // Prefer the name that commands accept to the agent's own name.
         let path = ["agentCapabilities", "_meta", NAMESPACE, "agent"];
-        let told = str_at(raw.get().as_bytes(), &path);
-        let name = profile.clone().or(told.map(Cow::into_owned));
+        let configured = str_at(raw.get().as_bytes(), &path);
+        let name = profile.clone().or(configured.map(Cow::into_owned));
         let name = name.or(known.agent_info.map(|info| info.name));
         let target = Target {
             session_id: String::new(),
@@ -63,7 +61,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Sends the prompt and shows the turn to its end, or leaves it alone.
+    /// Sends the prompt, and shows the turn to its end or leaves it.
     pub(super) fn prompt(
         &self,
         mut turn: Turn<'_>,
@@ -129,7 +127,6 @@ impl Target {
         }
     }
 
-    /// Prints what a script wants to know of the turn, if it does.
     fn print(
         &self,
         turn: &mut Turn<'_>,
@@ -189,7 +186,6 @@ impl Target {
     }
 }
 
-/// A turn that is over, for scripts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -205,7 +201,6 @@ struct Report {
     ended: Option<EndedTurn>,
 }
 
-/// Why there is no stop reason.
 #[derive(Debug, Serialize)]
 struct Failed {
     message: Untrusted,
@@ -215,7 +210,6 @@ struct Failed {
     hint: Option<Untrusted>,
 }
 
-/// The part about a turn that began.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EndedTurn {
@@ -230,7 +224,7 @@ struct EndedTurn {
     usage: Option<TurnUsage>,
 }
 
-/// Installs an agent that is not there, if the person at the terminal wants that: nothing is downloaded without.
+/// Offers to install a missing agent. Nothing is downloaded without a yes.
 fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
     if !turn.ui.can_ask() {
         return Ok(());
@@ -241,12 +235,11 @@ fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
             turn.ui.stop_spinning();
             install::install(&info, false, turn.ui)
         }
-        // An unknown agent is reported by what follows.
+        // An unknown agent is reported later.
         _ => Ok(()),
     }
 }
 
-/// Prints the end of a turn and returns the exit code.
 fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     let stop = stop_reason(result).unwrap_or_default();
     let note: Option<Text> = match &*stop {
@@ -271,7 +264,7 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     match &*stop {
         "refusal" => ExitCode::Refused,
         "cancelled" => ExitCode::Cancelled,
-        // After a cancel, `&&` must not continue, even if the turn was quicker.
+        // After a cancel, `&&` must not continue, even if the turn was faster.
         _ if turn.is_cancelled => ExitCode::Cancelled,
         _ if turn.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
         _ => ExitCode::Ok,

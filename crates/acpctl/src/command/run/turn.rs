@@ -1,4 +1,4 @@
-//! One turn: everything that arrives between the prompt and its answer.
+//! One turn: everything between the prompt and its answer.
 
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse, read_legible};
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::session::goes_on;
+use crate::info::session::current_activity;
 use crate::live::{Event, Live};
 use crate::permission::Questions;
 use crate::screen::Screen;
@@ -50,34 +50,26 @@ pub(super) struct TurnArgs {
     pub(super) no_stdin: bool,
 }
 
-/// A turn and the screen that shows it.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    /// Output to the user.
     pub(super) ui: &'a mut Ui,
-    /// Level of the restore that this turn needed.
     pub(super) restored: Option<RestoreLevel>,
-    /// End of the last turn.
     pub(super) ended: Option<TurnEnded>,
-    /// The earlier turn whose outcome the prompt gets, because it was sent before under its key.
+    /// The earlier turn with the same key, whose outcome the prompt gets.
     pub(super) repeated: Option<u64>,
-    /// The person has cancelled the turn here.
+    /// The user cancelled the turn here.
     pub(super) is_cancelled: bool,
-    /// The daemon's answer to `initialize`.
     pub(super) hello: Option<Box<RawValue>>,
     live: Live,
     pub(super) screen: Screen,
-    /// Each message is a line of JSON, instead of text for people.
     is_stream: bool,
     questions: Questions,
     place: Place,
-    /// The session whose prompt runs.
     running: Option<String>,
 }
 
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// With a result or an error.
     Answered(std::result::Result<Box<RawValue>, ErrorObject>),
     /// The user left; the turn continues.
     Left,
@@ -107,13 +99,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Joins a session; the turns that it has before ours are not shown.
+    /// Joins a session. Turns before this prompt's are not shown.
     pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
         self.show_from(&session.session_id, &session.cwd, Settings::default());
         if session.turn.state != TurnState::Idle && !self.is_stream {
-            self.ui.say(text!("now: {}", goes_on(session, human::now())));
+            self.ui.say(text!("now: {}", current_activity(session, human::now())));
         }
         if session.turn.state == TurnState::NeedsAction {
             self.questions.look(&mut self.live)?;
@@ -121,12 +113,10 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Shows what comes in this session from now on.
     pub(super) fn show_from(&mut self, session: &Untrusted, folder: &Untrusted, known: Settings) {
         self.screen.transcript.open(session, folder, self.hello.as_deref(), known);
     }
 
-    /// Sends a request and waits for its result.
     pub(super) fn call<R: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -135,7 +125,6 @@ impl<'a> Turn<'a> {
         self.try_call(method, params)?.map_err(|error| CommandError::rpc(&error))
     }
 
-    /// Sends a request and waits for its result or its error.
     pub(super) fn try_call<R: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -148,14 +137,14 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Sends the prompt and returns when it is on disk, with the session as it is then.
+    /// Returns when the prompt is on disk, with the session at that time.
     pub(super) fn leave_behind(
         mut self,
         session: &SessionRef,
         params: &impl Serialize,
     ) -> Result<(SessionInfo, &'a mut Ui)> {
         let prompt = self.live.request("session/prompt", params)?;
-        // Answers come when everything before them is on disk; so does this one.
+        // The answer arrives after everything before it is on disk.
         let show = self.live.request(method::SESSION_SHOW, session)?;
         loop {
             let line = match self.live.next(self.ui)? {
@@ -178,14 +167,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Sends the prompt and shows what comes until the turn is over, or the person leaves. Ctrl-C cancels it,
-    /// Ctrl-\ leaves.
+    /// Sends the prompt, and shows the turn until it ends or the user leaves. Ctrl-C cancels the
+    /// turn, Ctrl-\ leaves it.
     pub(super) fn prompt(&mut self, session_id: &str, params: &impl Serialize) -> Result<Ended> {
         self.running = Some(session_id.to_owned());
         self.ui.spin("thinking");
         let id = self.live.request("session/prompt", params)?;
         let ended = self.wait_for(&id);
-        // A question that is still open is not ours to answer: it stays for other clients.
+        // An open question stays for other clients.
         self.questions = Questions::default();
         self.screen.finish(self.ui)?;
         self.ui.finish()?;
@@ -232,7 +221,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Deals with a line; the outcome if it is the answer to `id`.
+    /// Handles a line. Returns the outcome if the line is the answer to `id`.
     fn line(
         &mut self,
         line: &Bytes,
@@ -244,12 +233,12 @@ impl<'a> Turn<'a> {
                 let params = params.unwrap_or(RawValue::NULL);
                 let is_withdrawn = method == "$/cancel_request";
                 let shown = self.is_ours(method, params.get())? && !is_withdrawn;
-                let told_later = self.questions.told_answer(method, params);
+                let is_printed_later = self.questions.on_answered(method, params);
                 if self.is_stream && shown {
                     self.ui.json_relayed(line)?;
                 } else if shown {
                     self.watch(method, params.get());
-                    if !told_later {
+                    if !is_printed_later {
                         self.screen.show(self.ui, method, params.get())?;
                     }
                 }
@@ -258,15 +247,16 @@ impl<'a> Turn<'a> {
                     self.go_on();
                 }
                 if method == method::PROMPT_REPEATED {
-                    self.repeated = read::<PromptRepeated>(params.get()).map(|told| told.turn);
+                    self.repeated =
+                        read::<PromptRepeated>(params.get()).map(|repeated| repeated.turn);
                 }
                 if method == method::TURN_ENDED {
                     self.ended = read(params.get());
-                    // A turn that still ran was not repeated: the prompt waited for it.
+                    // The turn still ran, so it was not repeated: the prompt waited for it.
                     let ended = self.ended.as_ref().map(|ended| ended.turn);
                     self.repeated = self.repeated.filter(|turn| Some(*turn) != ended);
                 }
-                // In a stream the lines show it, but the exit code depends on it all the same.
+                // The exit code depends on the level, also in a stream.
                 if method == method::RESTORED {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
                 }
@@ -295,7 +285,7 @@ impl<'a> Turn<'a> {
         self.questions.take(message, session.as_ref(), &mut self.live, self.ui)
     }
 
-    /// Returns whether a notification is about our turn or about the session as a whole.
+    /// Returns whether a notification is about this client's turn or the whole session.
     fn is_ours(&mut self, name: &str, params: &str) -> Result<bool> {
         match name {
             method::PROMPT_QUEUED => {
@@ -316,7 +306,7 @@ impl<'a> Turn<'a> {
         Ok(true)
     }
 
-    /// The first Ctrl-C; the second one does not come here.
+    /// Handles the first Ctrl-C; the second one ends the process elsewhere.
     fn interrupt(&mut self) -> Result {
         let Some(session_id) = &self.running else {
             return Err(before_the_prompt());
@@ -328,14 +318,12 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// After the last question the agent works again.
     fn go_on(&mut self) {
         if !self.questions.any() {
             self.ui.spin("thinking");
         }
     }
 
-    /// Sets the spinner's label to what the turn waits for.
     fn watch(&mut self, name: &str, params: &str) {
         let label = match name {
             method::AGENT_STATE => match read::<AgentNotice>(params) {
@@ -370,14 +358,12 @@ fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
     serde_json::from_str(params).ok()
 }
 
-/// The turn that updates belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Updates belong to our turn.
     Own,
-    /// At most this many turns of others end first: a queued prompt can be withdrawn.
+    /// At most this many turns of others come first: a queued prompt can be withdrawn.
     Behind(u32),
-    /// A turn began, and its first update shows whose it is.
+    /// A turn began; its first update shows whose turn it is.
     Unsure(u32),
 }
 
@@ -400,8 +386,8 @@ impl Place {
         }
     }
 
-    /// Returns whether a `session/update` belongs to our turn. The daemon sends a prompt to all clients but
-    /// its sender, before anything else of its turn.
+    /// Returns whether a `session/update` belongs to this client's turn. The daemon sends a prompt
+    /// to all clients except its sender, before anything else of the turn.
     fn is_ours(&mut self, params: &str) -> bool {
         if let Place::Unsure(left) = *self {
             *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
@@ -410,7 +396,7 @@ impl Place {
     }
 }
 
-/// Returns whether an update is the prompt that a turn began with; a message into a running turn is not.
+/// Returns whether an update is a turn's first prompt, not a message to a running turn.
 fn is_prompt(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {

@@ -15,7 +15,6 @@ use crate::stop::{detach, info, running};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Prints the files and commands of an installation, and its effect on a daemon that runs.
 pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for UnitFile { path, text } in &service.files {
         ui.print(text!("# {}\n{}\n", path, Untrusted::from(text).prose()))?;
@@ -23,8 +22,8 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for line in service.steps() {
         ui.print(text!("$ {}\n", Untrusted::from(line)))?;
     }
-    // Not by a connection, which would start a daemon where a package has the manager listen. A lock that cannot be
-    // looked at is no failure of a dry run.
+    // A connection would start a daemon if a package's manager listens. In a dry run, an unreadable
+    // lock is no failure.
     if !service.is_installed()
         && lock::is_held(&paths.lock()).unwrap_or(false)
         && let Some(holder) = lock::signature(&paths.lock())
@@ -35,15 +34,15 @@ pub(super) fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Makes acpd a service; does nothing if it is one.
+/// Does nothing if acpd is a current service.
 pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     service.check_program()?;
     let before = service.state()?;
     let stale: Vec<_> =
         service.files.iter().filter(|file| file.state() != FileState::Current).collect();
-    // launchd listens only where the socket's directory lasts.
+    // launchd listens only if the socket's directory is permanent.
     let listens = before.listens || service.manager() == Manager::Launchd;
-    // A manager does not begin to listen for a daemon that runs already, nor give it other files.
+    // A manager neither starts to listen for a running daemon nor gives it new files.
     let works = stale.is_empty() && listens && !before.failed;
     let held = hold_starts(paths)?;
     let status: Option<Status> = match before.running(paths)? {
@@ -64,7 +63,7 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     }
     service.order(Order::Enable)?;
     if !works {
-        // Also a start that the manager waits with: it would not come before its time.
+        // This also ends a delayed start, which would come too late.
         service.order(Order::Stop)?;
     }
     if before.failed {
@@ -75,7 +74,7 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     }
     let now = status.is_some() || before.failed || before.pid.is_some();
     if let Err(error) = service.order(if now { Order::Start } else { Order::Listen }) {
-        // So that clients can start it again, as before.
+        // So that clients can start the daemon, as before.
         service.order(Order::Stop).ok();
         return Err(error);
     }
@@ -93,7 +92,7 @@ pub(super) fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// A service of a user ends with the last logout, unless the user wants it otherwise.
+/// A user's service ends with the last logout, unless the user enables lingering.
 fn lingering(service: &Service, ui: &mut Ui) {
     if service.lingers() == Some(false) {
         ui.say("to keep it running after logout: loginctl enable-linger");

@@ -1,4 +1,4 @@
-//! `acpctl service status`, for people and as JSON.
+//! `acpctl service status`, as text and JSON.
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::Paths;
@@ -15,15 +15,16 @@ use crate::ui::Ui;
 #[serde(rename_all = "camelCase")]
 struct ServiceInfo {
     manager: Manager,
-    /// The program that it runs, or would run.
+    /// The program that the service runs or would run.
     program: Untrusted,
     files: Vec<File>,
     #[serde(flatten)]
     state: State,
-    /// The daemon that serves clients; another one than that of the service if a client has started it.
+    /// The pid of the daemon that serves clients. It is not the service's if a client started the
+    /// daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<u32>,
-    /// Keeps running after logout; absent where that cannot be chosen.
+    /// The service continues after logout; none if that cannot be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     lingers: Option<bool>,
 }

@@ -1,7 +1,8 @@
-//! Data of acpd in a home: directories with its files, additions to its units, and completions.
+//! acpd's data in a home: directories, additions to units, and completions.
 //!
-//! Architecture invariant: only acpd's own files are deleted, by name, and a person's additions to acpd's
-//! units, which are listed one by one. A directory that is named by mistake in a variable loses nothing else.
+//! Architecture invariant: only acpd's own files are deleted, by name, and the user's additions to
+//! acpd's units, which are listed one by one. So a wrong directory in a variable loses nothing
+//! else.
 
 use std::fs;
 use std::io;
@@ -16,9 +17,9 @@ use crate::text::{Text, text};
 
 #[derive(Debug, Default)]
 pub(super) struct Traces {
-    /// Directories of acpd's own, and what in them is acpd's.
+    /// acpd's directories, and acpd's files in them.
     dirs: Vec<(PathBuf, Vec<PathBuf>)>,
-    /// Directories next to its units, and the files in them, which a person has written.
+    /// Directories next to acpd's units, with the user's files in them.
     additions: Vec<(PathBuf, Vec<PathBuf>)>,
     files: Vec<PathBuf>,
 }
@@ -26,7 +27,7 @@ pub(super) struct Traces {
 impl Traces {
     pub(super) fn find(paths: &Paths) -> Result<Traces> {
         let is_runtime = |name: &str| ["acpd.sock", "acpd.start.lock", "s"].contains(&name);
-        // The agent `demo` takes no other place.
+        // The `demo` agent always uses this directory.
         let demo = base("XDG_STATE_HOME", ".local/state")?.join("acpd");
         let mut dirs = vec![
             own(&paths.state, &is_state)?,
@@ -37,7 +38,7 @@ impl Traces {
             dirs.push(own(&demo, &|name| name == "demo")?);
         }
         dirs.retain(|(dir, _)| dir.is_dir());
-        // Made by `systemctl --user edit acpd`.
+        // `systemctl --user edit acpd` creates these.
         let units = base("XDG_CONFIG_HOME", ".config")?.join("systemd/user");
         let is_addition = |name: &str| Path::new(name).extension().is_some_and(|end| end == "conf");
         let mut additions = vec![
@@ -59,7 +60,6 @@ impl Traces {
         self.dirs.is_empty() && self.additions.is_empty() && self.files.is_empty()
     }
 
-    /// Lists all of it, a line each, with the size of directories.
     pub(super) fn list(&self) -> Text {
         let dir = |(dir, own): &(PathBuf, Vec<PathBuf>)| {
             let size = own.iter().map(|path| size(path)).sum();
@@ -69,20 +69,20 @@ impl Traces {
         self.dirs.iter().map(dir).chain(files.map(|file| text!("{}\n", file))).collect()
     }
 
-    /// Deletes it. Returns the directories in which something else is.
+    /// Returns the directories with other files.
     pub(super) fn remove(&self) -> Result<Vec<&Path>> {
         let mut kept = Vec::new();
         for (dir, own) in self.dirs.iter().chain(&self.additions) {
             for path in own {
                 let failed = |error| CommandError::file("remove", path, &error);
-                // A link to a directory is a link.
+                // A link to a directory is removed as a link.
                 if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                     fs::remove_dir_all(path).map_err(failed)?;
                 } else {
                     remove_file(path)?;
                 }
             }
-            // A link instead of a configuration directory goes; the directory that it leads to stays.
+            // A link in place of a configuration directory is removed; its target stays.
             let link = dir.symlink_metadata().is_ok_and(|found| found.is_symlink());
             let removed = if link { fs::remove_file(dir) } else { fs::remove_dir(dir) };
             match removed {
@@ -101,7 +101,7 @@ impl Traces {
     }
 }
 
-/// Files of shells that still run `acpctl completions`: they are the person's own.
+/// Returns the user's shell files that still run `acpctl completions`.
 pub(super) fn mentions() -> Vec<PathBuf> {
     let Ok(home) = home() else { return Vec::new() };
     let files = [
@@ -124,11 +124,11 @@ fn is_state(name: &str) -> bool {
     is_dir || ["acpd.", "search.db", Paths::KEPT_ASIDE].iter().any(|own| name.starts_with(own))
 }
 
-/// A directory, and those of its entries that have such a name.
+/// Returns a directory, and its entries with acpd's names.
 fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<(PathBuf, Vec<PathBuf>)> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        // No directory, and so none of acpd's.
+        // Without a directory, there are no files.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {
@@ -142,7 +142,6 @@ fn own(dir: &Path, is_own: &dyn Fn(&str) -> bool) -> Result<(PathBuf, Vec<PathBu
     Ok((dir.to_owned(), own))
 }
 
-/// Bytes of a file, or of all files below a directory.
 fn size(path: &Path) -> u64 {
     let Ok(found) = path.symlink_metadata() else { return 0 };
     if !found.is_dir() {

@@ -1,4 +1,5 @@
-//! `acpctl service uninstall`: takes the service out, and with `--purge` all that acpd has left in this home.
+//! `acpctl service uninstall`: removes the service and, with `--purge`, all of acpd's data in this
+//! home.
 
 use acpd_api::ExitCode;
 use acpd_client::{Paths, hold_starts};
@@ -59,7 +60,7 @@ pub(super) fn uninstall(
     purge(service, paths, door, ui)
 }
 
-/// Removes the service; agents and turns continue under a daemon without a manager.
+/// Agents and turns continue under a daemon without a manager.
 fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     let state = service.state()?;
     let held = hold_starts(paths)?;
@@ -76,7 +77,7 @@ fn take_out(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result
 }
 
 fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
-    // A service of a package no longer starts; its files are the package's.
+    // A package's service no longer starts; its files belong to the package.
     let is_known = service.is_installed() || service.known()? != State::default();
     if is_known {
         service.order(Order::IgnoreClients)?;
@@ -91,7 +92,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if is_known {
         service.order(Order::Stop)?;
     }
-    // New data goes, too; and additions before their units, so that the folder gets empty.
+    // New data goes too; additions go before their units, so that the folder becomes empty.
     let traces = Traces::find(paths)?;
     for kept in traces.remove()? {
         ui.say(text!("kept {}: it has other files", kept));
@@ -99,7 +100,7 @@ fn purge(service: &Service, paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if is_known {
         remove(service, ui)?;
     } else {
-        // Without a manager no program has read the additions.
+        // Without a manager, no program read the additions.
         service.order(Order::Forget).ok();
     }
     drop(held);

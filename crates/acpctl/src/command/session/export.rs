@@ -1,4 +1,4 @@
-//! `acpctl session export`: a session for people, or for programs, printed while it is read.
+//! `acpctl session export`: a session as Markdown or JSON, printed while it is read.
 
 use acpd_api::SessionInfo;
 use acpd_client::Connection;
@@ -104,10 +104,8 @@ fn relay(parts: impl IntoIterator<Item = Part>, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Prefix of acpd's own notices.
 const NOTICES: &str = "_acpd/";
 
-/// The items of a turn, in order, without plans.
 fn items(turn: &Turn) -> impl Iterator<Item = Value> {
     let started = turn.started.map(|started| {
         json!({"type": "turn_started", "seq": started.seq, "turn": started.turn, "at": started.at})
@@ -124,7 +122,7 @@ fn plan_item(block: &Block) -> Option<Value> {
     }
 }
 
-/// The item of a block; none for those that are for people alone.
+/// Returns none for a block that is only for users.
 fn item(block: &Block) -> Option<Value> {
     let (kind, mut members) = match (block.source(), &block.kind) {
         (Some(notice), _) => (notice.method.trim_start_matches(NOTICES), notice.params.clone()),

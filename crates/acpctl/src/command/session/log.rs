@@ -1,4 +1,4 @@
-//! `acpctl session log`: the conversation, or the end of it.
+//! `acpctl session log`: the conversation or its end.
 
 use acp_wire::{Message, parse};
 use acpd_api::{
@@ -50,19 +50,17 @@ pub(in crate::command) struct Log {
     json: bool,
 }
 
-/// Entries that are read at first when the end is looked for.
+/// Entries to read first when searching backwards.
 const WINDOW: u64 = 512;
 
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// The last turns, up to this number.
     Last(u32),
-    /// Turns that began at this time or later.
     Since(u64),
 }
 
 impl Part {
-    /// Returns whether a turn is shown that is the `count`th from the end and began at this time.
+    /// Returns whether to show the turn with this `count` from the end.
     fn has(self, count: u32, began: u64) -> bool {
         match self {
             Part::Last(number) => count <= number,
@@ -71,7 +69,6 @@ impl Part {
     }
 }
 
-/// Prints the journal page by page, and what its turn waits for.
 pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
@@ -111,10 +108,11 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     })?;
     screen.finish(ui)?;
     // Questions are not in the journal: they may be answered at any time.
-    if in_turn { tell_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
+    if in_turn { print_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
 }
 
-/// Behind which entry the part begins; `None` if it has no turn. Read from the end: a journal may be long.
+/// Returns the entry before the part; none if it has no turns. Reads from the end, because a
+/// journal may be long.
 fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> Result<Option<u64>> {
     let (mut upto, mut window) = (session.seq, WINDOW);
     let (mut first, mut count) = (None, 0);
@@ -136,7 +134,7 @@ fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> R
     })
 }
 
-/// The turns that began in this part of the journal: the number of the line, and the time.
+/// Returns the line number and the time of each turn that began in a part of the journal.
 fn begun(
     mut after: u64,
     upto: u64,
@@ -171,7 +169,7 @@ fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<(u64, u64)> {
     (started.session_id == *session).then_some((entry.seq, started.at))
 }
 
-fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
+fn print_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     for open in list.interactions {
         if open.session_id.as_ref() == Some(session) {

@@ -253,7 +253,7 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
 fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let list: SessionList = connection.call(method::SESSION_LIST, params)?;
-    // No sessions of an agent that does not exist is a mistake.
+    // An empty list for an agent that does not exist is an error.
     if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
         let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
     }
@@ -267,7 +267,6 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
     ui.show_list(json.json, &list, nothing, table)
 }
 
-/// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect_lasting()?;
     let info = find(&mut connection, session, Care::Guess, ui)?;
@@ -281,7 +280,6 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     Ok(ui.relay_line(&made.session_id.into())?)
 }
 
-/// Finds a session, changes it, and prints the change.
 fn change<P: Serialize>(
     which: &Which,
     care: Care,
@@ -298,7 +296,6 @@ fn change<P: Serialize>(
     Ok(())
 }
 
-/// Describes a session that the agent's next one continues.
 fn reseeded(session: &SessionInfo) -> Text {
     let said = text!(
         "the next prompt of {} continues in a new session of {}",

@@ -1,4 +1,4 @@
-//! `acpctl session rm`: deletes sessions, after a look.
+//! `acpctl session rm`: deletes sessions, after listing them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,6 @@ pub(in crate::command) struct Rm {
     yes: bool,
 }
 
-/// Sessions to delete, and the first error.
 #[derive(Default)]
 struct Plan {
     sessions: Vec<SessionInfo>,
@@ -60,7 +59,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The others are deleted all the same; the first error decides the exit code.
+    /// The others are deleted anyway; the first error decides the exit code.
     fn fail(&mut self, error: CommandError, ui: &mut Ui) {
         self.failed = Some(match self.failed.take() {
             Some(before) => {
@@ -131,14 +130,12 @@ pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
     plan.failed.map_or(Ok(()), Err)
 }
 
-/// Offers to remove the worktree of a deleted session, if nothing is lost by that.
+/// Offers to remove a deleted session's worktree if it has no unsaved work.
 fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
-    // Without git, or a repository, there is nothing to offer.
     let Ok(Some(worktree)) = worktree_of(Path::new(session.cwd.raw())) else { return Ok(()) };
     let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
     let is_clean = worktree.changed == 0 && worktree.unmerged == 0;
     let prompt = text!("also remove its worktree {} and the branch {}? y/n > ", path, branch);
-    // Without a yes, it stays.
     if is_clean && !is_sure && ui.can_ask() && yes(ui, prompt).unwrap_or(false) {
         worktree.remove()?;
         ui.say(text!("removed {} and the branch {}", path, branch));
@@ -150,20 +147,20 @@ fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Until when it can be brought back, if it can.
+/// Returns the time until which the session can be restored.
 fn delete(connection: &mut Connection, session: &SessionInfo, now: bool) -> Result<Option<u64>> {
     let params = RemoveParams { session: session.exactly(), now };
     let result: RemoveResult = connection.call(method::SESSION_REMOVE, &params)?;
     Ok(result.until)
 }
 
-/// The sessions of exactly these names and ids.
+/// Returns sessions with exactly these names and ids.
 fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
     let mut plan = Plan::default();
     for name in &args.sessions {
         match Wanted::here(name, args.agent.as_deref()).choose(list.clone(), Care::Exact) {
             Ok(choice) => {
-                let session = choice.told(ui);
+                let session = choice.print_note(ui);
                 if is_at_work(&session) && !args.force {
                     plan.fail(at_work(&session), ui);
                 } else {
@@ -176,7 +173,6 @@ fn named(args: &Rm, list: &SessionList, ui: &mut Ui) -> Plan {
     plan
 }
 
-/// The sessions that match, but for those at work.
 fn matching(args: &Rm, glob: Option<&Pattern>, list: &SessionList, ui: &mut Ui) -> Plan {
     let now = human::now();
     let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! `acpctl session search`: full-text search in the histories of sessions.
+//! `acpctl session search`: full-text search in conversations.
 
 use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 use clap::Args;

@@ -1,4 +1,5 @@
-//! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
+//! `acpctl session mode`, `set` and `commands`: settings of a session, and its agent's slash
+//! commands.
 
 use acp_wire::{Message, parse, read_legible};
 use acpd_api::{Role as ClientRole, SessionInfo, Untrusted};
@@ -60,7 +61,6 @@ pub(in crate::command) struct CommandsArgs {
     json: Json,
 }
 
-/// A session that was opened to look at its settings.
 struct Open {
     live: Live,
     info: SessionInfo,
@@ -114,7 +114,6 @@ pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
-/// Shows the options, the values of one, or sets it.
 pub(super) fn set(args: &SetArgs, door: Door, ui: &mut Ui) -> Result {
     let SetArgs { which, option, value, json } = args;
     let mut open = Open::new(which, door, ui)?;
@@ -180,7 +179,7 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
-/// Lists the commands that the agent has announced last; they are in the journal, so no agent is needed.
+/// Lists the agent's last announced commands. They are in the journal, so no agent is needed.
 pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -197,8 +196,8 @@ pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut commands = Vec::new();
     connection.read_log(session.exactly(), 0, |page| {
-        let told = |line: &&str| line.contains("available_commands_update");
-        for line in page.entries.iter().map(|entry| entry.line.get()).filter(told) {
+        let is_commands = |line: &&str| line.contains("available_commands_update");
+        for line in page.entries.iter().map(|entry| entry.line.get()).filter(is_commands) {
             if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
                 && let Ok(params) = read_legible::<Params>(params.get())
                 && params.session_id == page.session_id

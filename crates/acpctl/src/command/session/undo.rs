@@ -1,4 +1,4 @@
-//! `acpctl session undo`: brings deleted sessions back.
+//! `acpctl session undo`: restores deleted sessions.
 
 use acpd_api::{UndoParams, UndoResult, method};
 use clap::Args;
@@ -36,7 +36,6 @@ pub(super) fn undo(args: Undo, door: Door, ui: &mut Ui) -> Result {
     if all { undo_all(&params, door, ui) } else { undo_one(&params, door, ui) }
 }
 
-/// Brings one session back, and prints how many others can be.
 fn undo_one(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
     let result: UndoResult = door.connect()?.call(method::SESSION_UNDO, params)?;
     report(&result, ui);
@@ -51,7 +50,7 @@ fn undo_one(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Brings all sessions back that match, the one that was deleted last first.
+/// Restores all matching sessions, the last deleted first.
 fn undo_all(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let mut count = 0_u64;

@@ -1,4 +1,4 @@
-//! `acpctl session worktree`: the git worktree that a session works in.
+//! `acpctl session worktree`: the git worktree of a session.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
         |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);
     let mut found = Vec::new();
     for session in all.sessions.into_iter().filter(is_wanted) {
-        // A directory that is gone, or no longer a repository, has none.
+        // A missing directory, or one without a repository, has no worktree.
         if let Ok(Some(worktree)) = worktree_of(Path::new(session.cwd.raw())) {
             found.push(Listed { session_id: session.session_id, name: session.name, worktree });
         }
@@ -145,7 +145,7 @@ fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
 }
 
 fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
-    // A merge before it counts.
+    // A merge just before may have changed it.
     let worktree = of(session)?;
     if !force && (worktree.changed > 0 || worktree.unmerged > 0) {
         let (changed, unmerged) =
