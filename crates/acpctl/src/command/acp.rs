@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use acp_wire::acp::SessionParams;
-use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
+use acp_wire::{Body, Framer, Id, Message, Outcome, locate, parse, set_member};
 use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, escape, json};
 use acpd_client::{LinkError, LinkEvent, LinkReader, LinkWriter};
 use bytes::Bytes;
@@ -143,7 +143,9 @@ impl Wanted {
 
     /// Returns whether the editor needs nothing more after this line.
     fn given(&self, line: &[u8]) -> bool {
-        let is_answer = matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
+        // Nearly all lines have a method, which is found without reading the rest.
+        let is_answer = locate(line, &["method"]).is_none()
+            && matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
         is_answer && self.0.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 }
