@@ -172,6 +172,11 @@ pub(super) fn merged<'i>(layers: &[Layer<'_, 'i>]) -> DeTable<'i> {
 }
 
 fn lay<'i>(outer: &mut DeTable<'i>, inner: &DeTable<'i>) {
+    // Fifty defaults for each agent of the catalogue, whenever a daemon starts: a copy needs no comparisons.
+    if outer.is_empty() {
+        outer.clone_from(inner);
+        return;
+    }
     for (name, value) in inner {
         let Some(slot) = outer.get_mut(name) else {
             outer.insert(name.clone(), value.clone());
