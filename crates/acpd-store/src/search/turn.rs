@@ -8,8 +8,6 @@ use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::{EventKind, EventRow};
 
-const NOTICES: &str = "_acpd/";
-
 const UPDATE: &[&str] = &["params", "update"];
 
 /// Searchable bytes of a message, from its beginning.
@@ -49,19 +47,16 @@ struct Open {
 impl Turn {
     /// Takes a line. Returns whether it ends the turn.
     pub(super) fn line(&mut self, row: &EventRow) -> bool {
-        if matches!(row.kind, EventKind::Child | EventKind::Banner) {
-            // A subagent's line or acpd's own may come in the middle of a message, which stays
-            // whole.
-            return false;
+        match row.kind {
+            EventKind::Update | EventKind::Imported => self.update(row),
+            EventKind::Notice => {
+                self.open = None;
+                return str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_ENDED);
+            }
+            // A subagent's line or acpd's own may come in the middle of a message, which stays whole.
+            _ => {}
         }
-        let Some(method) = str_at(&row.line, &["method"]) else { return false };
-        if method == "session/update" {
-            // A notification that is no update of ACP has no words that acpd knows.
-            self.update(row);
-        } else if method.starts_with(NOTICES) {
-            self.open = None;
-        }
-        method == method::TURN_ENDED
+        false
     }
 
     /// All documents, in the order in which they began.
