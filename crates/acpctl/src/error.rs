@@ -50,7 +50,7 @@ impl CommandError {
         CommandError { kind, reason, message, hints, stderr, is_unknown: false }
     }
 
-    pub(crate) fn already_printed() -> CommandError {
+    pub(crate) fn printed() -> CommandError {
         CommandError { kind: Kind::AlreadyPrinted, ..CommandError::new(ExitCode::Error, "") }
     }
 

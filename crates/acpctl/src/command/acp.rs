@@ -276,7 +276,7 @@ enum First {
 }
 
 struct Rewriter {
-    hello_member: Option<(&'static str, String)>,
+    hello: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
     session: Option<String>,
     first: First,
@@ -300,18 +300,17 @@ impl Rewriter {
             First::This(info) => Some(info.agent.raw().to_owned()),
             First::New | First::LastUsed => args.agent.clone(),
         };
-        let hello_member = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
-        Rewriter { hello_member, session, first, resumed, last_used }
+        let hello = agent.map(|agent| ("agent", agent)).or(here.map(|here| ("cwd", here)));
+        Rewriter { hello, session, first, resumed, last_used }
     }
 
     fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
-        if self.hello_member.is_none() && self.session.is_none() && matches!(self.first, First::New)
-        {
+        if self.hello.is_none() && self.session.is_none() && matches!(self.first, First::New) {
             return Ok(line);
         }
         let Ok(Message::Request { id, method, params }) = parse(&line) else { return Ok(line) };
         Ok(match (&*method, &self.session) {
-            ("initialize", _) => match self.hello_member.take() {
+            ("initialize", _) => match self.hello.take() {
                 Some((member, text)) => {
                     let path = ["params", "_meta", NAMESPACE, member];
                     set_member(&line, &path, json!(text).to_string().as_bytes())

@@ -254,7 +254,7 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
         return Ok(());
     }
     if status.code() == Some(LOGIN_NOT_BEGUN.into()) {
-        return Err(CommandError::already_printed());
+        return Err(CommandError::printed());
     }
     let agent = escape::one_line(agent);
     let status = Untrusted::of(status);

@@ -50,7 +50,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
     ui.show(args.json.json, &report, card(&report))?;
     match report.findings.iter().filter(|found| found.state == Health::Problem).count() {
         0 => Ok(()),
-        _ if args.json.json => Err(CommandError::already_printed()),
+        _ if args.json.json => Err(CommandError::printed()),
         count => {
             let text = human::counted(count as u64, "problem");
             Err(CommandError::new(ExitCode::Error, text!("{} found", text)))
@@ -65,7 +65,7 @@ fn run(line: &Untrusted) -> Result {
     let mut command = Command::new(&exe);
     command.args(line.raw().split(' ').skip(1)).stdin(Stdio::null()).stdout(Stdio::null());
     let status = status_of(&mut command)?;
-    if status.success() { Ok(()) } else { Err(CommandError::already_printed()) }
+    if status.success() { Ok(()) } else { Err(CommandError::printed()) }
 }
 
 fn card(report: &Report) -> Text {

@@ -28,7 +28,7 @@ use crate::text::{Text, text};
 use crate::ui::Ui;
 use question::{Question, label, unknown, waiting};
 
-const MAX_WORD_LENGTH: usize = 16;
+const MAX_WORD: usize = 16;
 const VIEW_KEY: char = 'v';
 
 /// The open questions; the first one is on the screen.
@@ -142,10 +142,7 @@ impl Questions {
                 ui.talk(&Text::lines(&question.keys(0, width)));
             }
             '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
-            key if question.takes_words()
-                && is_of_word(key)
-                && self.typed.len() < MAX_WORD_LENGTH =>
-            {
+            key if question.takes_words() && is_of_word(key) && self.typed.len() < MAX_WORD => {
                 self.typed.push(key);
                 ui.mutter(text!("{}", key));
             }
@@ -184,9 +181,7 @@ impl Questions {
         }
         let is_it = |it: &&QuestionAnswered| gone.is_some_and(|gone| it.id == gone.name);
         let line = match self.answered.as_deref().filter(is_it) {
-            Some(answer) => {
-                text!("  answered elsewhere, by {}: {}", person(&answer.by), given(answer))
-            }
+            Some(it) => text!("  answered elsewhere, by {}: {}", person(&it.by), given(it)),
             None => "  withdrawn: no answer is needed".into(),
         };
         ui.note(line);

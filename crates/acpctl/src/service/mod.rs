@@ -210,7 +210,7 @@ impl Service {
         }
         // The program has printed its error.
         let status = child.wait().map_err(failed)?;
-        if status.success() { Ok(()) } else { Err(CommandError::already_printed()) }
+        if status.success() { Ok(()) } else { Err(CommandError::printed()) }
     }
 
     /// Returns none if the manager keeps no log.

@@ -348,8 +348,7 @@ impl Chat {
             name if needs_action(name, params) => self.look()?,
             method::ANSWERED => {
                 let answered = read::<QuestionAnswered>(params);
-                self.questions
-                    .retain(|open| answered.as_ref().is_none_or(|answered| answered.id != open.id));
+                self.questions.retain(|open| answered.as_ref().is_none_or(|it| it.id != open.id));
             }
             method::SESSION_REMOVED => {
                 return Err(CommandError::new(ExitCode::NotFound, "the session was deleted"));

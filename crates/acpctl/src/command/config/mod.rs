@@ -92,7 +92,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                 return if report.mistakes.is_empty() {
                     Ok(())
                 } else {
-                    Err(CommandError::already_printed())
+                    Err(CommandError::printed())
                 };
             }
             report_mistakes(&report, ui)
@@ -118,7 +118,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
                     }
                 }
                 if !yes(ui, "edit it again? y/n > ")? {
-                    return Err(CommandError::already_printed());
+                    return Err(CommandError::printed());
                 }
             }
         }

@@ -61,9 +61,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
                 continue;
             }
             let end = match &answered {
-                Some(answered) => {
-                    text!("answered by {}: {}", person(&answered.by), given(answered))
-                }
+                Some(it) => text!("answered by {}: {}", person(&it.by), given(it)),
                 None => "withdrawn".into(),
             };
             ui.print(text!("{}  {}\n", id, Text::styled(Role::Dim, end)))?;
