@@ -54,6 +54,11 @@ impl CommandError {
         CommandError { kind: Kind::AlreadyPrinted, ..CommandError::new(ExitCode::Error, "") }
     }
 
+    /// Fails with an error that the user has seen already.
+    pub(crate) fn printed_unless(is_ok: bool) -> Result {
+        if is_ok { Ok(()) } else { Err(CommandError::printed()) }
+    }
+
     pub(crate) fn usage(message: impl Into<Text>) -> CommandError {
         CommandError::new(ExitCode::Usage, message)
     }

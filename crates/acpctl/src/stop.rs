@@ -21,12 +21,10 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
         let done = match stop_once(paths, detach, door, ui)? {
             // A daemon that died has left its agents to the next one.
             Stopped::Died if !detach && has_shims(paths) => continue,
-            Stopped::Died | Stopped::Whole { interrupted: 0 } => "acpd stopped".into(),
-            Stopped::Whole { interrupted: 1 } => {
-                "acpd stopped; 1 running turn was interrupted".into()
-            }
-            Stopped::Whole { interrupted } => {
-                text!("acpd stopped; {} running turns were interrupted", interrupted)
+            Stopped::Died | Stopped::Whole { turns: 0 } => "acpd stopped".into(),
+            Stopped::Whole { turns: 1 } => "acpd stopped; 1 running turn was interrupted".into(),
+            Stopped::Whole { turns } => {
+                text!("acpd stopped; {} running turns were interrupted", turns)
             }
             Stopped::NotRunning => "acpd is not running".into(),
         };
@@ -49,10 +47,7 @@ const STOPS: usize = 3;
 
 enum Stopped {
     NotRunning,
-    Whole {
-        interrupted: usize,
-    },
-    /// Before the answer.
+    Whole { turns: usize },
     Died,
 }
 
@@ -67,16 +62,16 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     };
     ui.spin("stopping");
     let mut live = Live::new(connection)?;
-    let (mut before, mut interrupted) = (None, 0);
+    let (mut before, mut turns) = (None, 0);
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
         before = Some((status.daemon.pid, start_of(&status.daemon)));
-        interrupted = if detach { 0 } else { running_turns(&status) };
+        turns = if detach { 0 } else { running_turns(&status) };
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
     let how = match stopped {
         Ok(Empty {}) => {
             while !matches!(live.next(ui)?, Event::Ended(_) | Event::Interrupt | Event::Detach) {}
-            Stopped::Whole { interrupted }
+            Stopped::Whole { turns }
         }
         // The daemon may have ended before its answer was read, and may have a successor.
         Err(error) if error.is_gone() => {

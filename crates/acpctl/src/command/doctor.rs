@@ -65,7 +65,7 @@ fn run(line: &Untrusted) -> Result {
     let mut command = Command::new(&exe);
     command.args(line.raw().split(' ').skip(1)).stdin(Stdio::null()).stdout(Stdio::null());
     let status = status_of(&mut command)?;
-    if status.success() { Ok(()) } else { Err(CommandError::printed()) }
+    CommandError::printed_unless(status.success())
 }
 
 fn card(report: &Report) -> Text {

@@ -210,7 +210,7 @@ impl Service {
         }
         // The program has printed its error.
         let status = child.wait().map_err(failed)?;
-        if status.success() { Ok(()) } else { Err(CommandError::printed()) }
+        CommandError::printed_unless(status.success())
     }
 
     /// Returns none if the manager keeps no log.

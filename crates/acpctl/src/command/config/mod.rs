@@ -89,11 +89,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             let report = configured::report()?;
             if json.json {
                 ui.json(&report)?;
-                return if report.mistakes.is_empty() {
-                    Ok(())
-                } else {
-                    Err(CommandError::printed())
-                };
+                return CommandError::printed_unless(report.mistakes.is_empty());
             }
             report_mistakes(&report, ui)
         }

@@ -27,9 +27,9 @@ enum Event<'a> {
     Opened {
         interaction: &'a InteractionInfo,
     },
-    /// None if the question was withdrawn.
     Closed {
         id: &'a Untrusted,
+        /// None if the question was withdrawn.
         #[serde(skip_serializing_if = "Option::is_none")]
         answered: Option<&'a QuestionAnswered>,
     },

@@ -155,13 +155,8 @@ fn of_agents(agents: &[AgentInfo]) -> String {
     for agent in agents.iter().filter(is_used) {
         let state = word(&agent.state);
         let memory = agent.rss.map(human::bytes).map(|size| size.as_str().to_owned());
-        let version: String = agent
-            .version
-            .as_ref()
-            .map_or("-", Untrusted::raw)
-            .chars()
-            .take(MAX_VERSION_LENGTH)
-            .collect();
+        let version = agent.version.as_ref().map_or("-", Untrusted::raw);
+        let version: String = version.chars().take(MAX_VERSION_LENGTH).collect();
         let _ = writeln!(
             text,
             "{:<14} {state:<13} {:<8} {:<8} {:<9} {:<8} {version}",

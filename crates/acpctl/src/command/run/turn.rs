@@ -247,8 +247,7 @@ impl<'a> Turn<'a> {
                     self.go_on();
                 }
                 if method == method::PROMPT_REPEATED {
-                    self.repeated =
-                        read::<PromptRepeated>(params.get()).map(|repeated| repeated.turn);
+                    self.repeated = read::<PromptRepeated>(params.get()).map(|it| it.turn);
                 }
                 if method == method::TURN_ENDED {
                     self.ended = read(params.get());
