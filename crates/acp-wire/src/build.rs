@@ -92,7 +92,7 @@ impl ErrorObject {
         Some(plain_words(&said).into_owned())
     }
 
-    /// Its texts for people: the message, and additions from the data.
+    /// Texts for people: the message, and additions from the data.
     pub fn texts(&self) -> Vec<String> {
         let message = plain_words(&self.message).into_owned();
         let detail = self.detail().filter(|detail| !message.contains(detail.as_str()));

@@ -6,8 +6,8 @@ use crate::escape::{self, Escaped};
 
 /// Text that an agent, a client, a file or the system may have chosen.
 ///
-/// It may contain anything: escape sequences, invisible characters, lines that imitate acpd. So it
-/// has no `Display` and does not dereference to `str`. The forms of [`escape`](mod@crate::escape)
+/// Such text may contain anything: escape sequences, invisible characters, lines that imitate acpd.
+/// So it has no `Display` and does not dereference to `str`. The forms of [`escape`](mod@crate::escape)
 /// show it; [`Untrusted::raw`] is for everything else.
 ///
 /// All strings of answers and notices have this type, also acpd's own sentences, because these

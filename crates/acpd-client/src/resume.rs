@@ -39,7 +39,7 @@ const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","para
 /// Kept lines up to this length are copied: a slice would keep its whole block alive.
 const COPIED: usize = 16 * 1024;
 
-/// What to do with a line of acpd.
+/// Handling of a line of acpd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The user gets the line.

@@ -29,7 +29,7 @@ pub(crate) struct Facts<'a> {
     /// The agent's kind; unknown ones are `other`.
     pub(crate) kind: Kind,
     pub(crate) title: Option<&'a str>,
-    /// The call changes files, whatever its kind.
+    /// The call changes files, also if its kind is not `edit`.
     pub(crate) edits: bool,
     pub(crate) may_run: bool,
     pub(crate) commands: Vec<Command>,

@@ -47,6 +47,8 @@ pub(crate) use view::{Cache, view};
 
 const FLASH_MS: u64 = 4000;
 const AWAY_AFTER_MS: u64 = 1000;
+/// Longest time between two presses of a key that asks for the second one.
+const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug)]
 pub(crate) enum AppEvent {

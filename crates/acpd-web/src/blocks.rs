@@ -38,8 +38,8 @@
 //! acpd sends no client its own prompts and choices. If a number is missing, later lines wait until
 //! the missing ones were read from the journal.
 //!
-//! Architecture invariant: the page has what [`State`] has, whatever was lost, paged or dropped
-//! meanwhile.
+//! Architecture invariant: the page has what [`State`] has, even if lines were lost, paged or
+//! dropped meanwhile.
 
 mod changes;
 mod encoding;

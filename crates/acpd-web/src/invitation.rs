@@ -27,7 +27,7 @@ impl Invitation {
         Invitation { url, is_local: address.starts_with("http://") }
     }
 
-    /// The QR code of the URL for a terminal, black on white whatever the terminal's colours are.
+    /// The QR code of the URL for a terminal, always black on white.
     pub fn picture(&self) -> Option<String> {
         let code = QrCode::new(&self.url).ok()?;
         let picture = code.render::<Dense1x2>().build();

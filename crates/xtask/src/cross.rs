@@ -96,7 +96,7 @@ pub fn run(system: System) -> Result {
 
 fn cargo_for(system: System, command: &str) -> Result<Command> {
     let mut cargo = cargo_command(&[command, "--locked", "--target", system.target()]);
-    // Its standard library exists as source only.
+    // The standard library for the target exists as source only.
     cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC_BOOTSTRAP", "1");
     cargo.env("RUSTC", compiler()?);
     cargo.env("CARGO_TARGET_DIR", workspace::bin_dir("cross")?);

@@ -103,7 +103,7 @@ impl Scripts {
         self.dir.join("agent.py")
     }
 
-    /// That program's environment for this home and this stand-in.
+    /// Environment of the agent's program for this home and this stand-in.
     pub fn environment(&self, home: &Home, model: &Model) -> [(&'static str, String); 3] {
         [
             ("REAL_DIR", self.store.display().to_string()),

@@ -1,7 +1,7 @@
 //! A forward scanner over valid JSON.
 //!
-//! It allocates nothing and does not recurse. For bytes that are not JSON, or are cut short, it
-//! returns `None` or a meaningless range inside them; it never panics.
+//! Scanning allocates nothing and does not recurse. For bytes that are not JSON, or are cut short,
+//! it returns `None` or a meaningless range inside them; it never panics.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -276,6 +276,7 @@ enum First {
 }
 
 struct Rewriter {
+    /// Member for the first `initialize`, and its text.
     hello: Option<(&'static str, String)>,
     /// JSON text for every `session/new`.
     session: Option<String>,

@@ -264,7 +264,7 @@ impl Hub {
         Ok(())
     }
 
-    /// A tool answers for its agent, whatever name it gives.
+    /// A tool answers under the name of its agent, never under one that it gives.
     fn answering_name(
         &self,
         client: ClientId,

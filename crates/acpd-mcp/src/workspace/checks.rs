@@ -299,7 +299,7 @@ fn run(
     shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = process::start(&mut shell)?;
-    // It holds the other ends of the pipe and of the connection, which would never end.
+    // The command holds the other ends of the pipe and of the connection, which would never end.
     drop(shell);
     let pid = child.id();
     // A child that was not waited for keeps its pid.

@@ -149,7 +149,7 @@ fn activated_socket(_name: &str) -> Option<OwnedFd> {
 #[cfg(target_os = "macos")]
 unsafe extern "C" {
     /// Returns descriptors on which launchd listens under this name, in memory that the caller
-    /// frees. Works once per process, whatever programs run in it.
+    /// frees. Works once per process, even if the process executes another program.
     fn launch_activate_socket(
         name: *const std::ffi::c_char,
         descriptors: *mut *mut libc::c_int,

@@ -36,7 +36,7 @@ use serde_json::value::RawValue;
 
 use super::prompt_draft::PromptDraft;
 use super::requests::{LinkId, Purpose, hello};
-use super::{AppState, Effect, Id, Spot, read, with_queue};
+use super::{AppState, Effect, Id, SECOND_PRESS_MS, Spot, read, with_queue};
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
 use crate::question::{KeyOutcome, QuestionCard};
@@ -53,7 +53,6 @@ pub(super) use view::{useful, view, word};
 
 const FIRST: u64 = 300;
 const PAGE: u64 = 1000;
-const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug)]
 pub(super) struct ChatScreen {

@@ -12,15 +12,13 @@ use crossterm::event::KeyEvent;
 
 use super::prompt_draft::PromptDraft;
 use super::requests::{LinkId, Purpose};
-use super::{AppState, with_queue};
+use super::{AppState, SECOND_PRESS_MS, with_queue};
 use crate::fleet::{Fleet, Row, RowKey, RowState};
 use crate::input::Input;
 use crate::keymap::{Action, KeyPlace};
 use crate::question::{KeyOutcome, QuestionCard};
 
 pub(super) use view::{useful, view, word};
-
-const SECOND_PRESS_MS: u64 = 3000;
 
 #[derive(Debug, Default)]
 pub(super) struct TopScreen {

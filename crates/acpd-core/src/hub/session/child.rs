@@ -4,7 +4,7 @@
 //!  subagent_update ─▶ known ── its lines, questions and requests are those of the session
 //!     (on the session, or on a child of it)
 //!                       ├── too many, and it is not busy ─▶ forgotten
-//!                       └── session closed, process gone ─▶ over, and clients are told
+//!                       └── session closed, process gone ─▶ over, reported to clients
 //! ```
 //!
 //! A child has no journal, queue or clients of its own: it is a second id of its session in the

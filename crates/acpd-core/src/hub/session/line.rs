@@ -119,7 +119,7 @@ impl Hub {
         self.notice(key, "warning", &text);
     }
 
-    /// Numbers are the order on disk, and are never reused. Senders are told their new places.
+    /// Numbers are the order on disk, and are never reused. Senders get their new places.
     pub(crate) fn renumber(&mut self, key: SessionKey, from: usize) {
         let busy = u32::from(self.is_busy(key));
         for place in from..self.session(key).queue.len() {
