@@ -120,15 +120,18 @@ impl Index {
         let mut after = indexed.map_or(0, |(seq, _)| seq);
         let mut turn = Turn::default();
         loop {
-            let rows = self.journal.replay(session, after, head, PIECE)?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = last.seq;
-            for row in &rows {
-                if turn.line(row) {
+            let mut ended = Vec::new();
+            let last = self.journal.visit(session, (after, head), PIECE, |line| {
+                if turn.line(line) {
                     let documents = std::mem::take(&mut turn).into_documents();
-                    self.add(session, documents, (row.seq, row.at))?;
+                    ended.push((documents, (line.seq, line.at)));
                 }
+            })?;
+            for (documents, end) in ended {
+                self.add(session, documents, end)?;
             }
+            let Some(last) = last else { return Ok(()) };
+            after = last;
         }
     }
 

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use acp_wire::{lossy_at, str_at, strs_lossy_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
-use acpd_core::record::{EventKind, EventRow};
+use acpd_core::record::EventKind;
+
+use crate::reader::Line;
 
 const UPDATE: &[&str] = &["params", "update"];
 
@@ -46,12 +48,12 @@ struct Open {
 
 impl Turn {
     /// Takes a line. Returns whether it ends the turn.
-    pub(super) fn line(&mut self, row: &EventRow) -> bool {
-        match row.kind {
-            EventKind::Update | EventKind::Imported => self.update(row),
+    pub(super) fn line(&mut self, line: &Line<'_>) -> bool {
+        match line.kind {
+            EventKind::Update | EventKind::Imported => self.update(line),
             EventKind::Notice => {
                 self.open = None;
-                return str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_ENDED);
+                return str_at(line.bytes, &["method"]).as_deref() == Some(method::TURN_ENDED);
             }
             // A subagent's line or acpd's own may come in the middle of a message, which stays whole.
             _ => {}
@@ -64,43 +66,46 @@ impl Turn {
         self.documents
     }
 
-    fn update(&mut self, row: &EventRow) {
+    fn update(&mut self, line: &Line<'_>) {
         let names = ["sessionUpdate", "messageId", "toolCallId", "title"];
-        let [update, message, call, title] = strs_lossy_at(&row.line, UPDATE, names);
+        let [update, message, call, title] = strs_lossy_at(line.bytes, UPDATE, names);
         match (update.as_deref(), call) {
-            (Some("user_message_chunk"), _) => self.chunk(row, Speaker::User, message),
-            (Some("agent_message_chunk"), _) => self.chunk(row, Speaker::Agent, message),
+            (Some("user_message_chunk"), _) => self.chunk(line, Speaker::User, message),
+            (Some("agent_message_chunk"), _) => self.chunk(line, Speaker::Agent, message),
             (Some("agent_thought_chunk"), _) => self.open = None,
-            (Some("tool_call" | "tool_call_update"), call) => self.call(row, call, title),
+            (Some("tool_call" | "tool_call_update"), call) => self.call(line, call, title),
             _ => {}
         }
     }
 
-    fn chunk(&mut self, row: &EventRow, by: Speaker, id: Option<Cow<'_, str>>) {
+    fn chunk(&mut self, line: &Line<'_>, by: Speaker, id: Option<Cow<'_, str>>) {
         let place = match &self.open {
             Some(open) if open.by == by && open.id.as_deref() == id.as_deref() => open.place,
             _ => {
-                let (place, id) = (self.begin(row, by), id.map(Cow::into_owned));
+                let (place, id) = (self.begin(line, by), id.map(Cow::into_owned));
                 self.open = Some(Open { by, id, place });
                 place
             }
         };
+        if self.room(place) == 0 {
+            return;
+        }
         // An image, say, is a part of the message without words.
         let content = ["params", "update", "content"];
-        let [kind, text] = strs_lossy_at(&row.line, &content, ["type", "text"]);
+        let [kind, text] = strs_lossy_at(line.bytes, &content, ["type", "text"]);
         let text = text.filter(|_| kind.is_none_or(|kind| kind == "text"));
         // Some agents send the text itself instead of the block.
-        if let Some(text) = text.or_else(|| lossy_at(&row.line, &content)) {
+        if let Some(text) = text.or_else(|| lossy_at(line.bytes, &content)) {
             self.say(place, &text);
         }
     }
 
-    fn call(&mut self, row: &EventRow, id: Option<Cow<'_, str>>, title: Option<Cow<'_, str>>) {
+    fn call(&mut self, line: &Line<'_>, id: Option<Cow<'_, str>>, title: Option<Cow<'_, str>>) {
         let place = match id.as_ref().and_then(|id| self.calls.get(&**id)) {
             Some(place) => *place,
             None => {
                 self.open = None;
-                let place = self.begin(row, Speaker::Tool);
+                let place = self.begin(line, Speaker::Tool);
                 if let Some(id) = id {
                     self.calls.insert(id.into_owned(), place);
                 }
@@ -115,15 +120,17 @@ impl Turn {
 
     /// Adds to a text up to its limit; the end of a very long message is not searchable.
     fn say(&mut self, place: usize, more: &str) {
-        let text = &mut self.documents[place].text;
-        let room = (MESSAGE - text.len()).min(TURN - self.bytes);
-        let more = &more[..more.floor_char_boundary(room)];
-        text.push_str(more);
+        let more = &more[..more.floor_char_boundary(self.room(place))];
+        self.documents[place].text.push_str(more);
         self.bytes += more.len();
     }
 
-    fn begin(&mut self, row: &EventRow, by: Speaker) -> usize {
-        let (seq, at) = (row.seq, row.at);
+    fn room(&self, place: usize) -> usize {
+        (MESSAGE - self.documents[place].text.len()).min(TURN - self.bytes)
+    }
+
+    fn begin(&mut self, line: &Line<'_>, by: Speaker) -> usize {
+        let (seq, at) = (line.seq, line.at);
         self.documents.push(Document { seq, at, by, text: String::new() });
         self.documents.len() - 1
     }
@@ -131,7 +138,6 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
-    use acpd_core::ids::SessionKey;
     use serde_json::{Value, json};
 
     use super::*;
@@ -146,16 +152,8 @@ mod tests {
         for (seq, (kind, update)) in (1..).zip(lines) {
             let params = format!(r#"{{"sessionId":"s","update":{}}}"#, update.to_string());
             let line = format!(r#"{{"method":"session/update","params":{params}}}"#);
-            let row = EventRow {
-                session: SessionKey(1),
-                seq,
-                pv: 1,
-                kind: *kind,
-                at: Time(seq),
-                line: line.into(),
-                origin: None,
-            };
-            assert!(!turn.line(&row));
+            let line = Line { seq, at: Time(seq), kind: *kind, bytes: line.as_bytes() };
+            assert!(!turn.line(&line));
         }
         let documents = turn.into_documents().into_iter();
         documents.map(|found| (found.seq, found.by, found.text)).collect()
