@@ -22,13 +22,12 @@ pub fn locate(json: &[u8], path: &[&str]) -> Option<Range<usize>> {
     json::value(json, at)
 }
 
-/// The session and the update's kind of a notification, decoded. The scan does not go to the end of
-/// the update.
-pub fn session_and_kind(line: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
-    let params = json::enter(line, json::skip_space(line, 0), "params")?;
-    let [session, update] = json::enter_each(line, params, [SESSION, "update"]);
-    let decoded = |at| json::decode(text(&line[json::value(line, at)?])?);
-    let kind = update.and_then(|at| json::enter(line, at, "sessionUpdate"));
+/// The session and the update's kind in the params of a notification, decoded. The scan does not go
+/// to the end of the update.
+pub fn session_and_kind(params: &[u8]) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
+    let [session, update] = json::enter_each(params, 0, [SESSION, "update"]);
+    let decoded = |at| json::decode(text(&params[json::value(params, at)?])?);
+    let kind = update.and_then(|at| json::enter(params, at, "sessionUpdate"));
     Some((decoded(session?)?, kind.and_then(decoded)))
 }
 

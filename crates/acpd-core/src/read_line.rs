@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use acp_wire::{UpdateClass, classify_update, session_and_kind};
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 #[derive(Debug)]
 pub(crate) struct ReadLine<'l> {
@@ -16,8 +17,12 @@ pub(crate) struct ReadLine<'l> {
 
 impl<'l> ReadLine<'l> {
     /// Returns `None` if the notification is about no session.
-    pub(crate) fn new(method: &'l str, line: &'l Bytes) -> Option<ReadLine<'l>> {
-        let (session, kind) = session_and_kind(line)?;
+    pub(crate) fn new(
+        method: &'l str,
+        params: Option<&'l RawValue>,
+        line: &'l Bytes,
+    ) -> Option<ReadLine<'l>> {
+        let (session, kind) = session_and_kind(params?.get().as_bytes())?;
         Some(ReadLine { method, session, kind, line })
     }
 

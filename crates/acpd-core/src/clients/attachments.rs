@@ -156,7 +156,7 @@ impl Clients {
         &self,
         cx: &mut Cx,
         journal: JournalHead<'_>,
-        (kind, line): (EventKind, &Bytes),
+        (kind, update, line): (EventKind, Option<&str>, &Bytes),
         origin: Option<ClientId>,
     ) {
         let mut rendered: Option<(View, Option<Bytes>)> = None;
@@ -168,7 +168,7 @@ impl Clients {
                 Some((view, line)) if *view == attachment.view => line.clone(),
                 _ => {
                     let JournalHead { public_id, head, .. } = journal;
-                    let shown = render(line, kind, head, public_id, &attachment.view);
+                    let shown = render(line, kind, update, head, public_id, &attachment.view);
                     rendered = Some((attachment.view, shown.clone()));
                     shown
                 }

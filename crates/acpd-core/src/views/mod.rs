@@ -6,6 +6,8 @@
 pub(crate) mod responder;
 pub(crate) mod terminal_name;
 
+use std::borrow::Cow;
+
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
 use acpd_api::{NAMESPACE, Reseed, RestoreLevel, Restored, Skipped, Untrusted, method};
 use bytes::Bytes;
@@ -24,10 +26,12 @@ pub(crate) struct JournalHead<'a> {
     pub(crate) head: Seq,
 }
 
-/// Returns `None` for a hidden line. `session`: the public id of the journal's session.
+/// Returns `None` for a hidden line. `update`: the kind of the update, if the caller has read it.
+/// `session`: the public id of the journal's session.
 pub fn render(
     line: &Bytes,
     kind: EventKind,
+    update: Option<&str>,
     seq: Seq,
     session: &str,
     view: &View,
@@ -35,7 +39,7 @@ pub fn render(
     let line = match kind {
         EventKind::Notice if !view.notices => missing_in_words(line)?,
         EventKind::Banner if view.notices => return None,
-        _ => downgrade(line, kind, view)?,
+        _ => downgrade(line, kind, update, view)?,
     };
     let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
         skipped(&line, view)?
@@ -90,7 +94,7 @@ fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
 }
 
 /// ACP v1 unions are closed: a strict client fails on unknown kinds.
-fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
+fn downgrade(line: &Bytes, kind: EventKind, update: Option<&str>, view: &View) -> Option<Bytes> {
     match kind {
         EventKind::Live => view.notice_updates.then(|| line.clone()),
         EventKind::State(StateKey::Options) if !view.boolean_options => {
@@ -98,8 +102,8 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
         }
         EventKind::Child if !view.subagents => None,
         EventKind::Update | EventKind::Imported | EventKind::Child => {
-            let update = str_at(line, &["params", "update", "sessionUpdate"]);
-            match update.as_deref() {
+            let read = || str_at(line, &["params", "update", "sessionUpdate"]);
+            match update.map(Cow::Borrowed).or_else(read).as_deref() {
                 // Only lines of subagents: the session's own notices and options have other kinds.
                 Some("notice") if !view.notice_updates => None,
                 Some("config_option_update") if !view.boolean_options => {
@@ -226,6 +230,6 @@ impl Read {
         if row.origin.is_some() && row.origin == self.origin {
             return None;
         }
-        render(&row.line, row.kind, row.seq, &self.public_id, &self.view)
+        render(&row.line, row.kind, None, row.seq, &self.public_id, &self.view)
     }
 }

@@ -346,7 +346,8 @@ impl Scene {
         self.nothing_missing(who, seq);
         let row = &self.rows()[seq as usize - 1];
         assert!(self.shows(who, place, row), "{seer:?}: {line}");
-        let shown = render(&row.line, row.kind, row.seq, "s", &seer.view).expect("it is shown");
+        let shown =
+            render(&row.line, row.kind, None, row.seq, "s", &seer.view).expect("it is shown");
         assert_eq!(line.as_bytes(), &shown[..]);
         self.seers[who].place = Some(Place { seen: seq, ..place });
     }
@@ -360,7 +361,7 @@ impl Scene {
             let own = format!(".{}", seer.client.0);
             row.origin.as_ref().is_some_and(|origin| origin.ends_with(&own))
         };
-        !hidden && render(&row.line, row.kind, row.seq, "s", &seer.view).is_some()
+        !hidden && render(&row.line, row.kind, None, row.seq, "s", &seer.view).is_some()
     }
 
     /// The client has seen every line before this one that is for it.

@@ -154,7 +154,7 @@ impl Hub {
         if method == "elicitation/complete" {
             return self.questions.on_page_done(&mut self.cx, process.host, line);
         }
-        let Some(read) = ReadLine::new(method, line) else {
+        let Some(read) = ReadLine::new(method, params, line) else {
             return self.on_notification_without_session(process, method, params, line);
         };
         match self.sessions.routed(process.slot, &read.session) {

@@ -140,11 +140,22 @@ impl Hub {
         line: Bytes,
         origin: Option<ClientId>,
     ) {
+        self.append_update(key, (kind, None), line, origin);
+    }
+
+    /// Like [`Hub::append`], for a line whose kind of update may have been read already.
+    pub(crate) fn append_update(
+        &mut self,
+        key: SessionKey,
+        (kind, update): (EventKind, Option<&str>),
+        line: Bytes,
+        origin: Option<ClientId>,
+    ) {
         let session = self.sessions.session_mut(key);
         session.head += 1;
         let seq = session.head;
         let cx = &mut self.cx;
-        self.clients.show(cx, session.journal(), (kind, &line), origin);
+        self.clients.show(cx, session.journal(), (kind, update, &line), origin);
         let (at, origin) = (cx.now, origin.map(|client| self.clients.origin_of(cx, client)));
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin };
         cx.record(Record::Event(row));

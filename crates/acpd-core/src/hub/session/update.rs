@@ -48,7 +48,7 @@ impl Hub {
         let is_list = read.is_update() && kind.is_none();
         if let Some(lines) = is_list.then(|| each_update(&line)).flatten() {
             for line in &lines {
-                if let Some(one) = ReadLine::new(read.method, line) {
+                if let Some(one) = ReadLine::new(read.method, raw_at(line, &["params"]), line) {
                     let session = read.session.clone();
                     self.session_notified(process, key, &ReadLine { session, ..one });
                 }
@@ -76,7 +76,7 @@ impl Hub {
     ) {
         let is_user = update == Some("user_message_chunk");
         if matches!(self.session(key).state, State::Restoring(_)) {
-            return self.update_while_restoring(key, line, class, is_user);
+            return self.update_while_restoring(key, update, line, class);
         }
         let now = self.cx.now;
         let session = self.session_mut(key);
@@ -100,10 +100,16 @@ impl Hub {
         } else if self.sessions.is_late_replay(key, class, is_user) {
             return;
         }
-        self.journal_update(key, line, class);
+        self.journal_update(key, update, line, class);
     }
 
-    fn journal_update(&mut self, key: SessionKey, mut line: Bytes, class: UpdateClass) {
+    fn journal_update(
+        &mut self,
+        key: SessionKey,
+        update: Option<&str>,
+        mut line: Bytes,
+        class: UpdateClass,
+    ) {
         let kind = match class {
             UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
             UpdateClass::ToolCall => {
@@ -120,7 +126,7 @@ impl Hub {
                 EventKind::State(state_key)
             }
         };
-        self.append(key, kind, line.clone(), None);
+        self.append_update(key, (kind, update), line.clone(), None);
         if class == UpdateClass::ToolCall {
             self.mirror_terminals(key, &line);
             self.on_call_updated(key, &line);
@@ -170,8 +176,8 @@ impl Hub {
         for line in self.processes.take_parked(&mut self.cx, process, agent_id) {
             // Only notifications about a session are parked.
             if let Some(key) = self.sessions.routed(process.slot, agent_id)
-                && let Ok(Message::Notification { method, .. }) = acp_wire::parse(&line)
-                && let Some(read) = ReadLine::new(&method, &line)
+                && let Ok(Message::Notification { method, params }) = acp_wire::parse(&line)
+                && let Some(read) = ReadLine::new(&method, params, &line)
             {
                 self.session_notified(process, key, &read);
             }
@@ -181,18 +187,19 @@ impl Hub {
     fn update_while_restoring(
         &mut self,
         key: SessionKey,
+        update: Option<&str>,
         line: Bytes,
         class: UpdateClass,
-        is_user: bool,
     ) {
-        let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
-            == Some("subagent_update");
+        let is_child = update == Some("subagent_update");
         match class {
-            UpdateClass::State(_) => self.journal_update(key, line, class),
+            UpdateClass::State(_) => self.journal_update(key, update, line, class),
             UpdateClass::Live | UpdateClass::NotAsked => {}
-            _ if is_child && self.has_live_children(key) => self.journal_update(key, line, class),
+            _ if is_child && self.has_live_children(key) => {
+                self.journal_update(key, update, line, class);
+            }
             UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
-                let text = is_user
+                let text = (update == Some("user_message_chunk"))
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
                 if is_child {
