@@ -22,7 +22,6 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use acpd_sys::signals;
 use serde_json::{Map, Value, json};
@@ -32,7 +31,6 @@ pub use record::{Direction, RecordLine, read_record};
 
 use record::Recorder;
 use session::{Session, Signal, State, commands_update, replay, title};
-use settings::Settings;
 use store::{Entry, Store, prompt_text};
 use turn::Turn;
 use wire::{Failure, Wire, lock, request, response};
@@ -78,7 +76,6 @@ pub fn run(options: Options) -> ExitCode {
     if flags.forget {
         store.forget();
     }
-    sleep(flags.slow_start);
     agent.read_all();
     wire.event("eof");
     if flags.save_on_eof
@@ -90,11 +87,6 @@ pub fn run(options: Options) -> ExitCode {
         park();
     }
     wire.exit_code(0)
-}
-
-/// In milliseconds.
-fn sleep(time: Option<u64>) {
-    std::thread::sleep(Duration::from_millis(time.unwrap_or(0)));
 }
 
 fn park() -> ! {
@@ -215,23 +207,19 @@ impl Agent {
         let flags = &self.options.flags;
         let answer = match method {
             "initialize" if flags.silent_start => return,
-            "initialize" => {
-                self.require_login(flags.auth_first).map(|()| Answer::from(self.initialize(params)))
-            }
+            "initialize" => Ok(Answer::from(self.initialize(params))),
             "logout" => self.logout().map(Answer::from),
             "authenticate" => self.authenticate(params).map(Answer::from),
             "session/new" => self.new_session(params),
-            "session/load" if !flags.no_load => self.load_session(params),
-            "session/resume" if !flags.no_resume && !flags.resume_lies => {
-                self.resume_session(params)
-            }
-            "session/fork" if !flags.no_fork => self.fork_session(params),
+            "session/load" => self.load_session(params),
+            "session/resume" if !flags.no_resume => self.restore(params).map(|(_, answer)| answer),
+            "session/fork" => self.fork_session(params),
             "session/list" if !flags.no_list => Ok(Answer::from(self.list_sessions(params))),
             "session/close" => self.close_session(params).map(Answer::from),
             "session/delete" => self.delete_session(params).map(Answer::from),
             "session/set_mode" => self.set_mode(params).map(Answer::from),
             "session/set_config_option" => self.set_config_option(params).map(Answer::from),
-            "_session/steering" if !flags.no_steering => self.steer(params).map(Answer::from),
+            "_session/steering" => self.steer(params).map(Answer::from),
             "session/prompt" => match self.start_turn(id, params) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
@@ -250,53 +238,33 @@ impl Agent {
 
     fn initialize(&self, params: &Value) -> Value {
         let flags = &self.options.flags;
-        sleep(flags.init_delay);
         let boolean = &params["clientCapabilities"]["session"]["configOptions"]["boolean"];
         self.boolean_options.store(!boolean.is_null(), Ordering::Relaxed);
-        let offered = [
-            ("list", !flags.no_list),
-            ("resume", !flags.no_resume),
-            ("close", true),
-            ("delete", true),
-            ("fork", !flags.no_fork),
-        ];
-        let session: Map<String, Value> = offered
-            .into_iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| (name.to_owned(), json!({})))
-            .collect();
+        let mut session = json!({"close": {}, "delete": {}, "fork": {}});
+        for (name, is_off) in [("list", flags.no_list), ("resume", flags.no_resume)] {
+            if !is_off {
+                session[name] = json!({});
+            }
+        }
         let mut login =
             json!({"id": LOGIN_METHOD, "name": "Demo login", "description": "Needs no account"});
         if flags.auth_terminal {
             login["type"] = json!("terminal");
             login["args"] = json!(["--login"]);
         }
-        if flags.auth_legacy {
-            let command = std::env::current_exe().unwrap_or_default();
-            let args = json!(["--state", self.store.root(), "--login"]);
-            let hint = json!({"command": command, "args": args, "label": "Log in"});
-            login["_meta"] = json!({"terminal-auth": hint});
-        }
-        let mut mcp = json!({"http": flags.mcp_http, "sse": false});
-        if flags.mcp_acp {
-            mcp["acp"] = json!(true);
-        }
-        let mut result = json!({
+        json!({
             "protocolVersion": flags.protocol.unwrap_or(1),
             "agentCapabilities": {
-                "loadSession": !flags.no_load,
+                "loadSession": true,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": mcp,
+                "mcpCapabilities": {"http": flags.mcp_http, "sse": false},
                 "sessionCapabilities": session,
-                "auth": if flags.has_login() { json!({"logout": {}}) } else { json!({}) },
+                "auth": if flags.auth_required { json!({"logout": {}}) } else { json!({}) },
             },
-            "authMethods": if flags.has_login() { json!([login]) } else { json!([]) },
+            "authMethods": if flags.auth_required { json!([login]) } else { json!([]) },
             "agentInfo": {"name": "acpd-demo", "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")},
-        });
-        if !flags.no_steering {
-            result["_meta"] = json!({"steering": {"supported": true}});
-        }
-        result
+            "_meta": {"steering": {"supported": true}},
+        })
     }
 
     fn authenticate(&self, params: &Value) -> Result<Value, Failure> {
@@ -323,11 +291,7 @@ impl Agent {
         if flags.auth_token.as_ref().is_some_and(is_old) {
             return Err(Failure::auth_required());
         }
-        self.require_login(flags.auth_required)
-    }
-
-    fn require_login(&self, required: bool) -> Result<(), Failure> {
-        match (required && !self.store.has(AUTHED), self.options.flags.auth_hidden) {
+        match (flags.auth_required && !self.store.has(AUTHED), flags.auth_hidden) {
             (false, _) => Ok(()),
             (true, false) => Err(Failure::auth_required()),
             (true, true) => Err(Failure::internal("upstream said: Not Logged In")),
@@ -362,29 +326,17 @@ impl Agent {
 
     fn new_id(&self) -> String {
         let n = self.next_session.fetch_add(1, Ordering::Relaxed);
-        if self.options.flags.count_ids {
-            n.to_string()
-        } else {
-            format!("demo-{:016x}", RandomState::new().hash_one(n))
-        }
+        format!("demo-{:016x}", RandomState::new().hash_one(n))
     }
 
     /// Keeps a new session, and answers with it.
     fn begin(&self, session: Session, params: &Value) -> Answer {
         let id = session.id.clone();
-        {
-            let mut state = lock(&session.state);
-            state.servers = servers_in_client(params);
-            state.commands = tool_server::commands(params);
-        }
+        lock(&session.state).commands = tool_server::commands(params);
         let mut result = self.settings(&lock(&session.state));
         result["sessionId"] = json!(id);
         lock(&self.sessions).insert(id.clone(), Arc::new(session));
-        let mut after = vec![commands_update(&id)];
-        if self.options.flags.early_updates {
-            self.wire.send(&after.remove(0));
-        }
-        Answer { result, after }
+        Answer { result, after: vec![commands_update(&id)] }
     }
 
     fn load_session(&self, params: &Value) -> Result<Answer, Failure> {
@@ -392,9 +344,6 @@ impl Agent {
         check_mcp_servers(params)?;
         if let Some(code) = flags.load_error {
             return Err(Failure::new(code, "load fails on demand"));
-        }
-        if flags.load_fails_times.is_some_and(|times| self.store.count("load-failures") < times) {
-            return Err(Failure::invalid_params("load fails a few times on demand"));
         }
         let (session, mut answer) = self.restore(params)?;
         let stored = self.store.read(&session.id).unwrap_or_default();
@@ -409,10 +358,6 @@ impl Agent {
         Ok(answer)
     }
 
-    fn resume_session(&self, params: &Value) -> Result<Answer, Failure> {
-        self.restore(params).map(|(_, answer)| answer)
-    }
-
     /// Reads a session from disk. A live one stays unchanged.
     fn restore(&self, params: &Value) -> Result<(Arc<Session>, Answer), Failure> {
         self.check_login()?;
@@ -424,11 +369,7 @@ impl Agent {
             .or_insert_with(|| Arc::new(Session::restored(id.to_owned(), cwd, &stored)))
             .clone();
         let mut state = lock(&session.state);
-        state.servers = servers_in_client(params);
         state.commands = tool_server::commands(params);
-        if self.options.flags.reset_options {
-            state.settings = Settings::default();
-        }
         let answer = Answer { result: self.settings(&state), after: vec![commands_update(id)] };
         drop(state);
         Ok((session, answer))
@@ -497,11 +438,6 @@ impl Agent {
 
     fn start_turn(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Failure> {
         self.check_login()?;
-        if let Some(after) = self.options.flags.auth_once_after
-            && lock(&self.received).get("session/prompt") == Some(&(after + 1))
-        {
-            return Err(Failure::auth_required());
-        }
         let session = self.session(params)?;
         let prompt = params["prompt"]
             .as_array()
@@ -523,7 +459,6 @@ impl Agent {
             answer: String::new(),
             tools: 0,
             numbered: 0,
-            late_chunk: false,
             tells_tokens: false,
             terminal: String::new(),
             request: id.to_string(),
@@ -601,14 +536,6 @@ fn working_directory(params: &Value) -> Result<String, Failure> {
         cwd if Path::new(cwd).is_absolute() => Ok(cwd.to_owned()),
         cwd => Err(Failure::invalid_params(format!("cwd must be an absolute path: {cwd}"))),
     }
-}
-
-/// The ids of MCP servers in the client, by name.
-fn servers_in_client(params: &Value) -> HashMap<String, String> {
-    let servers = params["mcpServers"].as_array().into_iter().flatten();
-    let text = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
-    let servers = servers.filter(|server| server["type"] == "acp");
-    servers.map(|server| (text(server, "name"), text(server, "serverId"))).collect()
 }
 
 /// The key is required (ACP v1, `session/new` and `session/load`), null is tolerated.

@@ -45,46 +45,30 @@ macro_rules! flags {
 
 flags! {
     "what it offers" {
-        "no-load" => no_load: bool, "session/load is neither advertised nor served";
-        "no-resume" => no_resume: bool, "the same for session/resume";
+        "no-resume" => no_resume: bool, "session/resume is neither advertised nor served";
         "no-list" => no_list: bool, "the same for session/list";
-        "no-fork" => no_fork: bool, "the same for session/fork";
-        "no-steering" => no_steering: bool, "the same for _session/steering";
-        "resume-lies" => resume_lies: bool, "session/resume is advertised, but answers -32601";
         "protocol" "=N" => protocol: Option<u16>, "initialize answers this protocol version";
-        "mcp-acp" => mcp_acp: bool, "MCP servers in the client are taken";
         "mcp-http" => mcp_http: bool, "MCP servers that are reached by HTTP are taken";
     }
     "login" {
         "auth-required" => auth_required: bool,
             "-32000 on new, load, resume and prompt until authenticate `demo-login`";
-        "auth-first" => auth_first: bool, "-32000 on initialize without the file `authed`";
         "auth-token" "=NAME" => auth_token: Option<String>,
             "-32000 on new, load, resume and prompt unless the variable NAME is what the file `token` holds";
-        "auth-once-after" "=N" => auth_once_after: Option<u32>,
-            "-32000 once, on the prompt after the first N of this process";
         "auth-hidden" => auth_hidden: bool,
             "with auth-required: -32603 with a text about it in place of -32000";
-        "auth-legacy" => auth_legacy: bool,
-            "the login is a command, told in `_meta` as `terminal-auth`, as some agents do";
         "auth-terminal" => auth_terminal: bool,
             "the login is `--login` in a terminal, not authenticate";
         "login" => login: bool, "makes the file `authed` and exits with 0";
     }
     "session/load" {
-        "load-fails-times" "=N" => load_fails_times: Option<u32>,
-            "-32602 for the first N loads, counted across restarts";
         "load-error" "=CODE" => load_error: Option<i64>, "every load answers this error";
         "forget" => forget: bool, "deletes its sessions at start";
         "late-replay" => late_replay: bool, "half of the replay follows the response";
         "replay-turns" "=N" => replay_turns: Option<u32>,
             "N made-up turns come before the true history";
-        "reset-options" => reset_options: bool,
-            "mode and options are back to default after load and resume";
     }
     "the process" {
-        "slow-start" "=MS" => slow_start: Option<u64>, "waits before it reads anything";
-        "init-delay" "=MS" => init_delay: Option<u64>, "waits before it answers initialize";
         "silent-start" => silent_start: bool, "never answers initialize";
         "crash-on" "=METHOD[:NTH]" => crash_on: Option<Nth>,
             "exits with 3 when it gets that request (for the NTH time)";
@@ -95,11 +79,6 @@ flags! {
         "ignore-term" => ignore_term: bool, "ignores SIGTERM";
         "look-around" => look_around: bool,
             "records other processes with its ACPD_AGENT_MARK in their environment";
-    }
-    "its messages" {
-        "early-updates" => early_updates: bool,
-            "available_commands_update comes before the session/new response";
-        "count-ids" => count_ids: bool, "session ids are 0, 1, 2 after each start";
     }
 }
 
@@ -188,12 +167,6 @@ impl Options {
             }
         }
         Ok(options)
-    }
-}
-
-impl Flags {
-    pub(crate) fn has_login(&self) -> bool {
-        self.auth_required || self.auth_once_after.is_some()
     }
 }
 

@@ -36,8 +36,6 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
     /// Texts of all prompts, the running one last.
     pub(crate) prompts: Vec<String>,
-    /// MCP servers in the client: ids by name.
-    pub(crate) servers: HashMap<String, String>,
     /// MCP servers that the agent starts: descriptions by name.
     pub(crate) commands: HashMap<String, Value>,
     pub(crate) tool_servers: HashMap<String, ToolServer>,

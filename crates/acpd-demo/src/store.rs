@@ -135,7 +135,8 @@ impl Store {
     }
 
     pub(crate) fn mark(&self, marker: &str) -> io::Result<()> {
-        self.write(marker, "")
+        fs::create_dir_all(&self.root)?;
+        fs::write(self.root.join(marker), "")
     }
 
     pub(crate) fn unmark(&self, marker: &str) -> io::Result<()> {
@@ -151,20 +152,8 @@ impl Store {
         text.trim().to_owned()
     }
 
-    /// Increments a counter that outlives the process, and returns the number before.
-    pub(crate) fn count(&self, counter: &str) -> u32 {
-        let before: u32 = self.text(counter).parse().unwrap_or(0);
-        let _ = self.write(counter, &before.saturating_add(1).to_string());
-        before
-    }
-
     pub(crate) fn root(&self) -> &Path {
         &self.root
-    }
-
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        fs::create_dir_all(&self.root)?;
-        fs::write(self.root.join(name), text)
     }
 
     /// The file of a session; `None` for an id that is no plain file name.

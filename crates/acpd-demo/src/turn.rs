@@ -15,7 +15,7 @@ use crate::session::{Session, Signal, chunk, tags, title};
 use crate::store::{Entry, prompt_text};
 use crate::tool_server::ToolServer;
 use crate::verbs::{Verb, parse};
-use crate::wire::{Failure, lock, notification, response, update};
+use crate::wire::{Failure, lock, response, update};
 
 const SLOW: Duration = Duration::from_millis(100);
 const POLL: Duration = Duration::from_millis(5);
@@ -43,7 +43,6 @@ pub(crate) struct Turn {
     pub(crate) tools: u32,
     /// Number of numbered chunks so far.
     pub(crate) numbered: u64,
-    pub(crate) late_chunk: bool,
     pub(crate) tells_tokens: bool,
     pub(crate) terminal: String,
     /// The id of the prompt's request, as JSON text.
@@ -67,9 +66,6 @@ impl Turn {
         });
         self.finish();
         self.agent.wire.send(&response(request, outcome));
-        if self.late_chunk {
-            self.say("late chunk\n");
-        }
     }
 
     fn play(&mut self) -> Step {
@@ -139,10 +135,6 @@ impl Turn {
             Verb::Think(text) => self.send_chunk("agent_thought_chunk", &text_block(&text)),
             Verb::Plan => self.plan(),
             Verb::Tool(title) => self.tool(&title),
-            Verb::ToolOpen(title) => {
-                let call = self.open_tool(&title);
-                self.tool_update(&call, "in_progress");
-            }
             Verb::Ask => self.ask()?,
             Verb::Hang => loop {
                 std::thread::park();
@@ -182,25 +174,7 @@ impl Turn {
                 self.say(&answer);
             }
             Verb::Terminal(call, file) => self.terminal(&call, &file)?,
-            Verb::Mcp(server, method) => {
-                let id = lock(&self.session.state).servers.get(&server).cloned();
-                let request = format!("{server}-{}", self.history);
-                let params = json!({"serverId": id, "requestId": request, "method": method});
-                let answer = match self.request("mcp/message", params)? {
-                    Ok(result) => result.to_string(),
-                    Err(failure) => format!("error {} {}", failure.code, failure.message),
-                };
-                self.say(&format!("mcp: {answer}\n"));
-            }
             Verb::McpTool(server, file) => self.mcp_tool(&server, &file)?,
-            Verb::UnknownUpdate => {
-                self.update(json!({"sessionUpdate": "unheard_of", "novelty": 1}));
-            }
-            Verb::Ext => {
-                let params = json!({"sessionId": self.session.id, "thing": 1});
-                self.agent.wire.send(&notification("_vendor/thing", params));
-                self.agent.wire.send(&notification("_vendor/thing", json!({"thing": 2})));
-            }
             Verb::Env(name) => {
                 let text = match std::env::var_os(&name) {
                     Some(value) => format!("env {name}={}\n", value.to_string_lossy()),
@@ -208,11 +182,6 @@ impl Turn {
                 };
                 self.say(&text);
             }
-            Verb::Cwd => {
-                let process = std::env::current_dir().unwrap_or_default();
-                self.say(&format!("cwd {} process {}\n", self.session.cwd, process.display()));
-            }
-            Verb::LateChunk => self.late_chunk = true,
             Verb::Cost(more) => {
                 lock(&self.session.state).cost += more;
                 self.tells_tokens = true;

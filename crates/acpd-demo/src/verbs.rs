@@ -20,8 +20,6 @@ pub(crate) enum Verb {
     Plan,
     /// `[tool TITLE]`: a tool call with a diff.
     Tool(String),
-    /// `[tool-open TITLE]`: a tool call that stays in progress.
-    ToolOpen(String),
     /// `[ask]`: asks for a permission.
     Ask,
     /// `[hang]`: never ends, not even when cancelled.
@@ -53,24 +51,14 @@ pub(crate) enum Verb {
     /// `[terminal CALL FILE]`: `terminal/CALL` for the last terminal; `create` has its params in a
     /// file, and shows the terminal in a tool call.
     Terminal(String, String),
-    /// `[mcp SERVER METHOD]`: calls an MCP server in the client.
-    Mcp(String, String),
     /// `[mcp-tool SERVER FILE]`: calls a tool of an MCP server that the agent starts; the file has
     /// its name and arguments. A cancelled turn ends without notifying the server.
     McpTool(String, String),
-    /// `[unknown-update]`: an update of an unknown kind.
-    UnknownUpdate,
-    /// `[ext]`: extension notifications, with and without a session id.
-    Ext,
     /// `[env NAME]`: reports an environment variable.
     Env(String),
-    /// `[cwd]`: reports the session's and the process's working directory.
-    Cwd,
     /// `[cost N]`: reports that the session has cost N US dollars more, and with the turn's end the
     /// tokens of that.
     Cost(f64),
-    /// `[late-chunk]`: one more chunk after the response.
-    LateChunk,
     /// `[pause NAME]`: waits for the file `NAME.go`.
     Pause(String),
     /// `[raw FILE]`: sends the bytes of a file, with the session's id for `$SESSION` and that of the
@@ -127,7 +115,6 @@ fn verb(inner: &str) -> Option<Verb> {
         "think" => Verb::Think(text()?),
         "plan" => Verb::Plan,
         "tool" => Verb::Tool(text()?),
-        "tool-open" => Verb::ToolOpen(text()?),
         "ask" => Verb::Ask,
         "hang" => Verb::Hang,
         "hang-cancel" => Verb::HangCancel,
@@ -149,20 +136,12 @@ fn verb(inner: &str) -> Option<Verb> {
             let (call, file) = arg.split_once(' ').unwrap_or((arg, ""));
             Verb::Terminal(call.to_owned(), file.to_owned())
         }
-        "mcp" => {
-            let (server, method) = arg.split_once(' ')?;
-            Verb::Mcp(server.to_owned(), method.to_owned())
-        }
         "mcp-tool" => {
             let (server, file) = arg.split_once(' ')?;
             Verb::McpTool(server.to_owned(), file.to_owned())
         }
-        "unknown-update" => Verb::UnknownUpdate,
-        "ext" => Verb::Ext,
         "env" => Verb::Env(text()?),
-        "cwd" => Verb::Cwd,
         "cost" => Verb::Cost(arg.parse().ok()?),
-        "late-chunk" => Verb::LateChunk,
         "pause" => Verb::Pause(text()?),
         "raw" => Verb::Raw(text()?),
         "tool-run" => Verb::ToolRun(text()?),

@@ -68,12 +68,9 @@ pub(crate) fn request(id: &Value, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-pub(crate) fn notification(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": params})
-}
-
 pub(crate) fn update(session: &str, update: Value) -> Value {
-    notification("session/update", json!({"sessionId": session, "update": update}))
+    let params = json!({"sessionId": session, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
 }
 
 pub(crate) struct Wire {
