@@ -6,9 +6,8 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
@@ -24,6 +23,8 @@ const LONGEST: u64 = 16 << 10;
 
 /// Longest wait of [`InstanceLock::acquire`] for the lock of a process that has ended.
 const RELEASE: Duration = Duration::from_secs(5);
+/// Pause between two attempts to take a held lock.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A held lock, released on drop or death.
 #[derive(Debug)]
@@ -60,12 +61,7 @@ impl InstanceLock {
     /// The lock of a holder that has ended is waited for: Windows releases it after the end of the
     /// process, and Unix when a child of the process reaches its exec.
     pub fn acquire(path: &Path) -> Result<InstanceLock, LockError> {
-        let taken = take(path, |file| match system::try_lock(file) {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(held(path)),
-            Err(TryLockError::Error(source)) => Err(failed(path, source)),
-        });
-        match taken {
+        match take(path) {
             Err(LockError::Held { pid: Some(pid), .. }) if has_ended(pid) => {
                 InstanceLock::acquire_wait(path, RELEASE)
             }
@@ -79,21 +75,15 @@ impl InstanceLock {
     }
 
     /// Takes the lock, waiting up to `deadline` for its holder, then fails with
-    /// [`LockError::Held`]. The wait has its own thread, which may outlast the deadline; it then
-    /// releases the lock at once.
+    /// [`LockError::Held`]. The system has no wait with a limit, so this looks again and again.
     pub fn acquire_wait(path: &Path, deadline: Duration) -> Result<InstanceLock, LockError> {
-        let (send, receive) = mpsc::sync_channel(1);
-        let owned = path.to_owned();
-        thread::Builder::new()
-            .name("lock".to_owned())
-            .spawn(move || {
-                let wait =
-                    |file: &File| system::lock(file).map_err(|source| failed(&owned, source));
-                // Without a receiver, the lock is dropped with the message.
-                let _ = send.send(take(&owned, wait));
-            })
-            .map_err(|source| failed(path, source))?;
-        receive.recv_timeout(deadline).unwrap_or_else(|_| Err(held(path)))
+        let end = Instant::now() + deadline;
+        loop {
+            match take(path) {
+                Err(LockError::Held { .. }) if Instant::now() < end => thread::sleep(LOOK_AGAIN),
+                taken => return taken,
+            }
+        }
     }
 }
 
@@ -108,15 +98,16 @@ pub fn hold(file: &File) -> Result<(), TryLockError> {
 
 /// Opens and locks the file at `path`. Repeats that if the locked file is not the one at `path` any
 /// longer: a cleaner of temporary directories may have removed it.
-fn take(
-    path: &Path,
-    lock: impl Fn(&File) -> Result<(), LockError>,
-) -> Result<InstanceLock, LockError> {
+fn take(path: &Path) -> Result<InstanceLock, LockError> {
+    let failed = |source| failed(path, source);
     loop {
-        let mut file = system::open(path).map_err(|source| failed(path, source))?;
-        lock(&file)?;
-        if is_at(&file, path).map_err(|source| failed(path, source))? {
-            sign(&mut file).map_err(|source| failed(path, source))?;
+        let mut file = system::open(path).map_err(failed)?;
+        system::try_lock(&file).map_err(|error| match error {
+            TryLockError::WouldBlock => held(path),
+            TryLockError::Error(source) => failed(source),
+        })?;
+        if is_at(&file, path).map_err(failed)? {
+            sign(&mut file).map_err(failed)?;
             return Ok(InstanceLock { file });
         }
     }

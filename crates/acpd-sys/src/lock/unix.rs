@@ -15,10 +15,6 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     options.mode(0o600).custom_flags(O_NOFOLLOW).open(path)
 }
 
-pub(super) fn lock(file: &File) -> io::Result<()> {
-    file.lock()
-}
-
 pub(super) fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }

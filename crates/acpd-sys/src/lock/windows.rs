@@ -33,24 +33,18 @@ fn place() -> OVERLAPPED {
     place
 }
 
-fn lock_with(file: &File, flags: LOCK_FILE_FLAGS) -> io::Result<()> {
+fn try_lock_with(file: &File, flags: LOCK_FILE_FLAGS) -> Result<(), TryLockError> {
+    let flags = flags | LOCKFILE_FAIL_IMMEDIATELY;
     // SAFETY: the handle is open; it was not opened for overlapped calls, so the place is not used
     // after the call.
-    check(unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &mut place()) })
-}
-
-fn try_lock_with(file: &File, flags: LOCK_FILE_FLAGS) -> Result<(), TryLockError> {
-    lock_with(file, flags | LOCKFILE_FAIL_IMMEDIATELY).map_err(|error| {
+    let locked = check(unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &mut place()) });
+    locked.map_err(|error| {
         if error.raw_os_error() == Some(ERROR_LOCK_VIOLATION as i32) {
             TryLockError::WouldBlock
         } else {
             TryLockError::Error(error)
         }
     })
-}
-
-pub(super) fn lock(file: &File) -> io::Result<()> {
-    lock_with(file, LOCKFILE_EXCLUSIVE_LOCK)
 }
 
 pub(super) fn try_lock(file: &File) -> Result<(), TryLockError> {
