@@ -7,10 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::{SysconfVar, sysconf};
 
-use super::{Condition, Entry, ExitKind, ProcessId};
+use super::{Condition, Entry, ProcessId};
 use crate::users::own_uid;
 
 /// Bits of [`ProcessId::start`] that count clock ticks: enough for 348 years at 100 Hz.
@@ -26,23 +25,6 @@ pub(crate) const HAS_SUBREAPER: bool = true;
 /// systems.
 pub fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
-}
-
-/// Returns the exit of a child, which stays a zombie; `None` if it runs and `block` is false.
-pub(super) fn wait_leader(pid: Pid, block: bool) -> io::Result<Option<ExitKind>> {
-    let mut flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    flags.set(WaitPidFlag::WNOHANG, !block);
-    loop {
-        match waitid(Id::Pid(pid), flags) {
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(WaitStatus::Exited(_, code)) => return Ok(Some(ExitKind::Code(code))),
-            Ok(WaitStatus::Signaled(_, signal, _)) => {
-                return Ok(Some(ExitKind::Signal(signal as i32)));
-            }
-            Ok(_) => return Ok(None),
-        }
-    }
 }
 
 /// An error if `/proc` does not say.

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 use nix::unistd::{Pid, getsid};
 
-use super::{Condition, Entry, ExitKind, ProcessId};
+use super::{Condition, Entry, ProcessId};
 use crate::users::own_uid;
 
 pub(crate) const HAS_SUBREAPER: bool = false;
@@ -16,35 +16,6 @@ pub(crate) const HAS_SUBREAPER: bool = false;
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
 pub fn become_subreaper() -> io::Result<()> {
     Ok(())
-}
-
-pub(super) fn wait_leader(pid: Pid, block: bool) -> io::Result<Option<ExitKind>> {
-    let wait = if block { 0 } else { libc::WNOHANG };
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    loop {
-        // SAFETY: `info` has room for the struct that the call writes.
-        let result = unsafe {
-            libc::waitid(
-                libc::P_PID,
-                pid.as_raw() as libc::id_t,
-                info.as_mut_ptr(),
-                libc::WEXITED | libc::WNOWAIT | wait,
-            )
-        };
-        match Errno::result(result) {
-            Ok(_) => break,
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    // SAFETY: all zeroes is a value of this plain struct, and the call filled it in.
-    let info = unsafe { info.assume_init() };
-    Ok(match info.si_code {
-        // Nothing was filled in: it runs.
-        0 => None,
-        libc::CLD_EXITED => Some(ExitKind::Code(info.si_status)),
-        _ => Some(ExitKind::Signal(info.si_status)),
-    })
 }
 
 pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {

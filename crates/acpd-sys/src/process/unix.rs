@@ -16,8 +16,10 @@ use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, killpg, sigaction};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
+use rustix::io::retry_on_intr;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use super::{Entry, ExitKind, Liveness, ProcessId, StopSignal, scan_below, table};
+use super::{Entry, ExitKind, Liveness, ProcessId, StopSignal, scan_below};
 use crate::files::NULL;
 use crate::limits;
 
@@ -150,31 +152,28 @@ fn child(pid: u32) -> io::Result<Pid> {
 /// Waits until the child has ended. It stays a zombie, so that its pid and group id are not reused
 /// before [`reap`]. Blocks the thread.
 pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
-    let pid = child(pid)?;
-    loop {
-        if let Some(exit) = table::wait_leader(pid, true)? {
-            return Ok(exit);
-        }
-    }
+    wait(pid, WaitIdOptions::NOWAIT)?.ok_or_else(|| Errno::ECHILD.into())
 }
 
 /// Like [`wait_leader`], but returns `None` if the child runs.
 pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
-    table::wait_leader(child(pid)?, false)
+    wait(pid, WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG)
 }
 
 /// Waits until the child has ended, and releases its pid. Blocks the thread.
 pub fn reap(pid: u32) -> io::Result<ExitKind> {
-    let pid = child(pid)?;
-    loop {
-        match waitpid(pid, None) {
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(WaitStatus::Exited(_, code)) => return Ok(ExitKind::Code(code)),
-            Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(ExitKind::Signal(signal as i32)),
-            Ok(_) => {}
-        }
-    }
+    wait(pid, WaitIdOptions::empty())?.ok_or_else(|| Errno::ECHILD.into())
+}
+
+/// Returns `None` if the child runs, with `NOHANG` only.
+fn wait(pid: u32, options: WaitIdOptions) -> io::Result<Option<ExitKind>> {
+    let pid = rustix::process::Pid::from_raw(child(pid)?.as_raw()).map(WaitId::Pid);
+    let pid = pid.ok_or(Errno::ECHILD)?;
+    let status = retry_on_intr(|| waitid(pid.clone(), options | WaitIdOptions::EXITED))?;
+    Ok(status.map(|status| match status.exit_status() {
+        Some(code) => ExitKind::Code(code),
+        None => ExitKind::Signal(status.terminating_signal().unwrap_or_default()),
+    }))
 }
 
 /// Reaps every zombie child that is not in `kept`, and returns their number. Most became children
