@@ -129,6 +129,11 @@ fn read_all(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
+/// Opens the null device for reading and writing.
+pub(crate) fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open(NULL)
+}
+
 pub fn open(path: &Path) -> io::Result<File> {
     open_regular(path)?.ok_or_else(|| io::Error::other(ReadError::NotAFile.to_string()))
 }

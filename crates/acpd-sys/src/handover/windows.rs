@@ -14,9 +14,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Heritage, ServiceState};
+use crate::files::null;
 use crate::lock::InstanceLock;
 use crate::runtime::ListeningSocket;
-use crate::startup::{null, start_apart};
+use crate::startup::start_apart;
 
 /// Pid of the previous daemon.
 const HERITAGE: &str = "ACPD_HERITAGE";

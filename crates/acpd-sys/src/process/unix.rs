@@ -20,7 +20,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::{Entry, ExitKind, Liveness, ProcessId, StopSignal, scan_below};
-use crate::files::NULL;
+use crate::files::null;
 use crate::limits;
 
 /// Makes the command start in its own session and group, with default signal handling, with the
@@ -107,7 +107,7 @@ pub(crate) fn leave_inherited(fd: BorrowedFd<'_>) -> io::Result<RawFd> {
 }
 
 pub fn drop_stdio() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open(NULL)?;
+    let null = null()?;
     nix::unistd::dup2_stdin(&null)?;
     nix::unistd::dup2_stdout(&null)?;
     nix::unistd::dup2_stderr(&null)?;

@@ -3,7 +3,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::windows::ffi::OsStringExt as _;
 use std::os::windows::io::{AsRawHandle as _, IntoRawHandle as _, OwnedHandle};
 use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ use windows_sys::Win32::System::Threading::{
 
 use super::jobs;
 use super::{Condition, Entry, ExitKind, ProcessId, StopSignal};
-use crate::files::NULL;
+use crate::files::null;
 use crate::handle::{check, is_set, open_to_look, owned, wait_any};
 use crate::machine::since_boot;
 use crate::signals;
@@ -95,7 +94,7 @@ pub fn close_inherited() -> io::Result<()> {
 
 pub fn drop_stdio() -> io::Result<()> {
     for which in STANDARD {
-        let null = File::options().read(true).write(true).open(NULL)?;
+        let null = null()?;
         // SAFETY: it only returns what there is.
         let before = unsafe { GetStdHandle(which) };
         // SAFETY: the handle is open, and stays so: it is the process's own from now on.
@@ -188,25 +187,9 @@ pub fn resume_hint(pid: u32) -> String {
     format!("`resmon` lists it as process {pid} and continues it")
 }
 
-/// The bytes are UTF-8, except for lone surrogates, which are encoded like characters.
+/// Pipes have no names with lone surrogates, which are not UTF-8.
 pub fn os_string(bytes: &[u8]) -> Option<OsString> {
-    let (mut text, mut rest) = (Vec::new(), bytes);
-    while !rest.is_empty() {
-        let whole = match str::from_utf8(rest) {
-            Ok(whole) => whole,
-            Err(error) => str::from_utf8(&rest[..error.valid_up_to()]).ok()?,
-        };
-        text.extend(whole.encode_utf16());
-        rest = match &rest[whole.len()..] {
-            [] => &[],
-            [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf, rest @ ..] => {
-                text.push(0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f));
-                rest
-            }
-            _ => return None,
-        };
-    }
-    Some(OsString::from_wide(&text))
+    str::from_utf8(bytes).ok().map(OsString::from)
 }
 
 pub fn clear_environment(command: &mut Command) {
@@ -391,15 +374,5 @@ mod tests {
         assert!(name_of(own.id.pid).unwrap().starts_with("acpd_sys"));
         // Pids are divisible by four.
         assert!(look_up(0xffff_fff0).unwrap().is_none());
-    }
-
-    #[test]
-    fn text_comes_out_of_its_bytes() {
-        for wide in [&[][..], &[0x41, 0xe4, 0xd83d, 0xde00], &[0x41, 0xd800, 0x42, 0xdfff]] {
-            let text = OsString::from_wide(wide);
-            assert_eq!(os_string(text.as_encoded_bytes()), Some(text));
-        }
-        assert_eq!(os_string(b"a\xff"), None);
-        assert_eq!(os_string(b"a\xed\x9f"), None);
     }
 }

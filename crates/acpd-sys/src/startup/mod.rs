@@ -25,8 +25,6 @@ mod system;
 
 #[cfg(all(windows, feature = "daemon"))]
 pub(crate) use job_escape::start_apart;
-#[cfg(all(windows, feature = "daemon"))]
-pub(crate) use system::null;
 pub use system::{PipedProcess, is_bound, stderr_to};
 
 const VARIABLE: &str = "ACPD_STARTUP_FD";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use windows_sys::Win32::System::Console::{STD_ERROR_HANDLE, SetStdHandle};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess};
 
-use crate::files::NULL;
+use crate::files::null;
 use crate::handle::check;
 use crate::named_pipe::{Flow, one_way, random_name};
 use crate::process::jobs;
@@ -62,10 +62,6 @@ pub(super) fn start_daemon(
     let standard = [null()?, log.try_clone()?, log];
     let ApartProcess { handle, is_bound } = start_apart(command, standard, false)?;
     Ok(StartedDaemon { listener, process: handle, is_bound })
-}
-
-pub(crate) fn null() -> io::Result<File> {
-    File::options().read(true).write(true).open(NULL)
 }
 
 pub(super) type ReportPipe = Stream;
