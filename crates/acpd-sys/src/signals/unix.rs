@@ -1,17 +1,18 @@
-use std::io::{self, PipeReader, Read as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::{SignalOnly, WithOrigin};
 use signal_hook::iterator::{Signals, SignalsInfo};
 use signal_hook::{flag, low_level};
 
 use super::{ReceivedSignal, SeenSignals, Signal};
-use crate::wait::{Source, never_block};
+use crate::wait::Source;
 
 pub(super) use signal_hook::consts::SIGCONT;
 
@@ -60,27 +61,15 @@ pub fn end_by(signal: Signal) {
 
 /// Signals as a source for a [`Wait`](crate::wait::Wait), in a process of one thread.
 #[derive(Debug)]
-pub struct SignalPipe {
-    pipe: PipeReader,
-    child: Arc<AtomicBool>,
-    stop: Arc<AtomicBool>,
-}
+pub struct SignalPipe(SignalDelivery<UnixStream, SignalOnly>);
 
 impl SignalPipe {
     /// Catches `SIGCHLD`, `SIGTERM` and `SIGHUP` from now on, and drops `SIGINT`.
     pub fn open() -> io::Result<SignalPipe> {
-        let (pipe, write) = io::pipe()?;
-        never_block(&pipe)?;
-        never_block(&write)?;
-        let signals = SignalPipe { pipe, child: Arc::default(), stop: Arc::default() };
-        let caught = [(SIGCHLD, &signals.child), (SIGTERM, &signals.stop), (SIGHUP, &signals.stop)];
-        for (signal, is_seen) in caught {
-            // The flag is set before the pipe is readable.
-            flag::register(signal, Arc::clone(is_seen))?;
-            low_level::pipe::register(signal, write.try_clone()?)?;
-        }
+        let (read, write) = UnixStream::pair()?;
         flag::register(SIGINT, Arc::default())?;
-        Ok(signals)
+        let caught = [SIGCHLD, SIGTERM, SIGHUP];
+        Ok(SignalPipe(SignalDelivery::with_pipe(read, write, SignalOnly::default(), caught)?))
     }
 
     /// Reports the end of this child; Unix reports every child.
@@ -89,15 +78,14 @@ impl SignalPipe {
     }
 
     pub fn take(&mut self) -> SeenSignals {
-        while matches!(self.pipe.read(&mut [0; 64]), Ok(count) if count > 0) {}
-        let take = |flag: &AtomicBool| flag.swap(false, Ordering::Relaxed);
-        SeenSignals { child: take(&self.child), stop: take(&self.stop) }
+        let (child, stop): (Vec<_>, Vec<_>) = self.0.pending().partition(|one| *one == SIGCHLD);
+        SeenSignals { child: !child.is_empty(), stop: !stop.is_empty() }
     }
 }
 
 impl AsFd for SignalPipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+        self.0.get_read().as_fd()
     }
 }
 
