@@ -198,7 +198,7 @@ impl Report {
         let plain = |message: &str| message.replace('\n', " ");
         match self {
             Report::Ok(shim, agent) => {
-                let agent = agent.unwrap_or(ProcessId { pid: 0, start: 0 });
+                let agent = agent.unwrap_or_default();
                 format!("ok {} {} {} {}\n", shim.pid, shim.start, agent.pid, agent.start)
             }
             Report::Agent { message, errno } => format!("agent {errno} {}\n", plain(message)),

@@ -24,8 +24,7 @@ impl Orphans {
     /// Finds the processes. If the directory cannot be read, only marked ones are found.
     pub fn of(shim_dir: &ShimDir) -> Orphans {
         let record = shim_dir.record().ok().flatten();
-        let none = ProcessId { pid: 0, start: 0 };
-        let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(none);
+        let leader = record.as_ref().and_then(|record| record.agent).unwrap_or_default();
         let recorded = shim_dir.tree().unwrap_or_default();
         let marker = shim_dir.marker().to_owned();
         let tree = Tree::leftovers(&marker, leader, &recorded);

@@ -172,7 +172,7 @@ impl ShimDir {
     }
 
     pub(crate) fn write_record(&self, record: &Record) -> Result<(), ShimDirError> {
-        let agent = record.agent.unwrap_or(ProcessId { pid: 0, start: 0 });
+        let agent = record.agent.unwrap_or_default();
         let mut text = format!(
             "version {}\nshim {} {}\nagent {} {}\n",
             record.version, record.shim.pid, record.shim.start, agent.pid, agent.start

@@ -35,7 +35,7 @@ pub struct Usage {
 }
 
 /// The processes of an agent. Never includes this process, init, or a process of another user.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tree {
     marker: String,
     leader: ProcessId,
@@ -63,18 +63,8 @@ impl Tree {
     ///
     /// [`detach_child`]: crate::process::detach_child
     pub fn new(marker: impl Into<String>, leader: ProcessId) -> Tree {
-        Tree {
-            marker: marker.into(),
-            leader,
-            below_us: false,
-            keeper: None,
-            shares_mark: false,
-            strangers: HashSet::new(),
-            known: HashSet::from([leader]),
-            unseen: HashSet::new(),
-            unmarked: HashSet::new(),
-            alive: Vec::new(),
-        }
+        let known = HashSet::from([leader]);
+        Tree { marker: marker.into(), leader, known, ..Tree::default() }
     }
 
     /// The tree of a child just started with [`detach_child`], which has the mark of this process,
@@ -171,28 +161,18 @@ impl Tree {
         }
     }
 
-    /// Resources of the processes of the last look, and of all below them.
-    pub fn usage(&mut self) -> Usage {
-        let roots = self.alive.iter().chain([&self.leader]);
-        let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
-        take_stock(roots.collect(), &self.marker).unwrap_or_else(|_| {
-            // The system does not list children.
-            self.refresh();
-            let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
-            Usage { bytes: sizes.sum(), processes: self.alive.len() as u32 }
-        })
-    }
-
     /// Resources of the tree below its subreaper `root`, which does not count.
     pub fn usage_below(&mut self, root: ProcessId) -> Usage {
         if root.is_alive() != Liveness::Alive {
             return Usage::default();
         }
-        let roots = process::children(root.pid);
-        match roots.and_then(|roots| take_stock(roots, &self.marker)) {
-            Ok(usage) => usage,
-            Err(_) => self.usage(),
+        if let Ok(roots) = process::children(root.pid) {
+            return take_stock(roots, &self.marker);
         }
+        // The system does not list children.
+        self.refresh();
+        let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
+        Usage { bytes: sizes.sum(), processes: self.alive.len() as u32 }
     }
 
     fn update(&mut self, table: &Table) {
@@ -283,9 +263,8 @@ impl Tree {
 }
 
 /// Sums up these processes and all below them, without strangers and those below strangers. The
-/// cost depends on the tree only. Fails if the system does not list children.
-fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
-    process::children(std::process::id())?;
+/// cost depends on the tree only.
+fn take_stock(roots: Vec<u32>, marker: &str) -> Usage {
     let mut usage = Usage::default();
     let (mut todo, mut seen) = (roots, HashSet::new());
     while let Some(pid) = todo.pop() {
@@ -300,7 +279,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
             usage.processes += 1;
         }
     }
-    Ok(usage)
+    usage
 }
 
 /// A hidden environment shows no mark.

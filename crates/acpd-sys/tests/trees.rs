@@ -87,8 +87,6 @@ fn killing_the_leader_leaves_a_tree_that_is_found_and_emptied() {
     let mut agent = start(HIDING);
     let mut tree = Tree::new(&agent.marker, agent.id);
     assert_eq!(tree.refresh(), 6);
-    let usage = tree.usage();
-    assert!(usage.bytes > 6 * 4096 && usage.processes == 6, "{usage:?}");
     agent.kill_leader();
     kill_all(&mut tree, agent.id, 5);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
@@ -170,8 +168,8 @@ fn what_a_tree_takes_is_counted_below_its_subreaper_and_strangers_are_left_out()
     let mut tree = Tree::new(&agent.marker, agent.id);
     let usage = tree.usage_below(own);
     assert!(usage.bytes > 6 * 4096 && usage.processes == 6, "{usage:?}");
+    // Seen before their parent is gone.
     tree.refresh();
-    assert_eq!(tree.usage().processes, 6);
     agent.kill_leader();
     assert_eq!(tree.usage_below(own).processes, 5);
     let gone = ProcessId { start: own.start - 1, ..own };

@@ -3,7 +3,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::ProcessId;
 use acpd_sys::socket::other_end;
 
 use super::{Shim, scratch_buffer};
@@ -65,7 +64,7 @@ impl Shim {
     fn greet(&mut self, from: u64, link: &mut Link) {
         self.output.ack(from);
         let (chunk, at) = self.input.position();
-        let agent = self.agent.leader.unwrap_or(ProcessId { pid: 0, start: 0 });
+        let agent = self.agent.leader.unwrap_or_default();
         let written = self.input.written();
         let hello = Hello {
             version: VERSION,

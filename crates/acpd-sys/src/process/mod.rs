@@ -36,8 +36,8 @@ pub(crate) use table::HAS_SUBREAPER;
 pub use table::{become_subreaper, rss_bytes};
 pub(crate) use table::{children, environ, is_of_this_boot, look_up, scan, scan_below};
 
-/// A process, distinct from every other one that has or had its pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A process, distinct from every other one that has or had its pid. The default is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId {
     pub pid: u32,
     /// Start time, as an opaque number that fits in an `i64`. On Linux: 23 bits of a hash of the boot id,

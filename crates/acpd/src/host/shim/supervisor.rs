@@ -105,7 +105,7 @@ impl Supervisor {
             dismiss: false,
             reported: Reported::Nothing,
             given_up: false,
-            leader: ProcessId { pid: 0, start: 0 },
+            leader: ProcessId::default(),
             place,
         };
         (requests, supervisor)
