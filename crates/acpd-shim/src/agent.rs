@@ -167,7 +167,7 @@ fn listen(talk: &mut Vec<End>, errors: &mut Errors) {
     talk.retain_mut(|end| match end.read(&mut chunk) {
         Ok(0) => false,
         Ok(count) => {
-            errors.push(&chunk[..count]);
+            errors.push(&chunk[..count], Instant::now());
             true
         }
         Err(error) => {

@@ -13,13 +13,17 @@ const STALE: Duration = Duration::from_mins(1);
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     ring: VecDeque<u8>,
-    last: LastWords,
+    /// The last bytes, up to [`TAIL`], without a pause of [`STALE`] in them.
+    last: VecDeque<u8>,
+    at: Option<Instant>,
 }
 
 impl Errors {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
+        self.end(now);
+        self.at = Some(now);
         push(&mut self.ring, bytes, RING);
-        self.last.push(bytes, Instant::now());
+        push(&mut self.last, bytes, TAIL);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -30,38 +34,15 @@ impl Errors {
         std::mem::take(&mut self.ring).into()
     }
 
-    pub(crate) fn end(&mut self) {
-        self.last.end(Instant::now());
-    }
-
-    pub(crate) fn last_words(&mut self) -> &[u8] {
-        self.last.get()
-    }
-}
-
-/// The last bytes on stderr, up to [`TAIL`], without a pause of [`STALE`] in them.
-#[derive(Debug, Default)]
-pub(crate) struct LastWords {
-    bytes: VecDeque<u8>,
-    at: Option<Instant>,
-}
-
-impl LastWords {
-    pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
-        self.end(now);
-        self.at = Some(now);
-        push(&mut self.bytes, bytes, TAIL);
-    }
-
-    /// Drops a text that is too old to explain the agent's end.
+    /// Drops a last text that is too old to explain the agent's end.
     pub(crate) fn end(&mut self, now: Instant) {
         if self.at.is_some_and(|at| now.saturating_duration_since(at) > STALE) {
-            self.bytes.clear();
+            self.last.clear();
         }
     }
 
-    pub(crate) fn get(&mut self) -> &[u8] {
-        self.bytes.make_contiguous()
+    pub(crate) fn last_words(&mut self) -> &[u8] {
+        self.last.make_contiguous()
     }
 }
 
@@ -78,22 +59,22 @@ mod tests {
     #[test]
     fn what_was_written_long_before_the_end_is_not_its_reason() {
         let start = Instant::now();
-        let mut last = LastWords::default();
-        last.push(b"too many requests\n", start);
-        last.push(b"out of ", start + 2 * STALE);
-        last.push(b"memory\n", start + 3 * STALE);
-        last.end(start + 4 * STALE);
-        assert_eq!(last.get(), b"out of memory\n");
-        last.end(start + 5 * STALE);
-        assert_eq!(last.get(), b"");
+        let mut errors = Errors::default();
+        errors.push(b"too many requests\n", start);
+        errors.push(b"out of ", start + 2 * STALE);
+        errors.push(b"memory\n", start + 3 * STALE);
+        errors.end(start + 4 * STALE);
+        assert_eq!(errors.last_words(), b"out of memory\n");
+        errors.end(start + 5 * STALE);
+        assert_eq!(errors.last_words(), b"");
     }
 
     #[test]
     fn only_the_last_words_are_kept() {
-        let mut last = LastWords::default();
-        last.push(&[b'a'; TAIL], Instant::now());
-        last.push(b"bc", Instant::now());
-        assert_eq!(last.get().len(), TAIL);
-        assert!(last.get().ends_with(b"abc"));
+        let mut errors = Errors::default();
+        errors.push(&[b'a'; TAIL], Instant::now());
+        errors.push(b"bc", Instant::now());
+        assert_eq!(errors.last_words().len(), TAIL);
+        assert!(errors.last_words().ends_with(b"abc"));
     }
 }

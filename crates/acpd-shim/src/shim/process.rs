@@ -81,7 +81,7 @@ impl Shim {
         let Some(stderr) = self.agent.stderr.get_mut(index) else { return false };
         match stderr.read(scratch_buffer(&mut self.scratch)) {
             Ok(count) if count > 0 => {
-                self.errors.push(&self.scratch[..count]);
+                self.errors.push(&self.scratch[..count], Instant::now());
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -134,7 +134,7 @@ impl Shim {
             // On Windows the first read returns what was read ahead, the next one the rest.
             (0..LAST_READS).take_while(|_| self.read_stderr(index)).for_each(drop);
         }
-        self.errors.end();
+        self.errors.end(Instant::now());
     }
 
     /// Schedules a look at the tree now: something may have exited.
