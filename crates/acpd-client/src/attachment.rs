@@ -72,20 +72,10 @@ pub enum Attachment {
         /// `None` for piped text.
         file: Option<Source>,
     },
-    Blob {
-        uri: String,
-        mime: String,
-        data: String,
-    },
-    Audio {
-        mime: String,
-        data: String,
-    },
-    Image {
-        uri: String,
-        mime: String,
-        data: String,
-    },
+    /// Content blocks, for agents that take them.
+    Blob(Value),
+    Audio(Value),
+    Image(Value),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -109,7 +99,8 @@ impl Attachment {
         if !is_text && is_blob && lines.is_none() {
             let mime = guess.first_or_octet_stream().to_string();
             let uri = file_uri(&absolute(&path)?);
-            return Ok(Attachment::Blob { uri, mime, data: STANDARD.encode(bytes) });
+            let blob = json!({"uri": uri, "mimeType": mime, "blob": STANDARD.encode(bytes)});
+            return Ok(Attachment::Blob(json!({"type": "resource", "resource": blob})));
         }
         let text = decoded(bytes, &what).map_err(|error| {
             error.with_hint(
@@ -139,15 +130,6 @@ impl Attachment {
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
-    pub fn size(&self) -> u64 {
-        match self {
-            Attachment::Text { text, .. } => text.len() as u64,
-            Attachment::Blob { data, .. }
-            | Attachment::Audio { data, .. }
-            | Attachment::Image { data, .. } => data.len() as u64,
-        }
-    }
-
     pub fn audio(path: &Path) -> Result<Attachment> {
         let Some(mime) = audio_type(&mime_guess::from_path(path)) else {
             let message = format!("`{}` is not a sound", path.display());
@@ -158,7 +140,8 @@ impl Attachment {
         if bytes.is_empty() {
             return Err(empty(path));
         }
-        Ok(Attachment::Audio { mime, data: STANDARD.encode(bytes) })
+        let data = STANDARD.encode(bytes);
+        Ok(Attachment::Audio(json!({"type": "audio", "mimeType": mime, "data": data})))
     }
 
     pub fn markdown(name: &str, text: String) -> Attachment {
@@ -172,15 +155,19 @@ impl Attachment {
         let Some(mime) = image_type(&bytes) else {
             return Err(no_image(path, &bytes));
         };
-        let uri = file_uri(&absolute(path)?);
-        Ok(Attachment::Image { uri, mime: mime.to_owned(), data: STANDARD.encode(bytes) })
+        let (uri, mime_type) = (Some(file_uri(&absolute(path)?)), mime.to_owned());
+        let image = ContentBlock::Image { data: STANDARD.encode(bytes), mime_type, uri };
+        Ok(Attachment::Image(json!(image)))
     }
 
     /// The content blocks. A text is embedded if the agent takes that; otherwise its file is linked
     /// and the text is a block of its own.
     pub fn blocks(&self, can_embed: bool) -> Vec<Value> {
         match self {
-            Attachment::Text { uri, mime, text, file } if !can_embed => {
+            Attachment::Text { uri, mime, text, .. } if can_embed => vec![json!({
+                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
+            })],
+            Attachment::Text { uri, mime, text, file } => {
                 let link = |file: &Source| {
                     json!(ContentBlock::ResourceLink {
                         uri: uri.clone(),
@@ -193,27 +180,9 @@ impl Attachment {
                 let said = json!({"type": "text", "text": said});
                 file.iter().map(link).chain([said]).collect()
             }
-            other => vec![other.block()],
-        }
-    }
-
-    /// The content block for an agent that takes this kind.
-    fn block(&self) -> Value {
-        match self {
-            Attachment::Text { uri, mime, text, .. } => json!({
-                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
-            }),
-            Attachment::Blob { uri, mime, data } => json!({
-                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "blob": data},
-            }),
-            Attachment::Audio { mime, data } => {
-                json!({"type": "audio", "mimeType": mime, "data": data})
+            Attachment::Blob(block) | Attachment::Audio(block) | Attachment::Image(block) => {
+                vec![block.clone()]
             }
-            Attachment::Image { uri, mime, data } => json!(ContentBlock::Image {
-                data: data.clone(),
-                mime_type: mime.clone(),
-                uri: Some(uri.clone()),
-            }),
         }
     }
 }
@@ -269,7 +238,7 @@ pub fn mentioned(path: &Path, name: &str, can: AgentCapabilities) -> Result<Valu
             return Ok(json!(link));
         }
     };
-    Ok(attachment.block())
+    Ok(attachment.blocks(true).remove(0))
 }
 
 fn no_image(path: &Path, bytes: &[u8]) -> AttachmentError {

@@ -78,10 +78,11 @@ pub(super) fn prompt(
     if is_asked || is_all && reads_stdin {
         parts.push(stdin(ui)?.trim_end().to_owned());
     } else if asked == 0 && reads_stdin && input_is_fed() {
-        piped = Attachment::piped(stdin(ui)?);
+        let said = stdin(ui)?;
+        let size = human::bytes(said.len() as u64);
+        piped = Attachment::piped(said);
         // The stdin of a script or a loop may not be meant for the agent.
-        if let Some(piped) = &piped {
-            let size = human::bytes(piped.size());
+        if piped.is_some() {
             ui.note(text!("attached stdin, {}; `acpctl run -N` ignores it", size));
         }
     }

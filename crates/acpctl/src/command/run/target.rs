@@ -164,13 +164,9 @@ impl Target {
         }
         for attachment in &said.attachments {
             let refused = match attachment {
-                Attachment::Image { .. } if !self.can.image => {
-                    Some(("images", "leave out `--image`"))
-                }
-                Attachment::Audio { .. } if !self.can.audio => {
-                    Some(("audio", "leave out `--audio`"))
-                }
-                Attachment::Blob { .. } if !self.can.embedded_context => {
+                Attachment::Image(_) if !self.can.image => Some(("images", "leave out `--image`")),
+                Attachment::Audio(_) if !self.can.audio => Some(("audio", "leave out `--audio`")),
+                Attachment::Blob(_) if !self.can.embedded_context => {
                     Some(("binary files", "write the file's path in the prompt"))
                 }
                 _ => None,
