@@ -52,8 +52,9 @@ pub enum Verdict {
     Refused,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Phase {
+    #[default]
     Bare,
     Greeting {
         id: Id,
@@ -66,8 +67,9 @@ enum Phase {
     Left,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Connection {
+    #[default]
     Up,
     Down,
     /// The resuming `initialize` is not answered yet.
@@ -82,7 +84,7 @@ struct Open {
 }
 
 /// The memory of one client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Resumption {
     token: String,
     /// The connection is never resumed, so acpd gets no token.
@@ -118,32 +120,12 @@ pub struct Resumption {
 impl Resumption {
     /// The memory of a new client. The token has 16 to 64 characters of `[A-Za-z0-9_-]`.
     pub fn new(token: String) -> Resumption {
-        Resumption {
-            token,
-            is_single: false,
-            phase: Phase::Bare,
-            connection: Connection::Up,
-            was_lost: false,
-            hello: Bytes::new(),
-            wants_notices: false,
-            wants_numbers: false,
-            early: Vec::new(),
-            held: VecDeque::new(),
-            held_bytes: 0,
-            is_stopped: false,
-            refusal: None,
-            committed: 0,
-            uncommitted: VecDeque::new(),
-            open: HashMap::new(),
-            twins: Vec::new(),
-            asked: HashMap::new(),
-            cursors: HashMap::new(),
-        }
+        Resumption { token, ..Resumption::default() }
     }
 
     /// The memory of a client that is never resumed.
     pub fn single() -> Resumption {
-        Resumption { is_single: true, ..Resumption::new(String::new()) }
+        Resumption { is_single: true, ..Resumption::default() }
     }
 
     pub fn is_up(&self) -> bool {

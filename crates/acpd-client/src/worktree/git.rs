@@ -2,7 +2,7 @@
 //! the user would.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use super::error::{Error, Result};
 
@@ -42,22 +42,26 @@ const DEEPEST: usize = 8;
 
 /// Runs git for a look. Returns its output without the last newline.
 pub(super) fn look(dir: &Path, args: &[&str]) -> Result<String> {
-    printed_by(args, looking(dir, args, &[])?)
+    looking(dir, args, &[])
 }
 
 /// Like [`look`]; `None` where git reports a no by its exit code.
 pub(super) fn try_look(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    printed_or_no(looking(dir, args, &[])?)
+    or_no(look(dir, args))
 }
 
 /// Runs git to change something, with the user's hooks and filters.
 pub(super) fn change(dir: &Path, args: &[&str]) -> Result<String> {
-    printed_by(args, changing(dir, args)?)
+    let mut command = Command::new("git");
+    for name in ELSEWHERE {
+        command.env_remove(name);
+    }
+    run(command, dir, args)
 }
 
 /// Like [`change`]; `None` where git reports a no by its exit code.
 pub(super) fn try_change(dir: &Path, args: &[&str]) -> Result<Option<String>> {
-    printed_or_no(changing(dir, args)?)
+    or_no(change(dir, args))
 }
 
 /// Counts the files with uncommitted changes. A submodule with changes counts as one.
@@ -71,7 +75,7 @@ fn count_below(dir: &Path, with_untracked: bool, depth: usize) -> Result<usize> 
         if with_untracked { "--untracked-files=normal" } else { "--untracked-files=no" };
     // Git would look into submodules with the filters that they name.
     let args = ["status", "--porcelain", "--ignore-submodules=dirty", untracked];
-    let status = printed_by(&args, looking(dir, &args, &filters)?)?;
+    let status = looking(dir, &args, &filters)?;
     let mut count = status.lines().count();
     if depth < DEEPEST && dir.join(".gitmodules").exists() {
         let top = look(dir, &["rev-parse", "--show-toplevel"])?;
@@ -98,7 +102,7 @@ fn filters(dir: &Path) -> Result<Vec<String>> {
     Ok(keys.collect())
 }
 
-fn looking(dir: &Path, args: &[&str], emptied: &[String]) -> Result<Output> {
+fn looking(dir: &Path, args: &[&str], emptied: &[String]) -> Result<String> {
     let mut command = Command::new("git");
     command.arg("--no-pager");
     for (name, _) in std::env::vars_os() {
@@ -120,22 +124,12 @@ fn looking(dir: &Path, args: &[&str], emptied: &[String]) -> Result<Output> {
     run(command, dir, args)
 }
 
-fn changing(dir: &Path, args: &[&str]) -> Result<Output> {
-    let mut command = Command::new("git");
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    run(command, dir, args)
-}
-
-fn run(mut command: Command, dir: &Path, args: &[&str]) -> Result<Output> {
+fn run(mut command: Command, dir: &Path, args: &[&str]) -> Result<String> {
     command.arg("-C").arg(dir).args(args).stdin(Stdio::null());
-    command.output().map_err(Error::CannotRun)
-}
-
-fn printed_by(args: &[&str], output: Output) -> Result<String> {
+    let output = command.output().map_err(Error::CannotRun)?;
     if output.status.success() {
-        return printed(&output.stdout);
+        let text = String::from_utf8(output.stdout).map_err(|_| Error::NotUtf8)?;
+        return Ok(text.trim_end_matches('\n').to_owned());
     }
     let mut said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if said.is_empty() {
@@ -146,13 +140,9 @@ fn printed_by(args: &[&str], output: Output) -> Result<String> {
     Err(Error::Failed { verb, said })
 }
 
-fn printed_or_no(output: Output) -> Result<Option<String>> {
-    if output.status.success() { printed(&output.stdout).map(Some) } else { Ok(None) }
-}
-
-fn printed(bytes: &[u8]) -> Result<String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
-        Err(_) => Err(Error::NotUtf8),
+fn or_no(printed: Result<String>) -> Result<Option<String>> {
+    match printed {
+        Err(Error::Failed { .. }) => Ok(None),
+        printed => printed.map(Some),
     }
 }
