@@ -30,7 +30,7 @@ pub struct DaemonInfo {
     pub version: Untrusted,
     /// Version of the `_acpd/*` methods.
     pub api: u32,
-    /// Number of the incarnation, which changes with each start and each restart in place.
+    /// Process id of the daemon.
     pub pid: u32,
     /// Number of the incarnation: another one with each start and each restart in place.
     #[serde(default)]

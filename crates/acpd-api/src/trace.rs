@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::resume::RawId;
+use crate::shown::is_zero;
 use crate::{SessionRef, Untrusted};
 
 /// Parameters of `_acpd/trace`: one session, or one agent.
@@ -64,11 +65,6 @@ pub struct Traced {
     /// The message without secrets, if requested and not too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Sender and receiver of a line.
