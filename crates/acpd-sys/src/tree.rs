@@ -16,13 +16,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::time::Duration;
 
+use crate::ladder::{Ladder, Pauses};
 use crate::process::{
     self, Entry, Liveness, ProcessId, StopSignal, look_up, rss_bytes, signal_one,
 };
 
 /// Variable that marks an agent's processes.
 pub(crate) const MARK: &str = "ACPD_HOST";
+
+/// Pauses between looks at a tree that ends.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 
 /// Looks of [`Tree::signal_all`]. A tree that still grows then forks faster than it is killed.
 const MAX_ROUNDS: usize = 100;
@@ -159,6 +164,17 @@ impl Tree {
         if leader_ended || signal == StopSignal::Kill {
             self.signal_all(signal);
         }
+    }
+
+    /// Asks all processes to end, kills those that are left after `grace`, and returns when none is.
+    /// Blocks the thread.
+    pub fn end(&mut self, grace: Duration, leader_ended: bool) {
+        Ladder::term_first(grace, LOOK.longest).climb(LOOK, |signal| {
+            if let Some(signal) = signal {
+                self.stop(signal, leader_ended);
+            }
+            self.is_empty()
+        });
     }
 
     /// Resources of the tree below its subreaper `root`, which does not count.

@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use acpd_services::fs::Kind;
 use acpd_sys::keeper::{dismiss, wrap};
-use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::{self, ExitKind, ProcessId, detach_child, discard, reap, wait_leader};
 use acpd_sys::tree::Tree;
 use serde::Serialize;
@@ -45,8 +44,6 @@ const TIME: Duration = Duration::from_mins(5);
 const GRACE: Duration = Duration::from_secs(2);
 /// Time between two looks at a running tree.
 const WALK: Duration = Duration::from_secs(2);
-/// Time between two looks at a tree that ends.
-const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 /// Bytes of output that are read for findings.
 const OUTPUT: usize = 16 << 20;
 /// Findings in an answer.
@@ -291,11 +288,7 @@ fn run(
     let (output, input) = io::pipe()?;
     let mut plain = process::shell(command);
     plain.stdin(Stdio::null());
-    let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
-    let (mut shell, mut control) = match wrapped {
-        Some((shell, control)) => (shell, Some(control)),
-        None => (plain, None),
-    };
+    let (mut shell, mut control) = wrap(exe, plain)?;
     shell.current_dir(cwd).stdout(input.try_clone()?).stderr(input);
     detach_child(&mut shell);
     let child = process::start(&mut shell)?;
@@ -305,7 +298,8 @@ fn run(
     // A child that was not waited for keeps its pid.
     let started = ProcessId::of_child(&child).and_then(|child| {
         let Some(control) = &mut control else { return Ok((child, None, child)) };
-        Ok((control.begin()?, Some(control.lease()?), child))
+        let (leader, lease) = control.begin()?;
+        Ok((leader, Some(lease), child))
     });
     let (leader, lease, keeper) = match started {
         Ok(started) => started,
@@ -333,12 +327,7 @@ fn run(
     });
     let ended = until_over(&mut tree, stopped);
     let leader_ended = matches!(ended, Some(Event::Ended(_)));
-    Ladder::term_first(GRACE, LOOK.longest).climb(LOOK, |signal| {
-        if let Some(signal) = signal {
-            tree.stop(signal, leader_ended);
-        }
-        tree.is_empty()
-    });
+    tree.end(GRACE, leader_ended);
     // The command may have stopped its keeper, which then reports nothing.
     if lease.is_some() {
         dismiss(keeper);

@@ -1,21 +1,19 @@
 //! The thread of a terminal that ends its process tree, and reports when nothing of it is left.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use acpd_sys::keeper::{Lease, dismiss};
-use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::ProcessId;
 use acpd_sys::tree::Tree;
-use acpd_sys::wait::Rope;
 use tokio::sync::watch;
 
 use super::types::Children;
 
-/// Pauses between looks at a tree that ends.
-const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 /// Time between looks at a running tree, to see descendants before they hide.
 const WALK: Duration = Duration::from_secs(5);
 
@@ -40,7 +38,7 @@ pub(super) struct Keeper {
     /// Dropped when nothing is left.
     pub(super) alive: watch::Sender<()>,
     /// Wakes the reader of the output.
-    pub(super) wake: Rope,
+    pub(super) wake: File,
 }
 
 /// Signal that nothing of a tree is left.
@@ -70,7 +68,7 @@ impl Keeper {
                 Ok(Job::Ended) => self.leader_ended = true,
                 Err(RecvTimeoutError::Timeout) => drop(self.tree.refresh()),
                 Ok(Job::EndTree) | Err(RecvTimeoutError::Disconnected) => {
-                    self.end();
+                    self.tree.end(self.grace, self.leader_ended);
                     break;
                 }
             }
@@ -89,16 +87,6 @@ impl Keeper {
         }
         self.children.reap(self.id.pid);
         drop((self.alive, self.lease));
-        self.wake.pull();
-    }
-
-    fn end(&mut self) {
-        let Keeper { tree, leader_ended, .. } = self;
-        Ladder::term_first(self.grace, LOOK.longest).climb(LOOK, |signal| {
-            if let Some(signal) = signal {
-                tree.stop(signal, *leader_ended);
-            }
-            tree.is_empty()
-        });
+        self.wake.write_all(b"!").ok();
     }
 }

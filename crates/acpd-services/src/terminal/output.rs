@@ -6,7 +6,7 @@ use std::str;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 
-use acpd_sys::wait::{Bell, End, Interest, Wait};
+use acpd_sys::wait::{End, Interest, Wait};
 use tokio::sync::watch;
 
 use super::keeper::Gone;
@@ -44,7 +44,7 @@ enum Ready {
 /// threads that send the exit and release the tree ring the bell afterwards. Blocks the thread.
 pub(super) fn read(
     mut pipe: End,
-    mut bell: Bell,
+    mut bell: End,
     state: &watch::Sender<State>,
     exited: &mpsc::Receiver<Exit>,
     gone: &Gone,
@@ -66,7 +66,7 @@ pub(super) fn read(
         }
         let ready = wait.until(Instant::now() + FAR);
         if ready.contains(&Ready::Bell) {
-            bell.silence();
+            keep_rest(&mut bell, &mut piece, |_| ()).ok();
             let exit = if running { exited.try_recv() } else { Err(TryRecvError::Empty) };
             let is_gone = gone.is_gone();
             if running && exit != Err(TryRecvError::Empty) {

@@ -1,7 +1,7 @@
 //! Starts a terminal from a request.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use acpd_sys::keeper::{Control, wrap};
 use acpd_sys::process::{ProcessId, detach_child, is_same_variable, shell, wait_leader};
 use acpd_sys::tree::Tree;
-use acpd_sys::wait::{Bell, output_pipe};
+use acpd_sys::wait::pipe;
 use tokio::sync::watch;
 
 use super::error::TerminalError;
@@ -67,14 +67,13 @@ fn run(
     grace: Duration,
     exe: Option<&Path>,
 ) -> io::Result<Terminal> {
-    let (output, input) = output_pipe()?;
+    let (output, input) = pipe()?;
     let (mut command, mut control) = command(request, exe)?;
     command.stdout(input.try_clone()?).stderr(input);
     let child = children.start(&mut command)?;
     // `command` holds the child's ends of the pipe and of the connection, which would never close.
     drop(command);
-    let started = control.as_mut().map(|control| Ok((control.begin()?, control.lease()?)));
-    let (kept, lease) = match started.transpose() {
+    let (kept, lease) = match control.as_mut().map(Control::begin).transpose() {
         Ok(started) => started.unzip(),
         Err(error) => {
             children.discard(child);
@@ -92,7 +91,7 @@ fn run(
     let until_gone = gone.clone();
     let look_after = || {
         let pid = child.id();
-        let (bell, wake) = Bell::new()?;
+        let (bell, mut wake) = pipe()?;
         let id = ProcessId::of_child(&child)?;
         let leader = kept.unwrap_or(id);
         let keeper = Keeper {
@@ -105,7 +104,7 @@ fn run(
             grace,
             children: Arc::clone(children),
             alive,
-            wake: wake.clone(),
+            wake: wake.try_clone()?,
         };
         let ended = jobs.clone();
         spawn(format!("read {pid}"), move || read(output, bell, &writer, &exited, &until_gone))?;
@@ -115,7 +114,7 @@ fn run(
                 None => wait_leader(pid).ok(),
             };
             exit.send(status.map(Exit::from).unwrap_or_default()).ok();
-            wake.pull();
+            wake.write_all(b"!").ok();
             ended.send(Job::Ended).ok();
         })?;
         spawn(format!("keep {pid}"), move || keeper.run(&queue))
@@ -137,11 +136,7 @@ fn command(request: &CreateTerminal, exe: Option<&Path>) -> io::Result<(Command,
     let mut plain =
         if needs_shell(request) { shell(&request.command) } else { Command::new(&request.command) };
     plain.args(&request.args).stdin(Stdio::null());
-    let wrapped = exe.map(|exe| wrap(exe, &plain)).transpose()?.flatten();
-    let (mut command, control) = match wrapped {
-        Some((command, control)) => (command, Some(control)),
-        None => (plain, None),
-    };
+    let (mut command, control) = wrap(exe, plain)?;
     command
         .env_clear()
         .envs(request.base_env.iter().cloned())

@@ -9,7 +9,6 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use super::ARGUMENT;
-use crate::ladder::{Ladder, Pauses};
 use crate::limits;
 use crate::process::{
     ExitKind, HAS_SUBREAPER, ProcessId, StopSignal, become_subreaper, close_inherited,
@@ -24,7 +23,6 @@ use crate::wait::{End, Interest, Wait};
 const LONGEST: usize = 16 << 20;
 /// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 const TICK: Duration = Duration::from_secs(5);
 
 /// Keeps a tree running until all copies and the connection are dropped.
@@ -39,11 +37,10 @@ pub struct Control {
 
 /// Returns a command that starts a keeper for `inner`, and the connection to the keeper, which is
 /// its stdin. Only program and arguments come from `inner`; directory, environment and output are
-/// the keeper's. `exe` is the file of this program. Returns `None` on systems without keepers.
-pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)>> {
-    if !HAS_SUBREAPER {
-        return Ok(None);
-    }
+/// the keeper's. `exe` is the file of this program. Returns `inner` itself without a file, and on
+/// systems without keepers.
+pub fn wrap(exe: Option<&Path>, inner: Command) -> io::Result<(Command, Option<Control>)> {
+    let Some(exe) = exe.filter(|_| HAS_SUBREAPER) else { return Ok((inner, None)) };
     let words: Vec<&OsStr> = std::iter::once(inner.get_program()).chain(inner.get_args()).collect();
     let count = words.len();
     let words = words.join(OsStr::new("\0")).into_vec();
@@ -57,20 +54,23 @@ pub fn wrap(exe: &Path, inner: &Command) -> io::Result<Option<(Command, Control)
     // Not as arguments: `pkill -f` in one command must not find another keeper.
     let mut command = Command::new(running_program(exe));
     command.arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
-    Ok(Some((command, Control { socket: BufReader::new(ours), words })))
+    Ok((command, Some(Control { socket: BufReader::new(ours), words })))
 }
 
 impl Control {
-    /// Makes the new keeper start the command, and returns the command's process. Blocks the
-    /// thread.
-    pub fn begin(&mut self) -> io::Result<ProcessId> {
+    /// Makes the new keeper start the command, and returns the command's process with a lease.
+    /// Blocks the thread.
+    pub fn begin(&mut self) -> io::Result<(ProcessId, Lease)> {
         let words = std::mem::take(&mut self.words);
         let mut socket = self.socket.get_ref();
         socket.write_all(&(words.len() as u32).to_le_bytes())?;
         socket.write_all(&words)?;
         match self.receive() {
             Some(("pid", _, 0)) => Err(io::Error::other("its start time cannot be read")),
-            Some(("pid", pid, start)) => Ok(ProcessId { pid: pid.cast_unsigned(), start }),
+            Some(("pid", pid, start)) => {
+                let lease = self.socket.get_ref().as_fd().try_clone_to_owned()?;
+                Ok((ProcessId { pid: pid.cast_unsigned(), start }, lease))
+            }
             Some(("error", number, _)) if number != 0 => Err(io::Error::from_raw_os_error(number)),
             _ => Err(io::Error::other("the keeper of the command has ended")),
         }
@@ -83,10 +83,6 @@ impl Control {
             ("signal", signal, _) => Some(ExitKind::Signal(signal)),
             _ => None,
         }
-    }
-
-    pub fn lease(&self) -> io::Result<Lease> {
-        self.socket.get_ref().as_fd().try_clone_to_owned()
     }
 
     /// Returns the keeper's next word, its number, and the start time that follows a pid.
@@ -152,20 +148,10 @@ fn keep() -> io::Result<()> {
         // SIGTERM is meant for the command, which gets its own.
         signals.take();
         if ready.contains(&true) {
-            end_tree(&mut tree, &kept);
+            tree.end(GRACE, true);
             return Ok(());
         }
     }
-}
-
-fn end_tree(tree: &mut Tree, kept: &BTreeSet<u32>) {
-    Ladder::term_first(GRACE, LOOK.longest).climb(LOOK, |signal| {
-        if let Some(signal) = signal {
-            tree.stop(signal, true);
-        }
-        reap_orphans(kept);
-        tree.is_empty()
-    });
 }
 
 fn read_command(from: &mut impl Read) -> io::Result<Command> {

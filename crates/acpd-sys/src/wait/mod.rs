@@ -4,7 +4,7 @@
 #[cfg_attr(windows, path = "windows.rs")]
 mod system;
 
-pub use system::{Bell, End, Rope, Source, Wait, output_pipe};
+pub use system::{End, Source, Wait, pipe};
 #[cfg(windows)]
 pub(crate) use system::{OverlappedCall, is_end};
 #[cfg(unix)]

@@ -1,7 +1,6 @@
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Instant;
 
 use nix::errno::Errno;
@@ -14,7 +13,6 @@ use super::Interest;
 pub trait Source: AsFd {}
 
 impl Source for End {}
-impl Source for Bell {}
 
 /// A non-blocking end of a pipe or connection: its calls return [`io::ErrorKind::WouldBlock`].
 #[derive(Debug)]
@@ -60,43 +58,11 @@ impl AsFd for End {
     }
 }
 
-/// A pipe for the output of a child: this process's end, and the child's, which may be copied.
-pub fn output_pipe() -> io::Result<(End, PipeWriter)> {
+/// A pipe for the output of a child or another thread: the end to wait for, and the end to write
+/// to, which may be copied and blocks.
+pub fn pipe() -> io::Result<(End, File)> {
     let (ours, theirs) = io::pipe()?;
-    Ok((End::new(ours)?, theirs))
-}
-
-/// Wakes a [`Wait`] when another thread pulls its [`Rope`].
-#[derive(Debug)]
-pub struct Bell(PipeReader);
-
-#[derive(Debug, Clone)]
-pub struct Rope(Arc<PipeWriter>);
-
-impl Bell {
-    pub fn new() -> io::Result<(Bell, Rope)> {
-        let (bell, rope) = io::pipe()?;
-        never_block(&bell)?;
-        never_block(&rope)?;
-        Ok((Bell(bell), Rope(Arc::new(rope))))
-    }
-
-    pub fn silence(&mut self) {
-        while matches!(self.0.read(&mut [0; 64]), Ok(count) if count > 0) {}
-    }
-}
-
-impl Rope {
-    pub fn pull(&self) {
-        // A full pipe wakes as well, and the bell may be gone.
-        let _ = (&*self.0).write(b"!");
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+    Ok((End::new(ours)?, File::from(OwnedFd::from(theirs))))
 }
 
 /// Sources to wait for, with names that the caller gives.

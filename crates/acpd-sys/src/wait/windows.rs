@@ -257,38 +257,9 @@ impl Source for End {
     }
 }
 
-pub fn output_pipe() -> io::Result<(End, File)> {
+pub fn pipe() -> io::Result<(End, File)> {
     let (ours, theirs) = one_way(Flow::ToUs)?;
     Ok((End::new(ours)?, theirs))
-}
-
-#[derive(Debug)]
-pub struct Bell(Arc<Event>);
-
-#[derive(Debug, Clone)]
-pub struct Rope(Arc<Event>);
-
-impl Bell {
-    pub fn new() -> io::Result<(Bell, Rope)> {
-        let event = Arc::new(Event::new()?);
-        Ok((Bell(Arc::clone(&event)), Rope(event)))
-    }
-
-    pub fn silence(&mut self) {
-        self.0.reset();
-    }
-}
-
-impl Rope {
-    pub fn pull(&self) {
-        self.0.set();
-    }
-}
-
-impl Source for Bell {
-    fn begin(&mut self, _interest: Interest, handles: &mut Vec<RawHandle>) {
-        handles.push(self.0.as_raw_handle());
-    }
 }
 
 #[derive(Debug)]
