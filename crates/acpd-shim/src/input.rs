@@ -26,10 +26,6 @@ pub(crate) struct Input {
     closed: bool,
 }
 
-/// The daemon broke the order of pieces or exceeded its credit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Violation;
-
 impl Input {
     pub(crate) fn new() -> Input {
         Input { chunk: 1, ..Input::default() }
@@ -57,22 +53,17 @@ impl Input {
         self.queue.is_empty()
     }
 
-    /// Adds a piece, without the bytes that are here already.
-    pub(crate) fn accept(
-        &mut self,
-        chunk: u64,
-        at: u32,
-        last: bool,
-        bytes: &[u8],
-    ) -> Result<(), Violation> {
-        let length = u32::try_from(bytes.len()).map_err(|_| Violation)?;
-        let end = at.checked_add(length).ok_or(Violation)?;
+    /// Adds a piece, without the bytes that are here already. `None` if the daemon broke the order of
+    /// pieces or exceeded its credit.
+    pub(crate) fn accept(&mut self, chunk: u64, at: u32, last: bool, bytes: &[u8]) -> Option<()> {
+        let length = u32::try_from(bytes.len()).ok()?;
+        let end = at.checked_add(length)?;
         if (chunk, at) > (self.chunk, self.at) || bytes.len() + self.queue.len() > WINDOW as usize {
-            return Err(Violation);
+            return None;
         }
         if chunk < self.chunk || end < self.at {
             self.owed += length;
-            return Ok(());
+            return Some(());
         }
         let known = self.at - at;
         self.owed += known;
@@ -97,7 +88,7 @@ impl Input {
             self.at = 0;
             self.settle();
         }
-        Ok(())
+        Some(())
     }
 
     pub(crate) fn write(&mut self, stdin: &mut End) -> io::Result<()> {
@@ -182,7 +173,7 @@ mod tests {
                 }
                 prop_assert_eq!(input.position(), (chunk + 1, 0));
             }
-            prop_assert_eq!(input.accept(chunks.len() as u64 + 2, 0, true, &[]), Err(Violation));
+            prop_assert_eq!(input.accept(chunks.len() as u64 + 2, 0, true, &[]), None);
             let (mut read, write) = pipe().unwrap();
             input.write(&mut End::new(write).unwrap()).unwrap();
             prop_assert_eq!(input.written(), chunks.len() as u64);
@@ -315,7 +306,7 @@ mod tests {
                         }
                         Ok(Some(_)) if !told => break Some("no hello"),
                         Ok(Some(ToShim::In { chunk, at, last, bytes })) => {
-                            if input.accept(chunk, at, last, bytes).is_err() {
+                            if input.accept(chunk, at, last, bytes).is_none() {
                                 break Some("violation");
                             }
                             outcomes.met("in");

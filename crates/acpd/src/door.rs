@@ -122,7 +122,7 @@ impl Door {
 pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) -> Door {
     let mut next = 0;
     let mut silent = Silent::default();
-    let mut shortage = Shortage::new();
+    let mut shortage = Shortage::default();
     let mut check = tokio::time::interval(CHECK);
     check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut removals = door.removals();
@@ -198,7 +198,7 @@ impl Silent {
 }
 
 /// A time in which connections cannot be accepted, most likely for lack of descriptors.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shortage {
     until: Option<Instant>,
     pause: Option<Duration>,
@@ -206,10 +206,6 @@ struct Shortage {
 }
 
 impl Shortage {
-    fn new() -> Shortage {
-        Shortage { until: None, pause: None, spare: Spare::new() }
-    }
-
     fn begins(&mut self, error: &io::Error) {
         // Logged once, because the error repeats.
         if self.pause.is_none() {
@@ -227,7 +223,7 @@ impl Shortage {
         // The descriptor may have been lost when it was released.
         self.spare.refill();
         // With the last descriptor, a connection would only get an error.
-        if Spare::new().release() {
+        if Spare::default().release() {
             self.pause = None;
             tracing::info!("connections are accepted again");
         }

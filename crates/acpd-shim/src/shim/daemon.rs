@@ -45,7 +45,7 @@ impl Shim {
             ToShim::Hello { from, .. } => self.greet(from, link),
             _ if link.announced.is_none() => return None,
             ToShim::In { chunk, at, last, bytes } => {
-                self.input.accept(chunk, at, last, bytes).ok()?;
+                self.input.accept(chunk, at, last, bytes)?;
                 self.feed();
             }
             ToShim::Ack { offset } => self.output.ack(offset),

@@ -25,15 +25,11 @@ pub struct Spare(Option<File>);
 
 impl Default for Spare {
     fn default() -> Spare {
-        Spare::new()
+        Spare(File::open(NULL).ok())
     }
 }
 
 impl Spare {
-    pub fn new() -> Spare {
-        Spare(File::open(NULL).ok())
-    }
-
     /// Closes the descriptor, so that the next call can open one. Returns whether there was one.
     pub fn release(&mut self) -> bool {
         self.0.take().is_some()
