@@ -37,7 +37,7 @@ impl Door {
 
 fn warned(connected: std::result::Result<Connection, ConnectError>) -> Result<Connection> {
     let connection = connected?;
-    if connection.is_bound() {
+    if connection.reader.is_bound() {
         complain(BOUND);
         complain(UNBOUND);
     }

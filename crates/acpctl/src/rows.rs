@@ -39,13 +39,13 @@ impl RowWatch {
     }
 
     fn ask(&self) -> Result {
-        self.connection.writer().request(method::WATCH, &Empty {})?;
+        self.connection.writer.request(method::WATCH, &Empty {})?;
         Ok(())
     }
 
     pub(crate) fn next(&mut self, within: Duration) -> Result<Option<RowEvent>> {
         loop {
-            let line = match self.connection.next_within(within)? {
+            let line = match self.connection.reader.recv_within(within)? {
                 Some(LinkEvent::Line(line)) => line,
                 Some(LinkEvent::Reconnecting) => return Ok(Some(RowEvent::Away)),
                 Some(LinkEvent::Stopped) if self.is_stopped => continue,

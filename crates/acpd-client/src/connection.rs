@@ -45,8 +45,8 @@ pub fn rejoin(options: &Options, patience: Duration) -> Result<Connection, Conne
 
 #[derive(Debug)]
 pub struct Connection {
-    reader: LinkReader,
-    writer: LinkWriter,
+    pub reader: LinkReader,
+    pub writer: LinkWriter,
     /// How to repeat the first request. `None` after that request, or if the link reconnects by
     /// itself.
     again: Option<Options>,
@@ -61,12 +61,6 @@ impl Connection {
         let again = patience.is_zero().then(|| options.clone());
         let (reader, writer) = open(first, options, patience)?;
         Ok(Connection { reader, writer, again })
-    }
-
-    /// Returns whether the daemon was started for this connection and ends together with the parent
-    /// of this program, because the system lets no process out of it (a Job of Windows).
-    pub fn is_bound(&self) -> bool {
-        self.reader.is_bound()
     }
 
     /// Sends a request and waits for its answer for as long as the daemon itself is there. Drops
@@ -166,29 +160,17 @@ impl Connection {
         }
     }
 
-    pub fn next_event(&mut self) -> Result<LinkEvent, LinkError> {
-        self.reader.recv()
-    }
-
-    pub fn next_within(&mut self, time: Duration) -> Result<Option<LinkEvent>, LinkError> {
-        self.reader.recv_within(time)
-    }
-
     /// Waits for the end of this connection, for up to this time, and drops all lines. Returns
     /// whether it has ended.
     pub fn ends_within(&mut self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
-            match self.next_within(end.saturating_duration_since(Instant::now())) {
+            match self.reader.recv_within(end.saturating_duration_since(Instant::now())) {
                 Ok(Some(_)) => {}
                 Ok(None) => return false,
                 Err(_) => return true,
             }
         }
-    }
-
-    pub fn writer(&self) -> &LinkWriter {
-        &self.writer
     }
 
     pub fn split(self) -> Result<(LinkReader, LinkWriter), ConnectError> {

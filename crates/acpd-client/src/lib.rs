@@ -27,7 +27,7 @@
 //!
 //! | threads | use |
 //! | --- | --- |
-//! | one | [`Connection::call`] for requests one after another, then [`Connection::next_event`] |
+//! | one | [`Connection::call`] for requests one after another, then [`LinkReader::recv`] |
 //! | several | [`Connection::split`]: a [`LinkReader`] for events, [`LinkWriter`]s for requests, whose answers are events |
 //!
 //! Errors: [`ConnectError`] if there is no connection, [`LinkError`] if it has ended, [`CallError`]

@@ -65,16 +65,7 @@ pub(crate) fn open(
     let opened = open_or_start(first)?;
     let stream = Arc::new(opened.stream);
     limit_writes(&stream, Some(WRITE_PATIENCE));
-    let inner = Inner {
-        memory,
-        stream: Some(Arc::clone(&stream)),
-        out: VecDeque::new(),
-        waiting: 0,
-        last_id: 0,
-        has_thread: false,
-        is_ending: false,
-        ended: false,
-    };
+    let inner = Inner { memory, stream: Some(Arc::clone(&stream)), ..Inner::default() };
     let (inner, changed, writing) = (Mutex::new(inner), Condvar::new(), Mutex::new(()));
     let shared = Arc::new(Shared { inner, changed, writing, options });
     let reader = LinkReader {
@@ -113,7 +104,7 @@ struct Shared {
     options: Options,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     memory: Resumption,
     stream: Option<Arc<Stream>>,
@@ -336,7 +327,9 @@ pub struct LinkReader {
 }
 
 impl LinkReader {
-    pub(crate) fn is_bound(&self) -> bool {
+    /// Returns whether the daemon was started for this connection and ends together with the parent
+    /// of this program, because the system lets no process out of it (a Job of Windows).
+    pub fn is_bound(&self) -> bool {
         self.is_bound
     }
 

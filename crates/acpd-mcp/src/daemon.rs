@@ -163,7 +163,7 @@ pub(crate) fn wait_until_over(
             return Ok(());
         }
         loop {
-            let is_change = match connection.next_event()? {
+            let is_change = match connection.reader.recv()? {
                 LinkEvent::Line(line) => matches!(parse(&line),
                     Ok(Message::Notification { method, .. }) if CHANGES.contains(&&*method)),
                 // Notices without a line in the journal may have been lost.

@@ -545,12 +545,12 @@ impl Server {
         let (mut connection, session) = run_blocking(move || {
             let mut connection = daemon.follow(Some(session.agent.raw().to_owned()), None)?;
             let attached = connection.attach(session.exactly(), Role::Observer);
-            let session = attached.inspect_err(|_| connection.writer().end())?;
+            let session = attached.inspect_err(|_| connection.writer.end())?;
             Ok((connection, session))
         })
         .await?;
         // A cancelled call ends the thread, too.
-        let _end = EndOnDrop(connection.writer().clone());
+        let _end = EndOnDrop(connection.writer.clone());
         run_blocking(move || wait_until_over(&mut connection, &session, turn)).await
     }
 

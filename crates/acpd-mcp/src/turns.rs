@@ -126,7 +126,7 @@ impl RunningTurn {
         let cwd = agent.is_none().then(|| request.cwd.clone());
         let mut connection = daemon.follow(agent, cwd)?;
         let opened = open_session(&mut connection, &request);
-        let session = opened.inspect_err(|_| connection.writer().end())?;
+        let session = opened.inspect_err(|_| connection.writer.end())?;
         let own = request.own.filter(|_| request.waits).map(|(_, own)| own.session_id.into_raw());
         let mut ticket = Ticket {
             turn: session.prompts + 1,

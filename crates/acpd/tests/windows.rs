@@ -352,7 +352,7 @@ fn helper(exe: &Path, part: &str) -> Command {
 fn part() {
     if std::env::var_os("ACPD_TEST_PART").is_some_and(|part| part == "client") {
         let paths = Paths::discover().unwrap();
-        println!("<bound {}>", connect(&Options { spawn: true, paths }).unwrap().is_bound());
+        println!("<bound {}>", connect(&Options { spawn: true, paths }).unwrap().reader.is_bound());
     }
     // As long as the test is there.
     let _ = std::io::stdin().read(&mut [0]);

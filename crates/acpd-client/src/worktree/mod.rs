@@ -173,7 +173,7 @@ fn place(dir: &Path) -> Result<PathBuf> {
     let top = match common.parent() {
         Some(parent) if common.ends_with(".git") => parent.to_owned(),
         // A submodule.
-        _ => PathBuf::from(top(dir)?),
+        _ => PathBuf::from(look(dir, &["rev-parse", "--show-toplevel"])?),
     };
     if try_look(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?.is_none() {
         return Err(Error::NoCommit(top));
@@ -214,10 +214,6 @@ fn from_key(branch: &str) -> String {
 
 fn current_branch(dir: &Path) -> Result<Option<String>> {
     try_look(dir, &["symbolic-ref", "--short", "--quiet", "HEAD"])
-}
-
-fn top(dir: &Path) -> Result<String> {
-    look(dir, &["rev-parse", "--show-toplevel"])
 }
 
 /// The directory of the repository itself, which all of its worktrees share.

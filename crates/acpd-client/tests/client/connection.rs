@@ -40,8 +40,8 @@ fn call_returns_its_own_answer_and_keeps_later_lines() {
     server.join().unwrap();
 
     let last = LinkEvent::Line(json!({"jsonrpc": "2.0", "method": "last"}).to_string().into());
-    assert_eq!(connection.next_event().unwrap(), last);
-    assert!(matches!(connection.next_event(), Err(LinkError::Closed)));
+    assert_eq!(connection.reader.recv().unwrap(), last);
+    assert!(matches!(connection.reader.recv(), Err(LinkError::Closed)));
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn lasting_connection_is_resumed_in_mid_call() {
     let mut connection = connect_lasting(&options, PATIENCE).unwrap();
     connection.initialize(&ClientMeta::default(), "test").unwrap();
     assert_eq!(connection.call::<_, Value>("a", &Empty {}).unwrap(), "a");
-    connection.writer().end();
+    connection.writer.end();
     server.join().unwrap();
-    assert!(matches!(connection.next_event(), Err(LinkError::Closed)));
+    assert!(matches!(connection.reader.recv(), Err(LinkError::Closed)));
 }
 
 #[test]
@@ -219,17 +219,17 @@ fn next_within_returns_in_time_while_daemon_is_away() {
     let mut connection = connect_lasting(&options, PATIENCE).unwrap();
     let mut daemon = accept(&listener);
     let brief = Duration::from_millis(1);
-    assert_eq!(connection.next_within(brief).unwrap(), None);
+    assert_eq!(connection.reader.recv_within(brief).unwrap(), None);
     write(&mut daemon, &json!({"method": "m"}));
     let long = Duration::from_mins(1);
-    assert!(matches!(connection.next_within(long).unwrap(), Some(LinkEvent::Line(_))));
+    assert!(matches!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Line(_))));
     drop((daemon, listener));
-    assert_eq!(connection.next_within(long).unwrap(), Some(LinkEvent::Reconnecting));
+    assert_eq!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Reconnecting));
     clear_stale_socket(&options.paths.socket()).unwrap();
     for _ in 0..3 {
-        assert_eq!(connection.next_within(brief).unwrap(), None);
+        assert_eq!(connection.reader.recv_within(brief).unwrap(), None);
     }
     let listener = Listener::bind(&options.paths.socket()).unwrap();
-    assert_eq!(connection.next_within(long).unwrap(), Some(LinkEvent::Resumed));
+    assert_eq!(connection.reader.recv_within(long).unwrap(), Some(LinkEvent::Resumed));
     drop(accept(&listener));
 }
