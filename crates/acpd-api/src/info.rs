@@ -439,9 +439,9 @@ pub struct SessionInfo {
     pub title: Option<Untrusted>,
     /// Working directory of the session.
     pub cwd: Untrusted,
-    /// The session whose agent created this one, if an agent did.
+    /// The session whose agent created this one, if an agent did. It may be deleted by now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub parent: Option<SessionRowKey>,
     /// State of the session's process.
     pub state: SessionState,
     /// Process id of the agent's process that has the session, if one has it.
@@ -487,13 +487,13 @@ pub struct SessionInfo {
     pub doing: Option<Doing>,
 }
 
-/// The parent of another session. It may be deleted by now.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Key of a session's row: ids are unique within an agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parent {
-    /// Name of its agent.
+pub struct SessionRowKey {
+    /// Name of the agent's profile.
     pub agent: Untrusted,
-    /// Id of the session, given by the agent.
+    /// Id for clients.
     pub session_id: Untrusted,
 }
 

@@ -50,7 +50,7 @@ pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, ConfigChanged, ConfigMistake, ConfigPlace, ConfigReport, ConfigValue,
     ConfigValues, DaemonInfo, Doing, DoingKind, LoginShellInfo, McpInfo, McpKind, PackageInfo,
-    Parent, Reseed, RestoreLevel, SessionInfo, SessionState, ShimInfo, Status, StoreState,
+    Reseed, RestoreLevel, SessionInfo, SessionRowKey, SessionState, ShimInfo, Status, StoreState,
     TurnInfo, TurnState, VariableFrom, VariableInfo,
 };
 pub use interaction::{
@@ -90,7 +90,7 @@ pub use usage::{
     Amount, BudgetInfo, Cost, Tokens, TurnUsage, Usage, UsageBy, UsageParams, UsageReport,
     UsageTotal,
 };
-pub use watch::{Changed, Removed, SessionRowKey, Watched};
+pub use watch::{Changed, Removed, Watched};
 pub use who::{ClientName, CutShort};
 
 /// The key of acpd's own members in `_meta` and `error.data`.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, Untrusted};
+use crate::{AgentInfo, InteractionInfo, SessionInfo, SessionRef, SessionRowKey, Untrusted};
 
 /// Result of `_acpd/watch`: all rows at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,16 +51,6 @@ pub struct Removed {
     /// Ids of questions that were answered or withdrawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interactions: Vec<Untrusted>,
-}
-
-/// Key of a session's row: ids are unique within an agent.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionRowKey {
-    /// Name of the agent's profile.
-    pub agent: Untrusted,
-    /// Id for clients.
-    pub session_id: Untrusted,
 }
 
 impl SessionInfo {

@@ -2,7 +2,7 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{
-    ClientMeta, Empty, InteractionInfo, InteractionList, LogParams, LogResult, Parent, SessionInfo,
+    ClientMeta, Empty, InteractionInfo, InteractionList, LogParams, LogResult, SessionInfo,
     SessionRef, TurnState, method,
 };
 use acpd_client::{Connection, LinkEvent, LinkWriter, Options, PATIENCE, connect, connect_lasting};
@@ -192,11 +192,6 @@ pub(crate) fn is_idle(session: &SessionInfo) -> bool {
 pub(crate) fn is_known_over(session: &SessionInfo, turn: u64) -> bool {
     let rests = session.turn.state == TurnState::Idle;
     session.prompts > turn || rests && (session.prompts == turn || session.queued == 0)
-}
-
-/// The session as parent of another one.
-pub(crate) fn parent_of(session: &SessionInfo) -> Parent {
-    Parent { agent: session.agent.clone(), session_id: session.session_id.clone() }
 }
 
 pub(crate) fn last_ticket(session: &SessionInfo) -> Ticket {

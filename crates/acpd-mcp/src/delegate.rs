@@ -313,12 +313,8 @@ impl Server {
                 let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
                 let params = SessionListParams { cwd, ..SessionListParams::default() };
                 let list: SessionList = self.daemon.ask(method::SESSION_LIST, params).await?;
-                let mine = own.as_ref().map(crate::daemon::parent_of);
-                let is_own = |one: &SessionInfo| {
-                    own.as_ref().is_some_and(|own| {
-                        (&own.agent, &own.session_id) == (&one.agent, &one.session_id)
-                    })
-                };
+                let mine = own.as_ref().map(SessionInfo::row_key);
+                let is_own = |one: &SessionInfo| mine.as_ref() == Some(&one.row_key());
                 let others = list.sessions.iter().filter(|one| !is_own(one));
                 let rows: Vec<_> = others
                     .take(LISTED)

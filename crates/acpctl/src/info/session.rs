@@ -1,6 +1,6 @@
 use acpd_api::{
-    Cost, Doing, DoingKind, Parent, QueuedPrompt, RestoreLevel, SessionInfo, SessionState,
-    TurnState, Untrusted, Usage,
+    Cost, Doing, DoingKind, QueuedPrompt, RestoreLevel, SessionInfo, SessionState, TurnState,
+    Untrusted, Usage,
 };
 
 use crate::human;
@@ -29,8 +29,8 @@ pub(crate) fn tree<'a>(
         order: &mut Vec<(usize, &'a SessionInfo)>,
     ) {
         let is_below = |one: &SessionInfo, left: &[&SessionInfo]| match (parent, &one.parent) {
-            (Some(over), Some(parent)) => is_it(over, parent),
-            (None, Some(parent)) => left.iter().all(|other| !is_it(other, parent)),
+            (Some(over), Some(parent)) => over.row_key() == *parent,
+            (None, Some(parent)) => left.iter().all(|other| other.row_key() != *parent),
             (None, None) => true,
             (Some(_), None) => false,
         };
@@ -46,10 +46,6 @@ pub(crate) fn tree<'a>(
     // Ids are reused, so there may be a cycle without a root.
     order.extend(left.into_iter().map(|session| (0, session)));
     order
-}
-
-fn is_it(session: &SessionInfo, parent: &Parent) -> bool {
-    session.agent == parent.agent && session.session_id == parent.session_id
 }
 
 /// Returns the table of sessions. On a terminal, ids are short and directories begin with `~`. A

@@ -5,7 +5,7 @@
 //! stored in an `_acpd` member of the session's params, which no agent gets.
 
 use acp_wire::{locate, remove_member, set_member};
-use acpd_api::{NAMESPACE, Parent};
+use acpd_api::{NAMESPACE, SessionRowKey};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -16,7 +16,7 @@ const PARENT: [&str; 2] = [NAMESPACE, "parent"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kin {
     pub(crate) number: Option<u64>,
-    pub(crate) parent: Option<Parent>,
+    pub(crate) parent: Option<SessionRowKey>,
 }
 
 impl Kin {
@@ -34,7 +34,7 @@ pub(crate) fn unrelated(params: &Bytes) -> Bytes {
     remove_member(params, &[NAMESPACE])
 }
 
-pub(crate) fn with_parent(params: &Bytes, parent: &Parent) -> Bytes {
+pub(crate) fn with_parent(params: &Bytes, parent: &SessionRowKey) -> Bytes {
     set_member(params, &PARENT, json!(parent).to_string().as_bytes())
 }
 

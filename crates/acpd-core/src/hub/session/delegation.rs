@@ -1,6 +1,6 @@
 //! Limits on delegated sessions: depth and count.
 
-use acpd_api::{Parent, Reason};
+use acpd_api::{Reason, SessionRowKey};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -10,10 +10,12 @@ use crate::requests::purpose::NewSession;
 use crate::session::kin::Kin;
 
 impl Hub {
-    pub(crate) fn parent_for(&self, key: SessionKey) -> Result<Parent, Fault> {
+    pub(crate) fn parent_for(&self, key: SessionKey) -> Result<SessionRowKey, Fault> {
         let row = &self.session(key).row;
-        let parent =
-            Parent { agent: row.agent.clone().into(), session_id: row.public_id.clone().into() };
+        let parent = SessionRowKey {
+            agent: row.agent.clone().into(),
+            session_id: row.public_id.clone().into(),
+        };
         let limits = self.cx.config.delegation;
         if self.sessions.depth(row.key) >= limits.max_depth {
             let text = format!(
@@ -40,7 +42,7 @@ impl Hub {
         Ok(parent)
     }
 
-    fn being_made_for(&self, parent: &Parent) -> usize {
+    fn being_made_for(&self, parent: &SessionRowKey) -> usize {
         let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
         let waiting = self.processes.values().flat_map(Slot::waiting);
         let waiting = waiting.filter(|waiting| match &waiting.what {
