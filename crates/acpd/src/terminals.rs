@@ -1,4 +1,4 @@
-//! Commands that acpd runs for agents. One thread owns them and executes the relay's orders, so a
+//! Commands that acpd runs for agents. A thread owns them and executes the relay's orders, so a
 //! start in a directory that does not answer blocks nothing else.
 //!
 //! Architecture invariant: the thread executes orders in order, and the answer to a request comes
@@ -19,10 +19,12 @@ use acpd_services::terminal::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 use crate::host::Reaper;
 use crate::services::refused;
+use crate::worker::Worker;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -33,13 +35,10 @@ const SHOWN: usize = 16 << 10;
 /// Bytes of output shown while the command runs.
 const GROWING: usize = 4 << 10;
 
-/// An order, which gets the sender of its result.
-type Order = Box<dyn FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send>;
-
 #[derive(Debug)]
 pub struct Terminals {
-    orders: mpsc::UnboundedSender<Order>,
-    ended: oneshot::Receiver<()>,
+    worker: Worker<Held>,
+    done: mpsc::UnboundedSender<Input>,
     marks: String,
 }
 
@@ -65,19 +64,11 @@ impl Terminals {
         if let Err(error) = swept {
             tracing::error!(%error, "commands of an earlier daemon may still run");
         }
-        let (orders, queue) = mpsc::unbounded_channel::<Order>();
-        let (end, ended) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let work = move || {
-            let held = Held::new(Arc::new(reaper), GRACE).with_keepers(exe);
-            runtime.block_on(run(held, queue, done));
-            end.send(()).ok();
-        };
-        thread::Builder::new().name("terminals".to_owned()).spawn(work)?;
-        Ok(Terminals { orders, ended, marks })
+        let held = Held::new(Arc::new(reaper), GRACE).with_keepers(exe);
+        Ok(Terminals { worker: Worker::start("terminals", held)?, done, marks })
     }
 
-    /// Runs a command in the agent's environment, and answers the request with its number.
+    /// Runs a command in the agent's environment, and answers the request. Call it on the runtime.
     pub fn create(
         &self,
         terminal: InteractionId,
@@ -95,12 +86,13 @@ impl Terminals {
             output_byte_limit: new.output_byte_limit,
             marker: format!("{}{}", self.marks, terminal.0),
         };
+        let runtime = Handle::current();
         self.order(move |held, done| {
             match held.create(request).and_then(|()| held.wait(&id(terminal))) {
                 Ok(ended) => {
                     answer(done, terminal, Ok(Bytes::from_static(b"{}")));
                     let done = done.clone();
-                    tokio::spawn(async move {
+                    runtime.spawn(async move {
                         let end = terminal_end(ended.await);
                         done.send(Input::TerminalEnded { terminal, end }).ok();
                     });
@@ -138,26 +130,20 @@ impl Terminals {
 
     /// Ends all commands, and waits for that up to 3 s.
     pub async fn end(self) {
-        drop(self.orders);
-        if tokio::time::timeout(END, self.ended).await.is_err() {
+        let end = async {
+            if let Some(ended) = self.worker.ask(Held::end).await {
+                ended.await;
+            }
+        };
+        if tokio::time::timeout(END, end).await.is_err() {
             tracing::error!("some commands of agents did not end");
         }
     }
 
     fn order(&self, order: impl FnOnce(&mut Held, &mpsc::UnboundedSender<Input>) + Send + 'static) {
-        self.orders.send(Box::new(order)).ok();
+        let done = self.done.clone();
+        self.worker.order(move |held| order(held, &done));
     }
-}
-
-async fn run(
-    mut held: Held,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-    done: mpsc::UnboundedSender<Input>,
-) {
-    while let Some(order) = orders.recv().await {
-        order(&mut held, &done);
-    }
-    held.end().await;
 }
 
 fn id(terminal: InteractionId) -> String {

@@ -118,9 +118,9 @@ impl Terminals {
 
     /// Releases all terminals. The future completes when nothing is left of them and of those
     /// released before.
-    pub fn end(self) -> impl Future<Output = ()> + Send + use<> {
-        let held = self.held.into_values().map(|terminal| terminal.gone.clone());
-        all_gone(held.chain(self.ending).collect())
+    pub fn end(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        let held = self.held.drain().map(|(_, terminal)| terminal.gone.clone());
+        all_gone(held.chain(self.ending.drain(..)).collect())
     }
 
     fn get(&self, id: &str) -> Result<&Terminal, TerminalError> {
