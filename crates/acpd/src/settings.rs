@@ -120,7 +120,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
             window: ms(profile.restart_window),
             ready_after: ms(profile.ready_after),
         },
-        takes_quirks: profile.source == config::Source::User,
+        takes_quirks: profile.position.is_none(),
         late_replay: profile.late_replay,
         load_after: ms(profile.load_after),
         replays: profile.replays,

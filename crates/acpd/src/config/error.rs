@@ -87,14 +87,7 @@ impl std::error::Error for ConfigError {}
 pub(super) struct SourceText<'a> {
     path: &'a Path,
     pub(super) content: &'a str,
-    mistakes: RefCell<Vec<Mistake>>,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Mistake {
-    start: usize,
-    message: String,
-    hint: Option<String>,
+    mistakes: RefCell<Vec<ConfigMistake>>,
 }
 
 impl<'a> SourceText<'a> {
@@ -104,28 +97,28 @@ impl<'a> SourceText<'a> {
 
     /// `span` is in bytes.
     pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
-        self.mistakes.borrow_mut().push(Mistake { start: span.start, message, hint });
+        let (line, column) = position(self.content, span.start);
+        self.mistakes.borrow_mut().push(ConfigMistake {
+            message: message.into(),
+            file: tilde(self.path).into(),
+            line: Some(line),
+            column: Some(column),
+            hint: hint.map(Untrusted::from),
+        });
     }
 
     pub(super) fn checked<T>(&self, read: T) -> Result<T, ConfigError> {
         let mut mistakes = self.mistakes.take();
-        mistakes.sort();
-        let count = mistakes.len();
-        if count == 0 {
+        if mistakes.is_empty() {
             return Ok(read);
         }
-        let file = Untrusted::from(tilde(self.path));
-        let mistakes = mistakes.into_iter().take(MOST).map(|mistake| {
-            let (line, column) = position(self.content, mistake.start);
-            ConfigMistake {
-                message: mistake.message.into(),
-                file: file.clone(),
-                line: Some(line),
-                column: Some(column),
-                hint: mistake.hint.map(Untrusted::from),
-            }
+        mistakes.sort_by(|a, b| {
+            let place = |it: &ConfigMistake| (it.line, it.column);
+            place(a).cmp(&place(b)).then_with(|| a.message.raw().cmp(b.message.raw()))
         });
-        Err(ConfigError { mistakes: mistakes.collect(), count })
+        let count = mistakes.len();
+        mistakes.truncate(MOST);
+        Err(ConfigError { mistakes, count })
     }
 }
 

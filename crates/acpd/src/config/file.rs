@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::document::{self, Value, in_order, is_misplaced};
 use crate::config::error::{ConfigError, SourceText, did_you_mean};
 use crate::config::layers::{Layers, get, json};
-use crate::config::profile::{CATALOGUE_KEYS, Profile, Source};
+use crate::config::profile::{CATALOGUE_KEYS, Profile};
 use crate::config::resolved::{Config, DEMO_AGENT, policy};
 use crate::config::sections::Workspace;
 use crate::config::servers::{McpServer, contradiction};
@@ -126,8 +126,7 @@ impl<'t> Check<'_, 't> {
         for (position, (name, known)) in in_order(&self.layers.catalogue).into_iter().enumerate() {
             let Some(profile) = agents.get_mut(&**name.get_ref()) else { continue };
             let own = self.layers.table(&format!("agents.{}", name.get_ref()));
-            profile.position = position;
-            profile.source = if own.is_some() { Source::Both } else { Source::Catalogue };
+            profile.position = Some(position);
             profile.is_known_command =
                 !own.is_some_and(|own| own.contains_key("command")) && !profile.is_remote();
             let inherited = known.get_ref().get("inherit_env").map(Spanned::get_ref);

@@ -51,7 +51,7 @@ pub use launch::{
 pub use on_disk::OnDisk;
 pub use profile::{
     ClosedBy, EmptyTurn, Offer, OnInterrupted, OnLimit, OnLost, Profile, Reseed, Restart,
-    RestoreMethod, Sharing, Source, StopTimes, Transport, Variables,
+    RestoreMethod, Sharing, StopTimes, Transport, Variables,
 };
 pub use redacted::redacted;
 pub use resolved::{Config, DEMO_AGENT, policy};

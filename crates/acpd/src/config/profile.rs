@@ -227,11 +227,10 @@ pub struct Profile {
     pub builtin: bool,
     #[serde(skip)]
     pub name: String,
+    /// Position in the catalogue: the first installed agent is the default. `None` for an agent of
+    /// the user's file alone.
     #[serde(skip)]
-    pub source: Source,
-    /// Position in the catalogue, from 0: the first installed agent is the default.
-    #[serde(skip)]
-    pub position: usize,
+    pub position: Option<usize>,
     /// The catalogue defines the start, not the user.
     #[serde(skip)]
     pub is_known_command: bool,
@@ -316,17 +315,6 @@ pub enum Transport<'a> {
     TcpSpawn(u16),
     /// A connection to this `host:port`.
     TcpConnect(&'a str),
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Source {
-    /// The built-in catalogue alone.
-    Catalogue,
-    /// The user's file alone.
-    #[default]
-    User,
-    /// The catalogue, changed by a table of the user's file.
-    Both,
 }
 
 /// Reasons to restart an agent that died.

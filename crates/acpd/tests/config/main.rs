@@ -8,7 +8,7 @@ mod values;
 use std::path::Path;
 use std::time::Duration;
 
-use acpd::config::{self, Config, Profile, Sharing, Source, Transport};
+use acpd::config::{self, Config, Profile, Sharing, Transport};
 use acpd::settings::hub_config;
 use acpd_core::profile::FailureSign;
 use acpd_sys::paths::Paths;
@@ -145,14 +145,14 @@ fn an_agents_table_comes_before_defaults_and_defaults_before_the_catalogue() {
     assert_eq!(gemini.start_timeout, Duration::from_secs(40));
     assert_eq!(gemini.idle_timeout, Some(Duration::from_mins(5)));
     assert!(!gemini.late_replay);
-    assert_eq!(gemini.source, Source::Both);
+    assert!(gemini.position.is_some());
     assert_eq!(gemini.command, ["gemini", "--acp"]);
     let mine = config.agent("mine").unwrap();
     assert_eq!(mine.start_timeout, Duration::from_secs(20));
-    assert_eq!(mine.source, Source::User);
+    assert_eq!(mine.position, None);
     let copilot = config.agent("copilot").unwrap();
     assert_eq!(copilot.start_timeout, Duration::from_secs(20));
-    assert_eq!(copilot.source, Source::Catalogue);
+    assert!(copilot.position.is_some());
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
         assert!(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(rest));
         assert!(agent.title.as_ref().is_some_and(|title| !title.is_empty()), "{name}");
         assert!(agent.command.first().is_some_and(|program| !program.is_empty()), "{name}");
-        assert_eq!(agent.source, Source::Catalogue);
+        assert!(agent.position.is_some());
         // What `npx` says last is shown when it fails.
         let is_quiet = agent.env.keys().any(|name| name == "NPM_CONFIG_UPDATE_NOTIFIER");
         assert_eq!(is_quiet, agent.command[0] == "npx", "{name}");
