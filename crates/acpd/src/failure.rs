@@ -3,6 +3,7 @@
 use std::fmt;
 
 use acpd_api::ExitCode;
+use acpd_core::SpawnError;
 
 /// A failure of a command of `acpd`. Displays its hint, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,11 @@ impl Failure {
 
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// Returns why an agent is not started. If that is `permanent`, another attempt cannot help.
+    pub(crate) fn of_start(self, permanent: bool) -> SpawnError {
+        SpawnError { message: self.message, hint: self.hint, permanent }
     }
 
     pub(crate) fn system(what: &str, error: impl fmt::Display) -> Failure {

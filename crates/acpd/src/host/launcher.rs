@@ -16,7 +16,7 @@ use acpd_sys::process::running_program;
 
 use super::HostEvents;
 use super::reaper::Reaper;
-use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
+use super::shim::{Leases, Place, Shim, Start};
 use crate::config::{self, Config, OnDisk, Profile, Transport};
 use crate::environment::environment_of;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ impl Agents {
         secrets: Vec<(String, String)>,
     ) -> Result<Shim, SpawnError> {
         let log = self.log(agent);
-        let profile = self.config.agent(agent).map_err(refused)?;
+        let profile = self.config.agent(agent).map_err(|why| why.of_start(true))?;
         let mut env = environment_of(profile);
         env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| name == secret.as_str()));
         env.extend(secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
@@ -80,20 +80,6 @@ impl Agents {
         Shim::adopt(adopt, remade, &marker, self.place(log))
     }
 
-    pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
-        remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
-        end_orphan_shims(&self.paths.state, &self.generation, known, || self.orphan_shims_place());
-    }
-
-    pub async fn end_others(&self) {
-        end_others(&self.paths.state, &self.generation, || self.orphan_shims_place()).await;
-    }
-
-    fn orphan_shims_place(&self) -> Place {
-        let size = self.config.daemon.log_max_bytes;
-        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
-    }
-
     pub fn environment(&self, agent: &str) -> Vec<(OsString, OsString)> {
         self.config.agent(agent).map_or_else(|_| Vec::new(), environment_of)
     }
@@ -108,7 +94,7 @@ impl Agents {
         log.or_insert_with(|| BoundedLog::open(&path, size)).clone()
     }
 
-    fn place(&self, log: BoundedLog) -> Place {
+    pub(super) fn place(&self, log: BoundedLog) -> Place {
         let daemon = &self.config.daemon;
         Place {
             state: self.paths.state.clone(),
@@ -147,11 +133,8 @@ impl Agents {
                 (How::TcpConnect { addr: resolve(address)?, timeout }, START + timeout)
             }
         };
-        private_dir(&self.paths.shim_sockets()).map_err(|error| SpawnError {
-            message: error.to_string(),
-            hint: error.hint(),
-            permanent: false,
-        })?;
+        private_dir(&self.paths.shim_sockets())
+            .map_err(|error| Failure::new(&error, error.hint()).of_start(false))?;
         let marker = self.marker(host);
         let socket = self.paths.shim_socket(&marker);
         Ok(Start {
@@ -185,7 +168,8 @@ impl Agents {
             None => arg.into(),
         };
         let own = running_program(&self.exe);
-        let (program, args) = config::command_line(profile, &env, &own).map_err(refused)?;
+        let (program, args) =
+            config::command_line(profile, &env, &own).map_err(|why| why.of_start(true))?;
         Ok(Program {
             program,
             args: args.into_iter().map(arg).collect(),
@@ -199,32 +183,19 @@ fn ms(time: Option<Duration>) -> u64 {
     time.map_or(0, |time| time.as_millis() as u64)
 }
 
-/// Another attempt cannot help.
-fn refused(why: Failure) -> SpawnError {
-    let hint = why.hint().map(str::to_owned);
-    SpawnError { message: why.message().to_owned(), hint, permanent: true }
-}
-
 fn free_port() -> Result<u16, SpawnError> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|bound| bound.local_addr());
-    port.map(|address| address.port()).map_err(|error| SpawnError {
-        message: format!("cannot find a free port: {error}"),
-        hint: Some("set `tcp.port` in the configuration".to_owned()),
-        permanent: false,
+    port.map(|address| address.port()).map_err(|error| {
+        let hint = "set `tcp.port` in the configuration";
+        Failure::new(format!("cannot find a free port: {error}"), Some(hint)).of_start(false)
     })
 }
 
 fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
-    let found = address.to_socket_addrs().map(|mut found| found.next());
-    let hint = Some("check `tcp.connect` in the configuration".to_owned());
-    let failed = |why: String| SpawnError {
-        message: format!("cannot find `{address}`: {why}"),
-        hint,
-        permanent: false,
-    };
-    match found {
-        Ok(Some(found)) => Ok(found),
-        Ok(None) => Err(failed("it has no address".to_owned())),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    let found = address.to_socket_addrs().map_err(|error| error.to_string());
+    let first = found.and_then(|mut found| found.next().ok_or("it has no address".to_owned()));
+    first.map_err(|why| {
+        let hint = "check `tcp.connect` in the configuration";
+        Failure::new(format!("cannot find `{address}`: {why}"), Some(hint)).of_start(false)
+    })
 }

@@ -18,6 +18,7 @@ use acpd_core::ids::HostId;
 use tokio::sync::mpsc;
 
 mod launcher;
+mod orphan_shims;
 mod reaper;
 mod shim;
 

@@ -18,12 +18,11 @@
 mod connection;
 mod handle;
 mod link;
-mod orphan_shims;
 mod output;
 mod place;
 mod stdin;
 mod supervisor;
 
 pub use handle::Shim;
-pub(super) use orphan_shims::{end_orphan_shims, end_others, remove_lost_sockets};
 pub(super) use place::{Leases, Place, Start};
+pub(super) use supervisor::{end_now, with_sources};

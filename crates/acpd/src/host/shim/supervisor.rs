@@ -581,7 +581,7 @@ fn way_out(error: &launch::StartError, agent: String) -> String {
 /// Ends what a failed or dead shim left running, then removes its directory. Returns false if
 /// something still runs after some seconds: the next daemon finds it by the directory. Blocks the
 /// thread.
-pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
+pub(in crate::host) fn end_now(shim_dir: &ShimDir) -> bool {
     let end = std::time::Instant::now() + LAST;
     let may_wait = || {
         std::thread::sleep(AGAIN.0);
@@ -613,7 +613,7 @@ fn remove(shim_dir: &ShimDir) {
     }
 }
 
-pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+pub(in crate::host) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
