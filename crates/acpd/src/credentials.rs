@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acpd_core::SpawnError;
@@ -20,8 +21,10 @@ use acpd_core::ids::HostId;
 use acpd_sys::machine::since_boot;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::config::{Credential, CredentialSource, Profile};
+use crate::config::{CredentialSource, Profile};
+use crate::failure::Failure;
 use crate::helper_process::{Helper, Helpers, at_home, read};
+use crate::locked;
 use crate::login_shell::LoginShell;
 use crate::mcp::{read_secret, read_variable};
 
@@ -31,9 +34,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 const LONGEST: u64 = 64 << 10;
 
 /// Without `Debug`, so that no value is ever shown.
-#[derive(Clone)]
-struct Secret(String);
-
 pub struct Ready {
     pub host: HostId,
     pub agent: String,
@@ -42,29 +42,22 @@ pub struct Ready {
     pub left: Option<Duration>,
 }
 
-struct Answer {
-    host: HostId,
-    agent: String,
-    /// When the first value that can change expires. All times here count from the start of the
-    /// machine.
-    stale: Option<Duration>,
-    /// Names, values, and when these expire.
-    found: Result<Vec<(String, Secret, Option<Duration>)>, SpawnError>,
-}
+/// Values by agent and variable, and when they expire, counted from the start of the machine.
+type KnownValues = BTreeMap<(String, String), (String, Duration)>;
 
 pub struct Credentials {
     helpers: Helpers,
     login_shell: Option<LoginShell>,
     limit: Duration,
-    known: BTreeMap<(String, String), (Secret, Duration)>,
+    known: Arc<Mutex<KnownValues>>,
     /// A task that asks the login shell returns `None`.
-    tasks: JoinSet<Option<Answer>>,
+    tasks: JoinSet<Option<Ready>>,
 }
 
 impl Credentials {
     /// Asks the shell at once. Call it on the runtime.
     pub fn new(helpers: Helpers, login_shell: Option<LoginShell>) -> Credentials {
-        let (known, mut tasks) = (BTreeMap::new(), JoinSet::new());
+        let mut tasks = JoinSet::new();
         if let Some(shell) = login_shell.clone() {
             let helper = helpers.helper();
             tasks.spawn(async move {
@@ -72,7 +65,7 @@ impl Credentials {
                 None
             });
         }
-        Credentials { helpers, login_shell, limit: LIMIT, known, tasks }
+        Credentials { helpers, login_shell, limit: LIMIT, known: Arc::default(), tasks }
     }
 
     pub fn are_needed(&self, profile: &Profile) -> bool {
@@ -80,80 +73,71 @@ impl Credentials {
     }
 
     pub fn forget(&mut self, agent: &str) {
-        self.known.retain(|(of, _), _| of != agent);
+        locked(&self.known).retain(|(of, _), _| of != agent);
     }
 
     /// Begins a lookup, whose result [`Credentials::next`] returns.
     pub fn look_up(&mut self, host: HostId, profile: &Profile) {
-        let now = since_boot();
-        let agent = profile.name.clone();
-        let (mut found, mut wanted, mut stale) = (Vec::new(), Vec::new(), None);
-        for (name, credential) in &profile.credentials {
-            match self.known.get(&(agent.clone(), name.clone())) {
-                Some((secret, until)) if now < *until => {
-                    found.push((name.clone(), secret.clone(), None));
-                    stale = sooner(stale, Some(*until).filter(|_| credential.can_change()));
-                }
-                _ => wanted.push((name.clone(), credential.clone())),
-            }
-        }
+        let (agent, wanted) = (profile.name.clone(), profile.credentials.clone());
         let (shell, helper, limit) = (self.login_shell.clone(), self.helpers.helper(), self.limit);
+        let known = Arc::clone(&self.known);
         self.tasks.spawn(async move {
             if let Some(shell) = shell {
                 shell.ask(&helper).await;
             }
+            let (mut found, mut stale) = (Vec::new(), None::<Duration>);
             for (name, credential) in wanted {
-                let until = credential.ttl.map(|ttl| since_boot() + ttl);
-                stale = sooner(stale, until.filter(|_| credential.can_change()));
-                match value(credential, &helper, limit).await {
-                    Ok(text) => found.push((name, Secret(text), until)),
-                    Err(why) => {
-                        let found = Err(refused(&name, &why));
-                        return Some(Answer { host, agent, stale: None, found });
+                let key = (agent.clone(), name.clone());
+                let cached = locked(&known).get(&key).cloned();
+                let (text, until) = match cached {
+                    Some((text, until)) if since_boot() < until => (text, Some(until)),
+                    _ => {
+                        let until = credential.ttl.map(|ttl| since_boot() + ttl);
+                        let text = match value(&credential.source, &helper, limit).await {
+                            Ok(text) => text,
+                            Err(why) => {
+                                let found = Err(refused(&name, &why));
+                                return Some(Ready { host, agent, found, left: None });
+                            }
+                        };
+                        if let Some(until) = until {
+                            locked(&known).insert(key, (text.clone(), until));
+                        }
+                        (text, until)
                     }
+                };
+                if credential.can_change() {
+                    stale = stale.into_iter().chain(until).min();
                 }
+                found.push((name, text));
             }
-            Some(Answer { host, agent, stale, found: Ok(found) })
+            let left = stale.map(|stale| stale.saturating_sub(since_boot()));
+            Some(Ready { host, agent, found: Ok(found), left })
         });
     }
 
     pub async fn next(&mut self) -> Option<Ready> {
-        let Answer { host, agent, stale, found } = loop {
-            if let Ok(Some(answer)) = self.tasks.join_next().await? {
-                break answer;
+        loop {
+            if let Ok(Some(ready)) = self.tasks.join_next().await? {
+                return Some(ready);
             }
-        };
-        let keep = |found: Vec<(String, Secret, Option<Duration>)>| {
-            let mut values = Vec::new();
-            for (name, secret, until) in found {
-                if let Some(until) = until {
-                    self.known.insert((agent.clone(), name.clone()), (secret.clone(), until));
-                }
-                values.push((name, secret.0));
-            }
-            values
-        };
-        let found = found.map(keep);
-        let left = stale.map(|stale| stale.saturating_sub(since_boot()));
-        Some(Ready { host, agent, found, left })
+        }
     }
-}
-
-fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    one.into_iter().chain(other).min()
 }
 
 fn refused(name: &str, why: &str) -> SpawnError {
-    SpawnError {
-        message: format!("its credential `{name}` cannot be had: {why}"),
-        hint: Some("check `credentials` of the agent in the configuration".to_owned()),
-        permanent: false,
-    }
+    let hint = "check `credentials` of the agent in the configuration";
+    let message = format!("its credential `{name}` cannot be had: {why}");
+    Failure::new(message, Some(hint)).of_start(false)
 }
 
 /// Returns the value, or an error that quotes nothing of it.
-async fn value(credential: Credential, helper: &Helper, limit: Duration) -> Result<String, String> {
-    let text = match credential.source {
+async fn value(
+    source: &CredentialSource,
+    helper: &Helper,
+    limit: Duration,
+) -> Result<String, String> {
+    let text = match source.clone() {
         CredentialSource::Command(words) => output(words, helper, limit).await?,
         CredentialSource::Env(name) => read_variable(&name)?,
         // Off the runtime: the file may be on a disk that does not answer.

@@ -40,3 +40,10 @@ mod summary;
 pub mod suspend;
 pub mod terminals;
 pub mod worker;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a value that is whole even after a panic of its last owner.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

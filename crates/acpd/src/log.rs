@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use acp_wire::code;
 use acpd_api::{LogLevel, Reason, escape};
@@ -19,6 +19,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
+
+use crate::locked;
 
 /// Longest entry in characters; the rest is cut off.
 const LONGEST: usize = 2000;
@@ -62,8 +64,7 @@ impl BoundedLog {
     }
 
     pub fn write(&mut self, bytes: &[u8]) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.write(bytes);
+        locked(&self.inner).write(bytes);
     }
 
     /// Appends an entry with the time.
