@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use acpd_api::ShimInfo;
@@ -19,6 +19,7 @@ use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
 use tokio::task::spawn_blocking;
 
 use super::HostEvents;
+use crate::locked;
 
 /// Pauses between looks at a tree that ends.
 const LOOK: Pauses =
@@ -263,17 +264,8 @@ impl Reaper {
         self.family().shims.remove(&host);
     }
 
-    /// Returns the usage of the trees with these leaders; zero for unknown ones.
-    pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
-        let reaper = self.clone();
-        let look = move || {
-            reaper.reap_orphans();
-            leaders.into_iter().map(|leader| reaper.usage_of(leader)).collect()
-        };
-        spawn_blocking(look).await.unwrap_or_default()
-    }
-
-    fn usage_of(&self, leader: u32) -> Usage {
+    /// Returns the usage of the tree with this leader; zero for an unknown one.
+    pub fn usage(&self, leader: u32) -> Usage {
         let known = self.family().shims.values().find_map(|shim| {
             let agent = shim.agent.clone().filter(|agent| agent.leader.pid == leader)?;
             Some((agent, shim.id))
@@ -282,10 +274,6 @@ impl Reaper {
             Tree::new(&agent.marker, agent.leader).usage_below(shim)
         })
     }
-}
-
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(all(test, unix))]
@@ -360,7 +348,7 @@ mod tests {
             other.arg("600").stdin(Stdio::null());
             detach_child(&mut other);
             asker.discard(asker.start_child(&mut other, true).unwrap());
-            asker.usage(vec![own]).await;
+            asker.usage(own);
         };
         let done = tokio::time::timeout(Duration::from_secs(20), tokio::spawn(all)).await;
         // All of them: one byte each.
