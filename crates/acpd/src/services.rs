@@ -65,28 +65,21 @@ impl Services {
     ) {
         let pool = self.pools.entry(host).or_default();
         let (places, cancelled) = (Arc::clone(&pool.places), Arc::clone(&pool.cancelled));
+        let served = async move {
+            let stopped = |_| internal("the agent was stopped");
+            let place = places.acquire_owned().await.map_err(stopped)?;
+            let work = spawn_blocking(move || {
+                let _place = place;
+                serve(&roots, service, cancelled)
+            });
+            let seconds = LONGEST.as_secs();
+            let late = |_| internal(format!("the file system has not answered in {seconds} s"));
+            let done = tokio::time::timeout(LONGEST, work).await.map_err(late)?;
+            done.map_err(internal)?
+        };
         let done = self.done.clone();
         tokio::spawn(async move {
-            let result = match places.acquire_owned().await {
-                Ok(place) => {
-                    let work = move || {
-                        let _place = place;
-                        serve(&roots, service, cancelled)
-                    };
-                    match tokio::time::timeout(LONGEST, spawn_blocking(work)).await {
-                        Ok(Ok(result)) => result,
-                        Ok(Err(failed)) => Err(internal(failed.to_string())),
-                        Err(_) => {
-                            let seconds = LONGEST.as_secs();
-                            Err(internal(format!(
-                                "the file system has not answered in {seconds} s"
-                            )))
-                        }
-                    }
-                }
-                Err(_) => Err(internal("the agent was stopped".to_owned())),
-            };
-            done.send(Input::Served { request, result }).ok();
+            done.send(Input::Served { request, result: served.await }).ok();
         });
     }
 
@@ -120,8 +113,8 @@ impl Services {
     }
 }
 
-fn internal(message: String) -> ServeError {
-    ServeError { code: code::INTERNAL, message }
+fn internal(why: impl ToString) -> ServeError {
+    ServeError { code: code::INTERNAL, message: why.to_string() }
 }
 
 fn serve(

@@ -110,10 +110,7 @@ impl Relay {
         match &mut order {
             ToHost::Write { line, .. } => {
                 // Before the servers of the configuration are added, with their secrets.
-                if self.traces.are_on() {
-                    let way = self.way(Peer::Agent(host), true);
-                    self.traces.line(way, line, line.len() as u64, &self.hub, &self.sinks);
-                }
+                self.trace(Peer::Agent(host), true, [(&*line, line.len() as u64)]);
                 if let Some(whole) = self.with_servers(host, line, out) {
                     *line = whole;
                 }
@@ -172,11 +169,8 @@ impl Relay {
             (metrics.journal.removed, metrics.journal.given_back) =
                 (self.tidied.removed, self.tidied.given_back);
         }
-        if let ToClient::Line(line) = &what
-            && self.traces.are_on()
-        {
-            let way = self.way(Peer::Client(client), true);
-            self.traces.line(way, line, line.len() as u64, &self.hub, &self.sinks);
+        if let ToClient::Line(line) = &what {
+            self.trace(Peer::Client(client), true, [(line, line.len() as u64)]);
         }
         if let Some(event) = self.sinks.send(client, what) {
             self.input(Input::Client(client, event), out);

@@ -7,17 +7,29 @@ use acpd_api::{Empty, Environment, Reason, Untrusted};
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
+use bytes::Bytes;
 
 use super::Relay;
 use super::commits::WriterDied;
-use super::trace::{Peer, Way};
+use super::trace::{Peer, Way, known_part};
 use crate::check::Tried;
 use crate::clients::FromClient;
 use crate::service::Pulse;
 
 impl Relay {
-    pub(super) fn way(&self, peer: Peer, to_peer: bool) -> Way {
-        Way { now: self.clock.now(), peer, to_peer }
+    /// Shows lines, each with its length, to the clients that trace them.
+    pub(super) fn trace<'a>(
+        &mut self,
+        peer: Peer,
+        to_peer: bool,
+        lines: impl IntoIterator<Item = (&'a Bytes, u64)>,
+    ) {
+        if self.traces.are_on() {
+            let way = Way { now: self.clock.now(), peer, to_peer };
+            for (line, bytes) in lines {
+                self.traces.line(way, line, bytes, &self.hub, &self.sinks);
+            }
+        }
     }
 
     pub(super) fn input(&mut self, input: Input, out: &mut Batch) {
@@ -34,9 +46,8 @@ impl Relay {
             FromClient::Event(event) => event,
         };
         match &event {
-            ClientEvent::Lines(lines) if self.traces.are_on() => {
-                let way = self.way(Peer::Client(client), false);
-                self.traces.bodies(way, lines.iter(), &self.hub, &self.sinks);
+            ClientEvent::Lines(lines) => {
+                self.trace(Peer::Client(client), false, lines.iter().map(known_part));
             }
             ClientEvent::Drained if !self.sinks.drained(client) => return,
             ClientEvent::Closed => {
@@ -50,10 +61,9 @@ impl Relay {
 
     pub(super) fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
         match &event {
-            HostEvent::Output(frames) if self.traces.are_on() => {
-                let way = self.way(Peer::Agent(host), false);
-                let bodies = frames.iter().map(|frame| &frame.body);
-                self.traces.bodies(way, bodies, &self.hub, &self.sinks);
+            HostEvent::Output(frames) => {
+                let lines = frames.iter().map(|frame| known_part(&frame.body));
+                self.trace(Peer::Agent(host), false, lines);
             }
             HostEvent::Refused(_) => self.hosts.refused(host),
             HostEvent::Adopted { pid, .. } => {

@@ -149,40 +149,35 @@ impl Relay {
         open: oneshot::Sender<()>,
     ) -> io::Result<Relay> {
         let (done, served) = mpsc::unbounded_channel();
-        let (generation, reaper) = (&agents.generation, agents.reaper.clone());
-        let exe = agents.exe.clone();
-        let terminals = Terminals::start(generation, hub.incarnation(), reaper, exe, done.clone())?;
-        let services = Services::new(done.clone());
-        let sizes = Sizes::new(agents.paths.database(), done.clone())?;
-        let logins = Logins::new(done);
-        let use_it = agents.config.daemon.login_shell;
-        let login_shell = LoginShell::new(use_it, agents.managed, agents.exe.clone());
-        let helpers = Helpers::new(agents.reaper.clone());
-        let credentials = Credentials::new(helpers.clone(), login_shell);
-        let hooks = Hooks::new(&agents.config.hooks, helpers.clone());
-        let awake = agents.config.daemon.keep_awake;
-        let awake = awake.then(|| Awake::new(agents.reaper.clone()));
-        let trials = Trials::new(agents.exe.clone(), helpers.clone());
-        let sinks = Sinks::new(&agents.config.daemon);
+        let (generation, reaper, exe) = (&agents.generation, &agents.reaper, &agents.exe);
+        let daemon = &agents.config.daemon;
+        let helpers = Helpers::new(reaper.clone());
+        let login_shell = LoginShell::new(daemon.login_shell, agents.managed, exe.clone());
         let mut relay = Relay {
+            terminals: Terminals::start(
+                generation,
+                hub.incarnation(),
+                reaper.clone(),
+                exe.clone(),
+                done.clone(),
+            )?,
+            services: Services::new(done.clone()),
+            sizes: Sizes::new(agents.paths.database(), done.clone())?,
+            logins: Logins::new(done),
+            served,
+            credentials: Credentials::new(helpers.clone(), login_shell),
+            hooks: Hooks::new(&agents.config.hooks, helpers.clone()),
+            awake: daemon.keep_awake.then(|| Awake::new(reaper.clone())),
+            trials: Trials::new(exe.clone(), helpers.clone()),
+            helpers,
+            sinks: Sinks::new(daemon),
             hub,
             clock,
             suspend: SuspendWatch::start(),
             agents,
             commits: Commits::new(writer),
             readers,
-            services,
-            sizes,
             tidied: Tidied::default(),
-            terminals,
-            logins,
-            credentials,
-            helpers,
-            served,
-            hooks,
-            awake,
-            trials,
-            sinks,
             traces: Traces::default(),
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),

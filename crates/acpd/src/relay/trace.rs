@@ -93,21 +93,6 @@ impl Traces {
         self.0.retain(|tracer| tracer.client != client);
     }
 
-    pub(super) fn bodies<'a>(
-        &mut self,
-        way: Way,
-        bodies: impl Iterator<Item = &'a Body>,
-        hub: &Hub,
-        sinks: &Sinks,
-    ) {
-        for body in bodies {
-            match body {
-                Body::Line(line) => self.line(way, line, line.len() as u64, hub, sinks),
-                Body::Oversized { head, len, .. } => self.line(way, head, *len, hub, sinks),
-            }
-        }
-    }
-
     pub(super) fn line(&mut self, way: Way, line: &Bytes, bytes: u64, hub: &Hub, sinks: &Sinks) {
         if matches!(way.peer, Peer::Client(client) if self.0.iter().any(|t| t.client == client)) {
             // Traces are not traced.
@@ -116,6 +101,14 @@ impl Traces {
         let seen = Seen::of(line);
         let shown = |tracer: &mut Tracer| tracer.show(way, &seen, (line, bytes), hub, sinks);
         self.0.retain_mut(shown);
+    }
+}
+
+/// Returns the known bytes of a line, and the number of all of them.
+pub(super) fn known_part(body: &Body) -> (&Bytes, u64) {
+    match body {
+        Body::Line(line) => (line, line.len() as u64),
+        Body::Oversized { head, len, .. } => (head, *len),
     }
 }
 
