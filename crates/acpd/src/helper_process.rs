@@ -58,9 +58,14 @@ impl Helpers {
         Helper { reaper: self.reaper.clone(), stop: self.stop.subscribe() }
     }
 
+    /// Waits until no task has the right to run commands.
+    pub async fn is_unused(&self) {
+        self.stop.closed().await;
+    }
+
     pub async fn end(&self) {
         self.stop.send_replace(true);
-        if tokio::time::timeout(ENDING, self.stop.closed()).await.is_err() {
+        if tokio::time::timeout(ENDING, self.is_unused()).await.is_err() {
             tracing::error!("some commands of the daemon did not end");
         }
     }

@@ -5,13 +5,16 @@
 //! asks the shell:
 //!
 //! ```text
-//!  an agent is to be started ─▶ $SHELL, as for a login and a terminal: exec acpd environment
-//!                                  │ │ its output is lost                 │ NAME=VALUE between marks, on a pipe
-//!   no answer, or none in half ◀───┘ └────────────────────────────────────┴─▶ kept until there is another one
-//!   of the time: asked without the one or the other, too, while the first way continues
-//!      └─▶ when all the time is over: a whole one that was known before, else a part, else the daemon's own
+//!  an agent is to be started
+//!    └─▶ $SHELL as a login and in a terminal ── answers ──▶ all variables
+//!          │ fails, or half of the time is over: it continues, and next to it
+//!          ├─▶ $SHELL as a login only, then in a terminal only ──▶ a part of the variables
+//!          └─ none answers in time ──────────▶ what was known before, or the daemon's own variables
+//!
+//!  $SHELL: exec acpd environment ─▶ NAME=VALUE between marks, on a pipe. Its other output is lost.
 //! ```
 //!
+//! All variables replace what was known. A part does so only if nothing whole was known.
 //! Each start of an agent begins with the first way: what was slow or broken once may be fixed.
 //!
 //! The pipe is the stdin of all these shells, open for writing: no shell closes it, nothing else
@@ -114,14 +117,13 @@ impl LoginShell {
         };
         let end = Instant::now() + self.limit;
         let mut whole = pin!(self.run(whole, end, helper));
-        let mut found = match tokio::time::timeout(self.limit / 2, &mut whole).await {
-            Ok(Ok(variables)) => return Answer::Whole(variables),
-            Ok(Err(why)) => Some(Err(why)),
-            Err(_) => None,
-        };
+        let early = tokio::time::timeout(self.limit / 2, &mut whole).await.ok();
+        if let Some(Ok(variables)) = early {
+            return Answer::Whole(variables);
+        }
         let apart = helper.apart();
         let parts_helper = apart.helper();
-        let mut parts = pin!(async {
+        let parts = async move {
             for (left, words) in (1..=PARTS).rev().zip(parts) {
                 let now = Instant::now();
                 let until = now + end.saturating_duration_since(now) / left;
@@ -130,24 +132,23 @@ impl LoginShell {
                 }
             }
             None
-        });
+        };
         // The other ways continue until the whole is there, or the daemon ends.
-        let mut apart = Some(apart);
-        let part = loop {
-            tokio::select! {
-                part = &mut parts => break part,
-                whole = &mut whole, if found.is_none() => {
-                    apart = apart.filter(|_| whole.is_err());
-                    found = Some(whole);
+        let whole = async move {
+            let whole = match early {
+                Some(failed) => failed,
+                None => whole.await,
+            };
+            if whole.is_err() {
+                tokio::select! {
+                    () = apart.is_unused() => {}
+                    () = helper.is_stopped() => {}
                 }
-                () = helper.is_stopped(), if apart.is_some() => apart = None,
             }
+            drop(apart);
+            whole
         };
-        let whole = match found {
-            Some(found) => found,
-            None => whole.await,
-        };
-        match (whole, part) {
+        match tokio::join!(whole, parts) {
             (Ok(variables), _) => Answer::Whole(variables),
             // The reason of the first way, which users know.
             (Err(why), Some(variables)) => Answer::Part(variables, why),
