@@ -2,8 +2,6 @@
 //! the last request, the messages during its turn, and the end of the last answer. A transcript has
 //! up to 64 KiB of the conversation. The journal is read backwards, a piece at a time.
 
-use std::borrow::Cow;
-
 use acp_wire::{locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
@@ -43,10 +41,7 @@ pub(crate) fn transcript(
     upto: Seq,
 ) -> Result<String, StoreError> {
     let mut transcript = Transcript::default();
-    read_back(reader, session, upto, |row| {
-        transcript.take(row);
-        transcript.bytes >= TRANSCRIPT
-    })?;
+    read_back(reader, session, upto, |row| transcript.take(row))?;
     Ok(transcript.text())
 }
 
@@ -78,12 +73,14 @@ struct Transcript {
 }
 
 impl Transcript {
-    /// Adds the line before the known ones.
-    fn take(&mut self, row: &EventRow) {
-        self.is_open &= !begins_turn(row);
-        let Some((part, said)) = part_of(row) else { return };
-        let Some(said) = said.filter(|_| self.bytes < TRANSCRIPT) else { return };
+    /// Adds the line before the known ones. Returns whether that is enough.
+    fn take(&mut self, row: &EventRow) -> bool {
+        let Some((part, said)) = part_of(row) else { return false };
         let (who, said) = match part {
+            Part::TurnStart => {
+                self.is_open = false;
+                return false;
+            }
             Part::Request | Part::Added => ("I said:", said),
             Part::Answer => ("You answered:", said),
             Part::Call => ("You answered:", format!("\n[{said}]\n")),
@@ -94,6 +91,7 @@ impl Transcript {
             None => self.messages.push((who, vec![said])),
         }
         self.is_open = true;
+        self.bytes >= TRANSCRIPT
     }
 
     fn text(self) -> String {
@@ -123,36 +121,22 @@ struct Summary {
 impl Summary {
     /// Adds the line before the known ones. Returns whether that is enough.
     fn take(&mut self, row: &EventRow) -> bool {
-        let Some((part, said)) = part_of(row) else {
-            return begins_turn(row) && self.has_request();
-        };
+        let Some((part, said)) = part_of(row) else { return false };
         match part {
-            Part::Added => self.added.extend(said),
-            Part::Request => self.request.extend(said),
-            Part::Answer if self.has_request() => return true,
-            Part::Answer => {
-                if let Some(text) = said.filter(|_| self.answer_bytes < ANSWER) {
-                    self.answer_bytes += text.len();
-                    self.answer.push(text);
-                }
+            Part::TurnStart | Part::Answer if !self.request.is_empty() => return true,
+            // A prompt of acpd itself is no request.
+            Part::Request if said != GO_ON => self.request.push(said),
+            Part::Added => self.added.push(said),
+            Part::Answer if self.answer_bytes < ANSWER => {
+                self.answer_bytes += said.len();
+                self.answer.push(said);
             }
-            Part::Call => {}
+            _ => {}
         }
         false
     }
 
-    /// Returns whether the whole request is known. A prompt of acpd itself is none.
-    fn has_request(&mut self) -> bool {
-        if self.request.len() == 1 && self.request[0] == GO_ON {
-            self.request.clear();
-        }
-        !self.request.is_empty()
-    }
-
-    fn text(mut self) -> String {
-        if !self.has_request() && self.added.is_empty() && self.answer.is_empty() {
-            return String::new();
-        }
+    fn text(self) -> String {
         let joined = |texts: &[String], gap| {
             let texts: Vec<_> = texts.iter().rev().map(String::as_str).collect();
             texts.join(gap).trim().to_owned()
@@ -177,6 +161,7 @@ impl Summary {
 }
 
 enum Part {
+    TurnStart,
     Request,
     /// A message during the turn.
     Added,
@@ -185,8 +170,11 @@ enum Part {
     Call,
 }
 
-/// Returns the part of a line and its text; `None` for other lines.
-fn part_of(row: &EventRow) -> Option<(Part, Option<String>)> {
+/// Returns the part of a line and its text; `None` for other lines, and for parts without a text.
+fn part_of(row: &EventRow) -> Option<(Part, String)> {
+    if str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED) {
+        return Some((Part::TurnStart, String::new()));
+    }
     if !matches!(row.kind, EventKind::Update | EventKind::Imported) {
         return None;
     }
@@ -201,11 +189,7 @@ fn part_of(row: &EventRow) -> Option<(Part, Option<String>)> {
         "tool_call" => (Part::Call, TITLE),
         _ => return None,
     };
-    Some((part, lossy_at(&row.line, path).map(Cow::into_owned)))
-}
-
-fn begins_turn(row: &EventRow) -> bool {
-    str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED)
+    Some((part, lossy_at(&row.line, path)?.into_owned()))
 }
 
 #[cfg(test)]
@@ -329,7 +313,7 @@ mod tests {
         ];
         let text = |rows: &[EventRow]| {
             let mut transcript = Transcript::default();
-            rows.iter().rev().for_each(|row| transcript.take(row));
+            let _ = rows.iter().rev().any(|row| transcript.take(row));
             transcript.text()
         };
         let expected = "I said:\n> one\n\nYou answered:\n> [ls]\n> the answer\n> I said:\n> nothing\n\n\
