@@ -22,7 +22,7 @@ use acpd_sys::machine;
 use acpd_sys::process::ExitKind;
 use acpd_sys::runtime::{pipe_receiver, pipe_sender};
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, sink};
 use tokio::sync::Semaphore;
 
 use crate::config;
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 8;
 /// Longest run of a command.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Bytes of output that are kept …
-const OUTPUT: usize = 4 << 10;
+const OUTPUT: u64 = 4 << 10;
 /// … and lines of that in the log.
 const LINES: usize = 20;
 
@@ -165,15 +165,9 @@ async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
 /// Reads until all writers have closed the pipe, and keeps the beginning.
 async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
     let mut output = pipe_receiver(output)?;
-    let mut piece = [0; 1 << 10];
-    loop {
-        let read = output.read(&mut piece).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        let room = OUTPUT - said.len();
-        said.extend_from_slice(&piece[..read.min(room)]);
-    }
+    (&mut output).take(OUTPUT).read_to_end(said).await?;
+    copy(&mut output, &mut sink()).await?;
+    Ok(())
 }
 
 #[cfg(all(test, unix))]
