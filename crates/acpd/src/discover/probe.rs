@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 const LOOK: Duration = Duration::from_millis(50);
 /// Time between the steps of the end: input closed, SIGTERM, SIGKILL.
 const STEP: Duration = Duration::from_secs(1);
+const ENDED: &str = "it ended before it answered `initialize`";
 /// Longest quote of an agent's last line on stderr, in characters.
 const WORDS: usize = 200;
 
@@ -77,7 +78,7 @@ pub(super) fn ask(
     // An agent that does not read has ended, or will not answer.
     stdin.as_mut().map(|stdin| stdin.write_all(&question(launch.offers))).transpose().ok();
     let answer = match stdout {
-        Some(stdout) => wait(&lines(stdout), leader.pid, limit, stop),
+        Some(stdout) => wait(stdout, leader.pid, limit, stop),
         None => Err(Trouble::Agent("it has no output".to_owned())),
     };
     drop(stdin);
@@ -120,63 +121,52 @@ fn question(offers: Services) -> Vec<u8> {
     line
 }
 
-/// Returns the agent's output line by line, from a thread that ends with the agent.
-fn lines(stdout: ChildStdout) -> Receiver<Vec<u8>> {
-    let (sender, lines) = sync_channel(16);
-    thread::spawn(move || {
-        let mut stdout = BufReader::new(stdout);
-        let mut line = Vec::new();
-        while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
-            if sender.send(std::mem::take(&mut line)).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
 fn wait(
-    lines: &Receiver<Vec<u8>>,
+    stdout: ChildStdout,
     leader: u32,
     limit: Duration,
     stop: &AtomicBool,
 ) -> Result<InitializeResult, Trouble> {
     let end = Instant::now() + limit;
-    let ended = || Trouble::Agent("it ended before it answered `initialize`".to_owned());
+    let (sender, answers) = sync_channel(1);
+    // The thread ends with the agent.
+    thread::spawn(move || sender.send(read_answer(stdout)));
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Trouble::Stopped);
         }
-        let line = match lines.recv_timeout(LOOK) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+        let why = match answers.recv_timeout(LOOK) {
+            Ok(Some(answer)) => return answer.map_err(Trouble::Agent),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => ENDED.to_owned(),
             // Leftover processes may keep the output open.
             Err(RecvTimeoutError::Timeout) if matches!(try_wait_leader(leader), Ok(Some(_))) => {
-                return Err(ended());
+                ENDED.to_owned()
             }
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => continue,
             Err(RecvTimeoutError::Timeout) => {
-                let text = format!("no answer to `initialize` within {} s", limit.as_secs());
-                return Err(Trouble::Agent(text));
+                format!("no answer to `initialize` within {} s", limit.as_secs())
             }
         };
-        let Ok(Line { id: Some(id), result, error }) = serde_json::from_slice(&line) else {
-            continue;
-        };
-        // Some agents answer with the id as a string.
-        if id.as_issued() != Some(1) {
-            continue;
-        }
-        return match (result, error) {
-            (Some(result), _) => InitializeResult::from_raw(&result)
-                .map_err(|error| Trouble::Agent(format!("its answer is unusable: {error}"))),
-            (None, Some(error)) => {
-                let ErrorObject { code, message, .. } = ErrorObject::from_raw(&error);
-                Err(Trouble::Agent(format!("`initialize` failed: {message} ({code})")))
-            }
-            (None, None) => Err(Trouble::Agent("its answer is empty".to_owned())),
-        };
+        return Err(Trouble::Agent(why));
     }
+}
+
+/// Reads up to the answer to `initialize`; `None` if the output ends before.
+fn read_answer(stdout: ChildStdout) -> Option<Result<InitializeResult, String>> {
+    let lines = BufReader::new(stdout).split(b'\n').map_while(Result::ok);
+    let mut answers = lines.filter_map(|line| serde_json::from_slice::<Line>(&line).ok());
+    // Some agents answer with the id as a string.
+    let is_ours = |line: &Line| line.id.as_ref().and_then(Id::as_issued) == Some(1);
+    let Line { result, error, .. } = answers.find(is_ours)?;
+    Some(match (result, error) {
+        (Some(result), _) => InitializeResult::from_raw(&result)
+            .map_err(|error| format!("its answer is unusable: {error}")),
+        (None, Some(error)) => {
+            let ErrorObject { code, message, .. } = ErrorObject::from_raw(&error);
+            Err(format!("`initialize` failed: {message} ({code})"))
+        }
+        (None, None) => Err("its answer is empty".to_owned()),
+    })
 }
 
 /// Waits for the end of all processes, whose input is closed; later with signals.
