@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use acp_wire::acp::PermissionRequest;
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -62,11 +63,14 @@ enum Scope {
     Change,
 }
 
-#[derive(Debug)]
-pub(crate) struct Unclear {
+/// A part of the input that is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unclear {
     /// Path of the member; empty for the whole input.
-    pub(crate) member: String,
-    pub(crate) why: &'static str,
+    pub member: String,
+    /// For people: `is not known`, `is given twice`.
+    pub why: &'static str,
+    #[serde(skip)]
     pub(crate) texts: Vec<String>,
 }
 

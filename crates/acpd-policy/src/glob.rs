@@ -150,16 +150,13 @@ impl Glob {
     /// Matches a path. `path` and `workspace` are in the form of
     /// [`resolve`](crate::place::resolve).
     pub(crate) fn matches_path(&self, path: &str, workspace: Option<&str>) -> bool {
-        let is_below = || self.below(path, workspace).is_some_and(|rest| self.matches(rest));
+        let rest = || below(path, workspace?, !self.ignores_case);
+        let is_below = || rest().is_some_and(|rest| self.matches(rest));
         match self.base {
             Base::Root => self.matches(path),
             Base::Workspace => is_below(),
             Base::Any => self.matches(path) || is_below(),
         }
-    }
-
-    fn below<'p>(&self, path: &'p str, workspace: Option<&str>) -> Option<&'p str> {
-        below(path, workspace?, !self.ignores_case)
     }
 
     pub(crate) fn might_match(&self, start: &str) -> bool {

@@ -46,11 +46,12 @@ mod workspaces;
 
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 pub use decide::{By, Decision, Explanation, decide, explain};
+pub use facts::Unclear;
 pub use glob::GlobError;
 pub use matching::RuleReport;
 pub use policy::Policy;
 pub use rule::PolicyError;
 pub use situation::{Situation, Verdict};
 pub use subject::{Remembered, Subject};
-pub use understanding::{UnclearMember, Understanding};
+pub use understanding::Understanding;
 pub use workspaces::Workspaces;

@@ -1,10 +1,7 @@
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::config::Ruling;
 use crate::glob::Glob;
-use crate::one_line::quoted;
 use crate::place;
 use crate::rule::{Call, Check, Rule, plain};
 use crate::{allowing, cautious};
@@ -20,21 +17,6 @@ pub struct RuleReport {
     /// One reason for each condition that holds, or for the first that does not; empty without
     /// conditions.
     pub why: Vec<String>,
-}
-
-impl fmt::Display for RuleReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = match (self.matched, self.might_match) {
-            (true, _) => "matches",
-            (false, true) => "might match",
-            (false, false) => "does not match",
-        };
-        write!(f, "{} ({}) {verb}", quoted(&self.rule), self.ruling)?;
-        match self.why.as_slice() {
-            [] => f.write_str(": it has no conditions"),
-            why => write!(f, ": {}", why.join("; ")),
-        }
-    }
 }
 
 pub(crate) fn check(rule: &Rule, call: Call<'_>) -> RuleReport {

@@ -1,25 +1,18 @@
 //! Quotes agents' text within one line for people. Callers clip the line.
 
-use std::fmt;
-
 pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", OneLine(text))
+    format!("`{}`", one_line(text))
 }
 
 /// Escapes characters that would end the line or change its direction.
-pub(crate) struct OneLine<'a>(pub(crate) &'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
-        let mut rest = self.0;
-        while let Some(at) = rest.find(|c| !is_plain(c)) {
-            let (plain, odd) = rest.split_at(at);
-            f.write_str(plain)?;
-            let mut odd = odd.chars();
-            odd.next().map_or(Ok(()), |c| write!(f, "{}", c.escape_debug()))?;
-            rest = odd.as_str();
+pub(crate) fn one_line(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    text.chars().fold(String::new(), |mut line, c| {
+        if is_plain(c) {
+            line.push(c)
+        } else {
+            line.extend(c.escape_debug())
         }
-        f.write_str(rest)
-    }
+        line
+    })
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::config::Kind;
 use crate::facts::Facts;
-use crate::one_line::OneLine;
+use crate::one_line::one_line;
 use crate::situation::Verdict;
 
 /// Maximum length of a subject's input in bytes.
@@ -86,7 +86,7 @@ impl Subject {
     pub fn asked(&self) -> String {
         match self {
             Self::Call { kind, title, input } => {
-                format!("{kind}: {} {}", OneLine(title), OneLine(input))
+                format!("{kind}: {} {}", one_line(title), one_line(input))
             }
             _ => self.to_string(),
         }
@@ -96,18 +96,18 @@ impl Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |items: &BTreeSet<String>| {
-            let items: Vec<String> = items.iter().map(|item| OneLine(item).to_string()).collect();
+            let items: Vec<String> = items.iter().map(|item| one_line(item)).collect();
             items.join(", ")
         };
         match self {
-            Self::Command { line, folder: None } => write!(f, "run `{}`", OneLine(line)),
+            Self::Command { line, folder: None } => write!(f, "run `{}`", one_line(line)),
             Self::Command { line, folder: Some(folder) } => {
-                write!(f, "run `{}` in {}", OneLine(line), OneLine(folder))
+                write!(f, "run `{}` in {}", one_line(line), one_line(folder))
             }
             Self::Paths { kind, paths } => write!(f, "{kind} {}", list(paths)),
             Self::Urls { urls } => write!(f, "fetch {}", list(urls)),
             Self::Call { kind, title, .. } => {
-                write!(f, "{kind}: {} (with the same input)", OneLine(title))
+                write!(f, "{kind}: {} (with the same input)", one_line(title))
             }
         }
     }

@@ -18,24 +18,15 @@ pub struct Understanding {
     pub urls: Vec<String>,
     /// Parts of the input that are not understood. If there are any, a person must see the input
     /// itself.
-    pub unclear: Vec<UnclearMember>,
+    pub unclear: Vec<Unclear>,
     /// Subject for "always"; `None` if the call cannot be recognized later.
     pub subject: Option<Subject>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnclearMember {
-    /// Path of the member; empty for the whole input.
-    pub member: String,
-    /// For people: `is not known`, `is given twice`.
-    pub why: &'static str,
 }
 
 impl Understanding {
     pub fn of(request: &PermissionRequest<'_>) -> Self {
         let facts = Facts::of(request);
         let subject = subject(&facts, request);
-        let unclear = |Unclear { member, why, .. }: Unclear| UnclearMember { member, why };
         Self {
             kind: facts.kind,
             title: facts.title.map(str::to_owned),
@@ -43,7 +34,7 @@ impl Understanding {
             folder: facts.folder,
             paths: facts.paths,
             urls: facts.urls,
-            unclear: facts.unclear.into_iter().map(unclear).collect(),
+            unclear: facts.unclear,
             subject,
         }
     }

@@ -85,7 +85,7 @@ proptest! {
             let situation = Situation { agent: "x", cwd: &cwd, once: None };
             let explained = explain(&policy, &[], &situation, &question);
             prop_assert_eq!(explained.decision, decide(&policy, &[], &situation, &question));
-            let reports = explained.rules.iter().map(ToString::to_string);
+            let reports = explained.rules.into_iter().flat_map(|rule| rule.why);
             prop_assert!(reports.chain(explained.subject.map(|s| s.to_string()))
                 .all(|line| !line.contains(char::is_control)));
         }

@@ -19,34 +19,18 @@ const WRAPPERS: [&str; 69] = [
 ];
 
 /// Programs that run the arguments after one of these words, possibly after a subcommand.
-const LAUNCHERS: [(&str, &str, &[&str]); 27] = [
-    ("asdf", "", &["exec"]),
-    ("bundle", "", &["exec"]),
-    ("conda", "", &["run"]),
-    ("doppler", "", &["run"]),
-    ("dotenvx", "", &["run"]),
-    ("fd", "", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("fdfind", "", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("find", "", &["-exec", "-execdir", "-ok", "-okdir"]),
-    ("git", "bisect", &["run"]),
-    ("git", "rebase", &["--exec", "-x"]),
-    ("git", "submodule", &["foreach"]),
-    ("hatch", "", &["run"]),
-    ("mise", "", &["exec", "x"]),
-    ("nix", "", &["--command", "-c"]),
-    ("npm", "", &["exec", "x"]),
-    ("npx", "", &["--call", "-c"]),
-    ("op", "", &["run"]),
-    ("pipenv", "", &["run"]),
-    ("pixi", "", &["run"]),
-    ("pnpm", "", &["exec"]),
-    ("poetry", "", &["run"]),
-    ("pyenv", "", &["exec"]),
-    ("rbenv", "", &["exec"]),
-    ("rustup", "", &["run"]),
-    ("uv", "", &["run"]),
-    ("volta", "", &["run"]),
-    ("yarn", "", &["exec"]),
+const LAUNCHERS: [(&[&str], &str, &[&str]); 11] = [
+    (&["asdf", "bundle", "pnpm", "pyenv", "rbenv", "yarn"], "", &["exec"]),
+    (&["conda", "doppler", "dotenvx", "hatch", "op", "pipenv", "pixi"], "", &["run"]),
+    (&["poetry", "rustup", "uv", "volta"], "", &["run"]),
+    (&["fd", "fdfind"], "", &["-x", "-X", "--exec", "--exec-batch"]),
+    (&["find"], "", &["-exec", "-execdir", "-ok", "-okdir"]),
+    (&["git"], "bisect", &["run"]),
+    (&["git"], "rebase", &["--exec", "-x"]),
+    (&["git"], "submodule", &["foreach"]),
+    (&["mise", "npm"], "", &["exec", "x"]),
+    (&["nix"], "", &["--command", "-c"]),
+    (&["npx"], "", &["--call", "-c"]),
 ];
 
 /// Options of git before its command that take a value.
@@ -66,7 +50,7 @@ fn is_wrapper(name: &str) -> bool {
 
 pub(crate) fn runs_others(program: &str) -> bool {
     let name = base(program);
-    is_wrapper(&name) || LAUNCHERS.iter().any(|(launcher, ..)| *launcher == name)
+    is_wrapper(&name) || LAUNCHERS.iter().any(|(launchers, ..)| launchers.contains(&&*name))
 }
 
 pub(crate) fn is_finder(program: &str) -> bool {
@@ -92,7 +76,8 @@ pub(crate) fn launching_words(words: &[&str]) -> Vec<usize> {
         word == *wanted || !finds && wanted.starts_with('-') && word.starts_with(wanted)
     };
     let launches = |at: &usize| {
-        LAUNCHERS.iter().filter(|(launcher, ..)| *launcher == name).any(|(_, command, behind)| {
+        let mut of_name = LAUNCHERS.iter().filter(|(launchers, ..)| launchers.contains(&&*name));
+        of_name.any(|(_, command, behind)| {
             behind.iter().any(|wanted| is_one(words[*at], wanted))
                 && (command.is_empty() || words[1..*at].contains(command))
         })
