@@ -50,7 +50,7 @@ pub(crate) fn set(
     let params = SetConfigOptionParams::new(session.raw(), option.raw(), &value);
     let mut result = call("session/set_config_option", json!(params))?;
     let raw = result["configOptions"].take();
-    let now = ConfigOption::list(raw.clone());
+    let now = ConfigOption::list(&raw);
     let before = std::mem::replace(&mut settings.options, now);
     let changed = settings.options.iter().filter(|now| !before.contains(now)).cloned().collect();
     Ok((raw, changed))

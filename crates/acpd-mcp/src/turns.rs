@@ -206,9 +206,7 @@ impl RunningTurn {
 
     /// Returns whether the turn waits for the answer to a question.
     pub(crate) fn waits(&self) -> bool {
-        let state = self.state();
-        let live = state.header().live.as_ref();
-        live.is_some_and(|live| live.turn == TurnState::NeedsAction)
+        self.state().header().live_turn == Some(TurnState::NeedsAction)
     }
 
     /// Sends another request on the connection of the prompt.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use strum::IntoStaticStr;
 
-use crate::lenient;
+use crate::lenient::{self, text};
 use crate::text;
 use crate::text::Text;
 
@@ -24,8 +23,6 @@ pub struct Block {
     pub progress: Progress,
     /// The default; the user's choice overrides it.
     pub folding: Folding,
-    /// The beginning was not read.
-    pub partial: bool,
     /// A call with an open question.
     pub(crate) is_asked: bool,
     /// A call that a user or a rule refused.
@@ -203,7 +200,6 @@ pub struct Answer {
     pub verdict: Text,
     /// The client and its place, or the rule.
     pub by: Text,
-    pub is_automatic: bool,
     pub is_refused: bool,
 }
 
@@ -269,8 +265,18 @@ pub(crate) fn short(path: &Untrusted, folder: &str) -> Untrusted {
 }
 
 impl Block {
-    pub fn is_closed(&self) -> bool {
-        self.folding == Folding::Closed
+    pub(crate) fn new(seq: u64, kind: Kind, progress: Progress) -> Block {
+        let (id, folding) = (Id::Line(seq), Folding::Open);
+        Block {
+            id,
+            last: seq,
+            kind,
+            progress,
+            folding,
+            is_asked: false,
+            is_refused: false,
+            source: None,
+        }
     }
 
     pub fn consent(&self) -> Option<Consent> {
@@ -284,13 +290,6 @@ impl Block {
 
     pub fn tool_call(&self) -> Option<&ToolCall> {
         match &self.kind {
-            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn tool_call_mut(&mut self) -> Option<&mut ToolCall> {
-        match &mut self.kind {
             Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
             _ => None,
         }
@@ -330,12 +329,12 @@ impl Message {
 
 impl ToolCall {
     pub fn id(&self) -> Untrusted {
-        self.text("toolCallId").unwrap_or_default()
+        text(&self.members, "toolCallId").unwrap_or_default()
     }
 
     /// Returns none if the title is blank.
     pub fn title(&self) -> Option<Untrusted> {
-        self.text("title").filter(|title| !title.raw().trim().is_empty())
+        text(&self.members, "title").filter(|title| !title.raw().trim().is_empty())
     }
 
     /// `read`, `edit`, `execute`, …
@@ -349,7 +348,7 @@ impl ToolCall {
     }
 
     pub fn content(&self) -> Vec<ToolContent> {
-        self.list("content")
+        lenient::list(self.members.get("content"))
     }
 
     pub fn diffs(&self) -> Vec<FileDiff> {
@@ -361,7 +360,7 @@ impl ToolCall {
     }
 
     pub fn locations(&self) -> Vec<Location> {
-        self.list("locations")
+        lenient::list(self.members.get("locations"))
     }
 
     pub fn short(&self, path: &Untrusted) -> Untrusted {
@@ -417,14 +416,5 @@ impl ToolCall {
             update.insert("content".to_owned(), lenient::items(content));
         }
         self.members.extend(update.into_iter().filter(|(_, value)| !value.is_null()));
-    }
-
-    fn text(&self, name: &str) -> Option<Untrusted> {
-        self.members.get(name).and_then(Value::as_str).map(Untrusted::from)
-    }
-
-    fn list<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
-        let items = self.members.get(name).and_then(Value::as_array);
-        items.into_iter().flatten().filter_map(|item| T::deserialize(item).ok()).collect()
     }
 }

@@ -66,8 +66,8 @@ impl Block {
     fn body(&self, width: usize) -> Vec<Text> {
         match &self.kind {
             Kind::Prompt(message) => prompt(message, width),
-            Kind::Answer(message) => answer(message, width),
-            Kind::Thought(message) => thought(message, width),
+            Kind::Answer(message) => said(message, |text| Markdown::whole(text, width)),
+            Kind::Thought(message) => paragraph(&message.text(), Role::Dim, width, 0),
             Kind::Call(call) | Kind::Edit(call) => call.lines(width, false),
             Kind::Command(call) => call.lines(width, true),
             Kind::Plan(plan) => plan.body(width),
@@ -78,37 +78,17 @@ impl Block {
 }
 
 fn prompt(message: &Message, width: usize) -> Vec<Text> {
-    let mut lines = Vec::new();
-    for part in &message.content {
-        match part {
-            Content::Text(text) => lines.extend(paragraph(text, Role::User, width, 2)),
-            Content::Other(block) => {
-                lines.push(Text::of(Role::Dim, describe(block)));
-            }
-        }
-    }
-    let marked = lines
-        .into_iter()
-        .enumerate()
-        .map(|(at, line)| Text::of(Role::Mark, if at == 0 { "> " } else { "  " }) + line);
-    marked.collect()
+    let lines = said(message, |text| paragraph(text, Role::User, width, 2)).into_iter().enumerate();
+    let mark = |at| Text::of(Role::Mark, if at == 0 { "> " } else { "  " });
+    lines.map(|(at, line)| mark(at) + line).collect()
 }
 
-fn answer(message: &Message, width: usize) -> Vec<Text> {
-    let mut lines = Vec::new();
-    for part in &message.content {
-        match part {
-            Content::Text(text) => lines.extend(Markdown::whole(text, width)),
-            Content::Other(block) => {
-                lines.push(Text::of(Role::Dim, describe(block)));
-            }
-        }
-    }
-    lines
-}
-
-fn thought(message: &Message, width: usize) -> Vec<Text> {
-    paragraph(&message.text(), Role::Dim, width, 0)
+fn said(message: &Message, text: impl Fn(&Untrusted) -> Vec<Text>) -> Vec<Text> {
+    let lines = message.content.iter().flat_map(|part| match part {
+        Content::Text(said) => text(said),
+        Content::Other(block) => vec![Text::of(Role::Dim, describe(block))],
+    });
+    lines.collect()
 }
 
 /// Wraps prose, with `taken` columns of each line reserved.

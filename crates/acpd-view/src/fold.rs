@@ -11,27 +11,38 @@
 //! were read or not, and older turns can be added in front ([`State::earlier`]).
 
 mod notice;
-mod step;
 mod turn;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use acp_wire::{Message as Wire, locate, parse};
 use acpd_api::{LogEntry, NAMESPACE, StateChanged, Untrusted, method};
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::block::{Block, Id, short};
-use crate::header::{ConfigOption, Field, Header, Live, Usage};
-use crate::lenient;
+use crate::header::{Field, Header, Usage};
+use crate::lenient::{self, text};
 pub use notice::{cut_short, person};
-use step::{OpenQuestions, Step};
 use turn::Speaker;
 pub use turn::{Started, Turn};
 
+/// Tool calls and subagent sessions with open questions.
+type OpenQuestions = BTreeSet<Untrusted>;
+
+/// A line on its way into a turn.
+#[derive(Debug, Clone, Copy)]
+struct Step<'a> {
+    seq: u64,
+    /// The session of the line, or a subagent in it.
+    session: &'a Untrusted,
+    is_own: bool,
+    asked: &'a OpenQuestions,
+}
+
 /// The state of a session after the lines that were read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     session: Untrusted,
     folder: Option<Arc<str>>,
@@ -54,16 +65,7 @@ struct Early {
 
 impl State {
     pub fn new(session: &Untrusted) -> State {
-        State {
-            session: session.clone(),
-            folder: None,
-            hides_plans: false,
-            header: Header::default(),
-            turns: Vec::new(),
-            asked: OpenQuestions::new(),
-            at: 0,
-            head: Vec::new(),
-        }
+        State { session: session.clone(), ..State::default() }
     }
 
     #[must_use]
@@ -170,18 +172,17 @@ impl State {
 
     /// Folds a notification of the daemon. Returns the ids of new, changed and removed blocks.
     pub fn fold(&mut self, line: &[u8]) -> Vec<Id> {
-        match parse(line) {
-            Ok(Wire::Notification { method, params: Some(params) }) => {
-                self.notification(None, &method, params.get())
-            }
-            _ => Vec::new(),
-        }
+        self.line(None, line)
     }
 
     pub fn fold_entry(&mut self, seq: u64, line: &str) -> Vec<Id> {
-        match parse(line.as_bytes()) {
+        self.line(Some(seq), line.as_bytes())
+    }
+
+    fn line(&mut self, seq: Option<u64>, line: &[u8]) -> Vec<Id> {
+        match parse(line) {
             Ok(Wire::Notification { method, params: Some(params) }) => {
-                self.notification(Some(seq), &method, params.get())
+                self.notification(seq, &method, params.get())
             }
             _ => Vec::new(),
         }
@@ -279,7 +280,7 @@ impl State {
             && let Some(Value::String(kind)) = update.remove("sessionUpdate")
         {
             lenient::mend(&mut update);
-            self.head_of_screen(&kind, update);
+            self.head_of_screen(&kind, &update);
         }
     }
 
@@ -337,7 +338,7 @@ impl State {
         match kind {
             "tool_call" | "tool_call_update" => {
                 let folder = self.folder.clone();
-                self.turn().call(step, kind == "tool_call", folder, update)
+                self.turn().call(step, folder, update)
             }
             "plan" | "plan_update" | "plan_removed" if self.hides_plans => Vec::new(),
             "plan" | "plan_update" | "plan_removed" => {
@@ -367,7 +368,7 @@ impl State {
             }
             // Everything else belongs to the session itself, and only the newest value is shown.
             _ if step.is_own => {
-                self.head_of_screen(kind, update);
+                self.head_of_screen(kind, &update);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -378,26 +379,25 @@ impl State {
         self.turn().push(step, notice::unread(step, what))
     }
 
-    fn head_of_screen(&mut self, kind: &str, mut update: Map<String, Value>) {
+    fn head_of_screen(&mut self, kind: &str, update: &Map<String, Value>) {
         let header = &mut self.header;
         match kind {
             "config_option_update" => {
-                let options = update.remove("configOptions").unwrap_or_default();
-                header.options = ConfigOption::list(options);
+                header.options = lenient::list(update.get("configOptions"));
                 header.knows(Field::Options);
             }
             "available_commands_update" => {
-                header.commands = list(update.remove("availableCommands"));
+                header.commands = lenient::list(update.get("availableCommands"));
                 header.knows(Field::Commands);
             }
             "usage_update" => {
-                if let Some(usage) = Usage::read(&update, header.usage.as_ref()) {
+                if let Some(usage) = Usage::read(update, header.usage.as_ref()) {
                     header.usage = Some(usage);
                     header.knows(Field::Usage);
                 }
             }
             "session_info_update" if update.contains_key("title") => {
-                header.title = text(&update, "title");
+                header.title = text(update, "title");
                 header.knows(Field::Title);
             }
             _ => {}
@@ -407,9 +407,8 @@ impl State {
     fn live(&mut self, params: Map<String, Value>) -> Vec<Id> {
         match serde_json::from_value::<StateChanged>(Value::Object(params)) {
             Ok(now) if now.session_id == self.session => {
-                let StateChanged { state, turn, queued, asked, reason, hint, .. } = now;
-                self.header.live = Some(Live { state, turn, queued, reason, hint });
-                self.set_asked(asked.into_iter().collect())
+                self.header.live_turn = Some(now.turn);
+                self.set_asked(now.asked.into_iter().collect())
             }
             _ => Vec::new(),
         }
@@ -423,13 +422,4 @@ impl State {
         self.asked = asked;
         self.turns.iter_mut().flat_map(|turn| turn.settle(&self.asked)).collect()
     }
-}
-
-fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
-    members.get(name).and_then(Value::as_str).map(Untrusted::from)
-}
-
-fn list<T: DeserializeOwned>(items: Option<Value>) -> Vec<T> {
-    let Some(Value::Array(items)) = items else { return Vec::new() };
-    items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use acpd_api::{SessionState, TurnState, Untrusted};
-use serde::{Deserialize, Deserializer};
+use acpd_api::{TurnState, Untrusted};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::block::PlanEntry;
+use crate::lenient::{self, list_in};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
@@ -23,8 +24,8 @@ pub struct Header {
     pub turn: Option<u64>,
     /// According to the journal.
     pub working: bool,
-    /// None until the daemon sends it.
-    pub live: Option<Live>,
+    /// The state that the daemon sends to attached clients; none until then.
+    pub live_turn: Option<TurnState>,
     /// Fields with a value in the lines that were read.
     pub(crate) known: BTreeSet<Field>,
 }
@@ -39,16 +40,6 @@ pub(crate) enum Field {
     Plan,
     Turn,
     Working,
-}
-
-/// Session state that the daemon sends to attached clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Live {
-    pub state: SessionState,
-    pub turn: TurnState,
-    pub queued: u32,
-    pub reason: Option<Untrusted>,
-    pub hint: Option<Untrusted>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -84,10 +75,8 @@ pub struct ConfigOption {
     /// A string; a boolean for an option of that type.
     pub current_value: Value,
     /// Values or groups of values; empty for a boolean.
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "list_in")]
     options: Vec<Entry>,
-    #[serde(default, rename = "options", deserialize_with = "items")]
-    listed: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -101,14 +90,6 @@ enum Entry {
 pub struct Choice {
     pub value: Untrusted,
     pub name: Option<Untrusted>,
-}
-
-/// Reads a list; any other value is an empty list.
-fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Array(items) => items,
-        _ => Vec::new(),
-    })
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -153,17 +134,8 @@ impl Usage {
 
 impl ConfigOption {
     /// Reads `configOptions`; unreadable items are skipped.
-    pub fn list(options: Value) -> Vec<ConfigOption> {
-        let Value::Array(options) = options else { return Vec::new() };
-        let read = |option: Value| {
-            let mut option: ConfigOption = serde_json::from_value(option).ok()?;
-            option.options = std::mem::take(&mut option.listed)
-                .into_iter()
-                .filter_map(|entry| serde_json::from_value(entry).ok())
-                .collect();
-            Some(option)
-        };
-        options.into_iter().filter_map(read).collect()
+    pub fn list(options: &Value) -> Vec<ConfigOption> {
+        lenient::list(Some(options))
     }
 
     pub(crate) fn of_category<'a>(options: &'a [Self], category: &str) -> Option<&'a Self> {

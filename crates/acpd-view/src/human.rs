@@ -1,7 +1,7 @@
 //! Durations, sizes and numbers for users.
 
 pub use acp_wire::acp::fence;
-use acpd_api::Untrusted;
+use acpd_api::{Amount, Untrusted};
 
 use crate::text;
 use crate::text::Text;
@@ -58,9 +58,17 @@ pub fn count(number: u64) -> Text {
 }
 
 /// Formats a number with its noun: `1 prompt`, `2 prompts`.
-pub fn counted(number: impl Into<u64>, what: &'static str) -> Text {
-    let number = number.into();
+pub fn counted(number: impl TryInto<u64>, what: &'static str) -> Text {
+    let number = number.try_into().unwrap_or(u64::MAX);
     text!("{} {}{}", number, what, if number == 1 { "" } else { "s" })
+}
+
+/// Formats a cost: `$0.12`, `0.12 EUR`.
+pub fn cost(amount: Amount, currency: &Untrusted) -> Text {
+    match currency.raw() {
+        "USD" => text!("${}", amount),
+        _ => text!("{} {}", amount, currency),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Reads JSON of agents into the displayed types: one unreadable member never hides the others.
 
 use acp_wire::legible;
+use acpd_api::Untrusted;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 pub(crate) const NOT_READ: &str = "could not be read";
@@ -42,6 +45,25 @@ const DATA: [&str; 4] = ["_meta", "currentValue", "rawInput", "rawOutput"];
 /// Reads an object; values that no Rust type can hold are replaced.
 pub(crate) fn members(json: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(&legible(json)).ok()
+}
+
+pub(crate) fn text(members: &Map<String, Value>, name: &str) -> Option<Untrusted> {
+    members.get(name).and_then(Value::as_str).map(Untrusted::from)
+}
+
+/// Reads a list without its unreadable items; any other value is an empty list.
+pub(crate) fn list<T: DeserializeOwned>(items: Option<&Value>) -> Vec<T> {
+    let items = items.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| T::deserialize(item).ok()).collect()
+}
+
+/// Reads a member like [`list`].
+pub(crate) fn list_in<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    Value::deserialize(deserializer).map(|items| list(Some(&items)))
 }
 
 /// Converts members that must be text, and drops null texts. A null `title` stays: it removes the

@@ -63,11 +63,11 @@ impl Group<'_> {
         let is_cut = |block: &&Block| {
             block.progress == Progress::Interrupted && block.consent() != Some(Consent::Refused)
         };
-        let refused = self.blocks.iter().filter(|block| is_refused(block)).count();
+        let is_refused = |block: &&Block| matches!(&block.kind, Kind::Question(question) if question.answer.is_refused);
         let bad = [
             (calls().filter(|block| block.has_failed()).count(), Role::Bad, "failed"),
             (calls().filter(is_cut).count(), Role::Warning, "not finished"),
-            (refused, Role::Warning, "denied"),
+            (self.blocks.iter().filter(is_refused).count(), Role::Warning, "denied"),
         ];
         bad.into_iter().filter(|(count, ..)| *count > 0).fold(line, |line, (count, role, word)| {
             let gap = if line.is_empty() { "" } else { ", " };
@@ -96,11 +96,4 @@ fn words(block: &Block) -> Option<&'static Words> {
         _ => block.tool_call()?.kind().unwrap_or_default(),
     };
     WORDS.iter().find(|(known, ..)| *known == kind).or(WORDS.last())
-}
-
-fn is_refused(block: &Block) -> bool {
-    match &block.kind {
-        Kind::Question(question) => question.answer.is_refused,
-        _ => false,
-    }
 }

@@ -2,11 +2,10 @@
 
 use acpd_api::Untrusted;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::header::{ConfigOption, Mode};
-use crate::lenient;
+use crate::lenient::{self, list_in};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
@@ -14,9 +13,11 @@ pub struct Settings {
     pub options: Vec<ConfigOption>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Modes {
     pub current_mode_id: Untrusted,
+    #[serde(default, deserialize_with = "list_in")]
     pub available_modes: Vec<Mode>,
 }
 
@@ -25,19 +26,8 @@ impl Settings {
     pub fn from_raw(result: &RawValue) -> Settings {
         let mut members = lenient::members(result.get()).unwrap_or_default();
         lenient::mend(&mut members);
-        let modes = members.remove("modes").and_then(|modes| {
-            let current = modes.get("currentModeId").and_then(Value::as_str)?;
-            let available = modes.get("availableModes").and_then(Value::as_array);
-            let available = available.into_iter().flatten();
-            Some(Modes {
-                current_mode_id: current.into(),
-                available_modes: available
-                    .filter_map(|mode| Mode::deserialize(mode).ok())
-                    .collect(),
-            })
-        });
-        let options = members.remove("configOptions").unwrap_or_default();
-        Settings { modes, options: ConfigOption::list(options) }
+        let modes = members.get("modes").and_then(|modes| Modes::deserialize(modes).ok());
+        Settings { modes, options: lenient::list(members.get("configOptions")) }
     }
 
     pub fn of_category(&self, category: &str) -> Option<&ConfigOption> {

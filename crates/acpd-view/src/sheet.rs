@@ -10,6 +10,7 @@ use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 use crate::about::{is_word, unnamed};
 use crate::block::FileDiff;
 use crate::diff::Change;
+use crate::human::counted;
 use crate::summary::icon;
 use crate::text;
 use crate::text::{BOLD, Role, Text};
@@ -174,8 +175,8 @@ pub fn asked_change(diff: &ShownDiff) -> Change {
     let old_text = old_text.or_else(|| unseen.then(Untrusted::default));
     let change = Change::of(&path, &FileDiff { path: path.clone(), old_text, new_text });
     let head = if replaces {
-        let lines = if gone == 1 { "line" } else { "lines" };
-        Text::of(Role::Warning, "replaces ") + change.head + text!(" ({} {})", gone, lines)
+        let gone = counted(gone, "line");
+        Text::of(Role::Warning, "replaces ") + change.head + text!(" ({})", gone)
     } else if unseen {
         change.head.and(Role::Warning, " (what is there now is not known)")
     } else {

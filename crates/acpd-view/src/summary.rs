@@ -235,8 +235,7 @@ impl Subagent {
         let line = Text::of(Role::Plain, text!("{}: {}", title, state));
         let line = match steps {
             0 => line,
-            1 => line.and(Role::Dim, ", 1 step"),
-            _ => line.and(Role::Dim, text!(", {} steps", steps)),
+            _ => line.and(Role::Dim, text!(", {}", human::counted(steps, "step"))),
         };
         match self.failed() {
             0 => line,
@@ -294,8 +293,7 @@ impl TurnEnd {
         }
         match self.files.len() {
             0 => line,
-            1 => line.and(Role::Dim, " · 1 file"),
-            files => line.and(Role::Dim, text!(" · {} files", files)),
+            files => line.and(Role::Dim, text!(" · {}", human::counted(files, "file"))),
         }
     }
 }

@@ -86,9 +86,6 @@ fn shown(block: &Block) -> Value {
         },
         "summary": block.summary().as_str(),
     });
-    if block.partial {
-        value["partial"] = json!(true);
-    }
     if let Some(message) = block.message() {
         value["text"] = json!(message.text());
     }

@@ -7,12 +7,11 @@ use acpd_api::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::step::Step;
-use super::text;
+use super::Step;
 use crate::block::{
     Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
 };
-use crate::lenient::NOT_READ;
+use crate::lenient::{NOT_READ, text};
 use crate::text;
 use crate::text::Text;
 
@@ -50,17 +49,14 @@ pub(super) fn of_agent(step: &Step<'_>, update: &Map<String, Value>) -> Option<B
         Some("warning") => (Severity::Warning, Progress::Done),
         _ => (Severity::Info, Progress::Done),
     };
+    let is_empty = sentence.is_empty();
     let kind = Kind::Notice(notice(severity, sentence));
-    (!kind_text(&kind).is_empty()).then(|| Block::new(step.seq, kind, progress))
+    (!is_empty).then(|| Block::new(step.seq, kind, progress))
 }
 
 pub(super) fn unread(step: &Step<'_>, what: &'static str) -> Block {
     let notice = notice(Severity::Warning, text!("{} {}", what, NOT_READ));
     Block::new(step.seq, Kind::Notice(notice), Progress::Done)
-}
-
-fn kind_text(kind: &Kind) -> &str {
-    if let Kind::Notice(notice) = kind { notice.text.as_str() } else { "" }
 }
 
 pub(super) fn mode(step: &Step<'_>, id: &Untrusted, name: &Untrusted) -> Block {
@@ -144,7 +140,7 @@ fn decided(decided: PermissionDecided) -> (Kind, Progress) {
     let is_refused = verdict != "allow";
     let verdict = if is_refused { "denied" } else { "allowed" };
     let (verdict, by) = (verdict.into(), by.into());
-    let answer = Answer { verdict, by, is_automatic: true, is_refused };
+    let answer = Answer { verdict, by, is_refused };
     let id = Untrusted::default();
     question(id, tool_call_id, permission(title, subject, shown), answer)
 }
@@ -165,7 +161,7 @@ fn answered(answered: QuestionAnswered) -> (Kind, Progress) {
     };
     let is_refused = matches!(&answer, AnswerInfo::Option { option }
         if option.kind.raw().starts_with("reject"));
-    let answer = Answer { verdict, by: person(&by), is_automatic: false, is_refused };
+    let answer = Answer { verdict, by: person(&by), is_refused };
     question(id, tool_call_id, permission(title, subject, None), answer)
 }
 

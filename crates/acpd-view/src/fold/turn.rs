@@ -6,13 +6,12 @@ use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::step::{OpenQuestions, Step};
-use super::{list, notice, text};
+use super::{OpenQuestions, Step, notice};
 use crate::block::{
     Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
     Subagent, ToolCall, Topic,
 };
-use crate::lenient;
+use crate::lenient::{self, text};
 
 const PROMPT_LINES: usize = 12;
 const THOUGHT_LINES: usize = 3;
@@ -116,13 +115,13 @@ impl Turn {
                 && let Some(message) = of_speaker(&mut block.kind, speaker)
                 && (&message.id, message.steered) == (&id, steered)
             {
-                message.add_all(content);
+                content.into_iter().for_each(|content| message.add(content));
                 block.last = step.seq;
                 changed.push(block.id);
                 return;
             }
             let mut message = Message { steered, id, ..Message::default() };
-            message.add_all(content);
+            content.into_iter().for_each(|content| message.add(content));
             let kind = match speaker {
                 Speaker::User => Kind::Prompt(message),
                 Speaker::Agent => Kind::Answer(message),
@@ -135,7 +134,6 @@ impl Turn {
     pub(super) fn call(
         &mut self,
         step: &Step<'_>,
-        begins: bool,
         folder: Option<Arc<str>>,
         mut update: Map<String, Value>,
     ) -> Vec<Id> {
@@ -149,7 +147,7 @@ impl Turn {
             };
             if let Some(block) = blocks.iter_mut().rev().find(is_it) {
                 let before = block.progress;
-                if let Some(call) = block.tool_call_mut() {
+                if let Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) = &mut block.kind {
                     call.change(update);
                     let call = std::mem::take(call);
                     block.progress = progress_of(&call, before);
@@ -168,9 +166,7 @@ impl Turn {
             let mut call = ToolCall { folder, ..ToolCall::default() };
             call.change(update);
             let progress = progress_of(&call, Progress::Running);
-            let mut block = Block::new(step.seq, kind_of(call), progress);
-            block.partial = !begins;
-            push(blocks, block, changed);
+            push(blocks, Block::new(step.seq, kind_of(call), progress), changed);
         })
     }
 
@@ -187,7 +183,7 @@ impl Turn {
         };
         let id = text(&members, "planId");
         let is_removed = kind == "plan_removed";
-        let entries = list(lenient::steps(&mut members));
+        let entries = lenient::list(lenient::steps(&mut members).as_ref());
         let said = text(&members, "content").or_else(|| text(&members, "uri"));
         let plan = Plan { entries, text: said, id };
         let pinned = plan.entries.clone();
@@ -222,9 +218,8 @@ impl Turn {
         let mut changed = Vec::new();
         if path(&self.blocks, &session).is_none() {
             // The announcement may be in another turn.
-            let partial = title.is_none();
             changed = self.within(step, |blocks, changed| {
-                push(blocks, Block { partial, ..subagent(step.seq, &session) }, changed);
+                push(blocks, subagent(step.seq, &session), changed);
             });
         }
         let Some(path) = path(&self.blocks, &session) else { return changed };
@@ -276,8 +271,8 @@ impl Turn {
         if !step.is_own {
             if path(&self.blocks, step.session).is_none() {
                 // The announcement is in another turn, or before the first line that was read.
-                let (id, partial) = (Id::Around(step.seq), true);
-                let block = Block { id, partial, ..subagent(step.seq, step.session) };
+                let id = Id::Around(step.seq);
+                let block = Block { id, ..subagent(step.seq, step.session) };
                 push(&mut self.blocks, block, &mut changed);
             }
             place = path(&self.blocks, step.session).unwrap_or_default();
@@ -315,12 +310,6 @@ impl Turn {
 }
 
 impl Message {
-    fn add_all(&mut self, blocks: Vec<Value>) {
-        for block in blocks {
-            self.add(block);
-        }
-    }
-
     /// Adds content; adjacent texts are merged.
     fn add(&mut self, mut content: Value) {
         let is_text = content.get("type").and_then(Value::as_str) == Some("text");
@@ -426,11 +415,10 @@ fn settle(
 
 /// Sets folding and `is_asked`; returns whether they changed.
 fn apply_rules(block: &mut Block, has_ended: bool, asked: &OpenQuestions) -> bool {
-    let is_asked = block.tool_call().is_some_and(|call| asked.contains(&call.id()));
-    let now = (folding(block, has_ended, asked), is_asked);
     let before = (block.folding, block.is_asked);
-    (block.folding, block.is_asked) = now;
-    before != now
+    block.is_asked = block.tool_call().is_some_and(|call| asked.contains(&call.id()));
+    block.folding = folding(block, has_ended, asked);
+    before != (block.folding, block.is_asked)
 }
 
 /// Returns the default folding. Blocks that a user must see are open.
@@ -441,9 +429,7 @@ fn folding(block: &Block, turn_ended: bool, asked: &OpenQuestions) -> Folding {
         Kind::Answer(_) | Kind::Gap(_) => Folding::Open,
         Kind::Thought(_) if block.progress == Progress::Running => Folding::Last(THOUGHT_LINES),
         Kind::Thought(_) => Folding::Closed,
-        Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) if asked.contains(&call.id()) => {
-            Folding::Open
-        }
+        _ if block.is_asked => Folding::Open,
         Kind::Call(_) => closed_if(block.progress == Progress::Done || turn_ended),
         Kind::Edit(_) | Kind::Plan(_) => closed_if(turn_ended),
         Kind::Command(_) if turn_ended => Folding::Closed,

@@ -79,7 +79,7 @@ pub fn fenced_in(text: &str) -> String {
     fenced
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Markdown {
     width: usize,
     text: String,
@@ -95,16 +95,7 @@ pub struct Markdown {
 
 impl Markdown {
     pub fn new(width: usize) -> Markdown {
-        Markdown {
-            width: width.max(1),
-            text: String::new(),
-            stable: 0,
-            stable_lines: 0,
-            lines: Vec::new(),
-            is_current: true,
-            has_definitions: false,
-            ends_with_return: false,
-        }
+        Markdown { width: width.max(1), is_current: true, ..Markdown::default() }
     }
 
     pub fn whole(text: &Untrusted, width: usize) -> Vec<Text> {

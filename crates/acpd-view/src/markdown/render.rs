@@ -1,7 +1,7 @@
 //! Markdown blocks as lines.
 
 use acpd_api::escape;
-use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use super::OPTIONS;
 use super::table::Table;
@@ -14,7 +14,7 @@ const CODE_INDENT: &str = "  ";
 const MIN_ROOM: usize = 8;
 const TAB_WIDTH: usize = 4;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Renderer {
     width: usize,
     lines: Vec<Text>,
@@ -41,20 +41,7 @@ struct Margin {
 
 impl Renderer {
     pub(super) fn new(width: usize) -> Renderer {
-        Renderer {
-            width,
-            lines: Vec::new(),
-            margins: Vec::new(),
-            has_lines: vec![false],
-            gap: None,
-            inline: Vec::new(),
-            style: Style::default(),
-            styles: Vec::new(),
-            links: Vec::new(),
-            lists: Vec::new(),
-            code: None,
-            table: None,
-        }
+        Renderer { width, has_lines: vec![false], ..Renderer::default() }
     }
 
     pub(super) fn render(mut self, text: &str) -> Vec<Text> {
@@ -102,7 +89,7 @@ impl Renderer {
                 self.block();
                 // Until its underline arrived, this heading was a paragraph: keep that look.
                 if source.trim_start().starts_with('#') {
-                    let marks = Text::repeated("#", depth(level)) + " ";
+                    let marks = Text::repeated("#", level as usize) + " ";
                     *self.last_line() += Text::of(Role::Mark, marks);
                 }
                 self.push_style(Style::of(Role::Heading).strong());
@@ -141,16 +128,10 @@ impl Renderer {
             Tag::Emphasis => self.push_style(Style { emphasis: true, ..self.style }),
             Tag::Strong => self.push_style(self.style.strong()),
             Tag::Strikethrough => self.push_style(Style { struck: true, ..self.style }),
-            Tag::Link { dest_url, .. } => {
-                self.push_style(Style { role: Role::Link, ..self.style });
-                let start = self.inline_text().len();
-                self.links.push((dest_url.into_string(), start));
-            }
+            Tag::Link { dest_url, .. } => self.begin_link(dest_url.into_string()),
             Tag::Image { dest_url, .. } => {
                 self.text("[image] ");
-                self.push_style(Style { role: Role::Link, ..self.style });
-                let start = self.inline_text().len();
-                self.links.push((dest_url.into_string(), start));
+                self.begin_link(dest_url.into_string());
             }
             Tag::Table(alignments) => {
                 self.block();
@@ -320,6 +301,12 @@ impl Renderer {
         self.inline.iter().map(Text::to_string).collect()
     }
 
+    fn begin_link(&mut self, to: String) {
+        self.push_style(Style { role: Role::Link, ..self.style });
+        let start = self.inline_text().len();
+        self.links.push((to, start));
+    }
+
     /// Adds a link's address if it differs from the text, and a warning about a disguised host.
     fn end_link(&mut self) {
         let Some((to, start)) = self.links.pop() else { return };
@@ -337,10 +324,6 @@ impl Renderer {
             self.put(Style::of(Role::Warning), ")");
         }
     }
-}
-
-fn depth(level: HeadingLevel) -> usize {
-    level as usize
 }
 
 fn without_tabs(line: &str) -> String {
