@@ -25,14 +25,10 @@ const CHANGES: [&str; 4] =
 
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
-    options: Options,
+    pub(crate) options: Options,
 }
 
 impl Daemon {
-    pub(crate) fn new(options: Options) -> Daemon {
-        Daemon { options }
-    }
-
     /// Opens a connection that outlives the daemon's process, bound to this agent, or to that of
     /// the directory.
     pub(crate) fn follow(

@@ -8,15 +8,15 @@ use std::time::Duration;
 use acp_wire::acp::{self, SteeringOutcome};
 use acpd_api::{
     AgentList, Empty, GivenAnswer, Question, Reason, Role, SessionInfo, SessionList,
-    SessionListParams, SessionRef, TurnState, method,
+    SessionListParams, SessionRef, method,
 };
 use acpd_view::Turn;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, tool, tool_router};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::daemon::{EndOnDrop, is_known_over, last_ticket, run_blocking, wait_until_over};
 use crate::failure::Failure;
 use crate::paths::{directory, folder, link, runs_under_agent};
-use crate::report::{Report, Status, ToAnswer, age, line, said};
+use crate::report::{Report, Status, ToAnswer, age, line, row};
 use crate::server::Server;
 use crate::teller::Teller;
 use crate::ticket::Ticket;
@@ -116,41 +116,6 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AgentRow {
-    name: String,
-    title: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    installed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    login: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    session_id: String,
-    agent: String,
-    cwd: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    turn: TurnState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<String>,
-    prompts: u64,
-    /// Seconds since the last use.
-    age: u64,
-    /// The last turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ticket: Option<String>,
-    /// The caller has begun the session.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    yours: bool,
-}
-
 #[tool_router(router = delegate, vis = "pub(crate)")]
 impl Server {
     /// Gives work to another coding agent in a session with a name, and returns what came of it: its last answer, the
@@ -161,198 +126,6 @@ impl Server {
         &self,
         Parameters(args): Parameters<PromptArgs>,
         context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        answered(self.send(args, &context).await)
-    }
-
-    /// Return the outcome of a turn, or its present state, at once.
-    #[tool(annotations(read_only_hint = true))]
-    async fn result(
-        &self,
-        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
-    ) -> CallToolResult {
-        answered(
-            async {
-                let ticket = self.ticket(&ticket).await?;
-                self.report(&ticket).await
-            }
-            .await,
-        )
-    }
-
-    /// Waits until a turn is over, and returns what came of it.
-    #[tool(annotations(read_only_hint = true))]
-    async fn wait(
-        &self,
-        Parameters(args): Parameters<WaitArgs>,
-        context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        answered(
-            async {
-                let ticket = self.ticket(&args.ticket).await?;
-                let over = self.until_over(&ticket, &context);
-                match args.timeout_seconds {
-                    Some(seconds) => {
-                        let limit = Duration::from_secs(seconds.into());
-                        timeout(limit, over).await.unwrap_or(Ok(()))?;
-                    }
-                    None => over.await?,
-                }
-                self.report(&ticket).await
-            }
-            .await,
-        )
-    }
-
-    /// Ends a turn that you began, or takes its prompt back if it has not begun.
-    #[tool]
-    async fn cancel(
-        &self,
-        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
-        context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        answered(
-            async {
-                let ticket = self.ticket(&ticket).await?;
-                self.own_turn(&ticket)?.cancel();
-                self.until_over(&ticket, &context).await?;
-                self.report(&ticket).await
-            }
-            .await,
-        )
-    }
-
-    /// Says something into a turn that you began, while it runs.
-    #[tool]
-    async fn steer(
-        &self,
-        Parameters(SteerArgs { ticket, message }): Parameters<SteerArgs>,
-    ) -> CallToolResult {
-        said(
-            async {
-                let ticket = self.ticket(&ticket).await?;
-                let taken = self.own_turn(&ticket)?.steer(&message).await?;
-                match SteeringOutcome::from_raw(&taken) {
-                    Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => {
-                        Ok(json!({"taken": true}))
-                    }
-                    Some(SteeringOutcome::PromptRequired) => Err(Failure::new("the turn is over")
-                        .hint("send the message with `prompt` and the name of the session")),
-                    _ => Err(Failure::new("the agent did not take the message")),
-                }
-            }
-            .await,
-        )
-    }
-
-    /// Answers a question of the other agent in a turn that you began (`toAnswer` in what `prompt`, `wait` and `result`
-    /// return), for this time alone, and waits on like `wait`. Allow only what you have been asked to do yourself.
-    #[tool]
-    async fn answer(
-        &self,
-        Parameters(args): Parameters<AnswerArgs>,
-        context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        answered(
-            async {
-                let ticket = self.ticket(&args.ticket).await?;
-                let turn = self.own_turn(&ticket)?;
-                let open = self.daemon.questions(&turn.session).await?;
-                let open = open.iter().find(|open| open.id == args.question).ok_or_else(|| {
-                    Failure::new("no such question is open; it may be answered already")
-                        .hint("`result` tells how the turn stands")
-                })?;
-                let given = match (&open.question, args.answer) {
-                    (Question::Permission { .. }, YesOrNo::Allow) => {
-                        GivenAnswer::Allow { always: false, option: None }
-                    }
-                    (Question::Permission { .. }, YesOrNo::Deny) => {
-                        GivenAnswer::Deny { always: false, option: None }
-                    }
-                    (_, YesOrNo::Allow) => {
-                        GivenAnswer::Accept { content: args.content.map(Value::Object) }
-                    }
-                    (_, YesOrNo::Deny) => GivenAnswer::Decline,
-                };
-                turn.answer(&args.question, given, self.own).await?;
-                self.until_over(&ticket, &context).await?;
-                self.report(&ticket).await
-            }
-            .await,
-        )
-    }
-
-    /// The coding agents that can be given work.
-    #[tool(annotations(read_only_hint = true))]
-    async fn list_agents(&self) -> CallToolResult {
-        said(
-            async {
-                let list: AgentList = self.daemon.ask(method::AGENT_LIST, Empty {}).await?;
-                let agents = list.agents.iter().filter(|agent| agent.installed != Some(false));
-                let rows = agents.map(|agent| AgentRow {
-                    name: line(&agent.name),
-                    title: line(&agent.title),
-                    installed: agent.installed,
-                    login: agent.auth.hint.as_ref().map(line),
-                });
-                Ok(json!({"agents": rows.collect::<Vec<_>>()}))
-            }
-            .await,
-        )
-    }
-
-    /// Sessions of this directory, the last used first.
-    #[tool(annotations(read_only_hint = true))]
-    async fn list_sessions(
-        &self,
-        Parameters(ListArgs { everywhere }): Parameters<ListArgs>,
-    ) -> CallToolResult {
-        said(
-            async {
-                let own = self.own_session().await?;
-                let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
-                let params = SessionListParams { cwd, ..SessionListParams::default() };
-                let list: SessionList = self.daemon.ask(method::SESSION_LIST, params).await?;
-                let mine = own.as_ref().map(SessionInfo::row_key);
-                let is_own = |one: &SessionInfo| mine.as_ref() == Some(&one.row_key());
-                let others = list.sessions.iter().filter(|one| !is_own(one));
-                let rows: Vec<_> = others
-                    .take(LISTED)
-                    .map(|session| SessionRow {
-                        name: session.name.as_ref().map(line),
-                        session_id: line(&session.session_id),
-                        agent: line(&session.agent),
-                        cwd: line(&session.cwd),
-                        title: session.title.as_ref().map(line),
-                        turn: session.turn.state,
-                        last: session.turn.last.as_ref().map(line),
-                        prompts: session.prompts,
-                        age: age(session.updated),
-                        ticket: (session.prompts > 0).then(|| last_ticket(session).to_string()),
-                        yours: mine.is_some() && session.parent == mine,
-                    })
-                    .collect();
-                let left_out =
-                    list.sessions.len().saturating_sub(rows.len() + usize::from(own.is_some()));
-                Ok(json!({"sessions": rows, "leftOut": left_out}))
-            }
-            .await,
-        )
-    }
-}
-
-impl Server {
-    /// The session that this server is lent to.
-    pub(crate) async fn own_session(&self) -> Result<Option<SessionInfo>, Failure> {
-        let Some(number) = self.own else { return Ok(None) };
-        let own = SessionRef { number: Some(number), ..SessionRef::default() };
-        Ok(Some(self.daemon.session(own).await?))
-    }
-
-    async fn send(
-        &self,
-        args: PromptArgs,
-        context: &RequestContext<RoleServer>,
     ) -> Result<Report, Failure> {
         let own = self.own_session().await?;
         let request = self.request(args, own).await?;
@@ -363,14 +136,149 @@ impl Server {
         };
         if waits {
             // A host that cancels the call does not want the turn either.
-            let waited = self.until_over(&ticket, context).await;
-            waited.inspect_err(|_| {
-                if let Some(running) = &running {
-                    running.cancel();
-                }
-            })?;
+            let waited = self.until_over(&ticket, &context).await;
+            waited.inspect_err(|_| running.iter().for_each(|running| running.cancel()))?;
         }
         self.report(&ticket).await
+    }
+
+    /// Return the outcome of a turn, or its present state, at once.
+    #[tool(annotations(read_only_hint = true))]
+    async fn result(
+        &self,
+        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
+    ) -> Result<Report, Failure> {
+        self.report(&self.ticket(&ticket).await?).await
+    }
+
+    /// Waits until a turn is over, and returns what came of it.
+    #[tool(annotations(read_only_hint = true))]
+    async fn wait(
+        &self,
+        Parameters(args): Parameters<WaitArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Report, Failure> {
+        let ticket = self.ticket(&args.ticket).await?;
+        let over = self.until_over(&ticket, &context);
+        match args.timeout_seconds {
+            Some(seconds) => {
+                timeout(Duration::from_secs(seconds.into()), over).await.unwrap_or(Ok(()))?;
+            }
+            None => over.await?,
+        }
+        self.report(&ticket).await
+    }
+
+    /// Ends a turn that you began, or takes its prompt back if it has not begun.
+    #[tool]
+    async fn cancel(
+        &self,
+        Parameters(TurnArgs { ticket }): Parameters<TurnArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Report, Failure> {
+        let ticket = self.ticket(&ticket).await?;
+        self.own_turn(&ticket)?.cancel();
+        self.until_over(&ticket, &context).await?;
+        self.report(&ticket).await
+    }
+
+    /// Says something into a turn that you began, while it runs.
+    #[tool]
+    async fn steer(
+        &self,
+        Parameters(SteerArgs { ticket, message }): Parameters<SteerArgs>,
+    ) -> Result<CallToolResult, Failure> {
+        let ticket = self.ticket(&ticket).await?;
+        let taken = self.own_turn(&ticket)?.steer(&message).await?;
+        match SteeringOutcome::from_raw(&taken) {
+            Some(SteeringOutcome::Injected | SteeringOutcome::StartedNewTurn) => {
+                Ok(CallToolResult::structured(json!({"taken": true})))
+            }
+            Some(SteeringOutcome::PromptRequired) => Err(Failure::new("the turn is over")
+                .hint("send the message with `prompt` and the name of the session")),
+            _ => Err(Failure::new("the agent did not take the message")),
+        }
+    }
+
+    /// Answers a question of the other agent in a turn that you began (`toAnswer` in what `prompt`, `wait` and `result`
+    /// return), for this time alone, and waits on like `wait`. Allow only what you have been asked to do yourself.
+    #[tool]
+    async fn answer(
+        &self,
+        Parameters(args): Parameters<AnswerArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Report, Failure> {
+        let ticket = self.ticket(&args.ticket).await?;
+        let turn = self.own_turn(&ticket)?;
+        let open = self.daemon.questions(&turn.session).await?;
+        let open = open.iter().find(|open| open.id == args.question).ok_or_else(|| {
+            Failure::new("no such question is open; it may be answered already")
+                .hint("`result` tells how the turn stands")
+        })?;
+        let is_permission = matches!(open.question, Question::Permission { .. });
+        let given = match (is_permission, args.answer) {
+            (true, YesOrNo::Allow) => GivenAnswer::Allow { always: false, option: None },
+            (true, YesOrNo::Deny) => GivenAnswer::Deny { always: false, option: None },
+            (false, YesOrNo::Allow) => {
+                GivenAnswer::Accept { content: args.content.map(Value::Object) }
+            }
+            (false, YesOrNo::Deny) => GivenAnswer::Decline,
+        };
+        turn.answer(&args.question, given, self.own).await?;
+        self.until_over(&ticket, &context).await?;
+        self.report(&ticket).await
+    }
+
+    /// The coding agents that can be given work.
+    #[tool(annotations(read_only_hint = true))]
+    async fn list_agents(&self) -> Result<CallToolResult, Failure> {
+        let list: AgentList = self.daemon.ask(method::AGENT_LIST, Empty {}).await?;
+        let agents = list.agents.iter().filter(|agent| agent.installed != Some(false));
+        let rows = agents.map(|agent| {
+            row(json!({
+                "name": line(&agent.name), "title": line(&agent.title),
+                "installed": agent.installed, "login": agent.auth.hint.as_ref().map(line),
+            }))
+        });
+        Ok(CallToolResult::structured(json!({"agents": rows.collect::<Value>()})))
+    }
+
+    /// Sessions of this directory, the last used first.
+    #[tool(annotations(read_only_hint = true))]
+    async fn list_sessions(
+        &self,
+        Parameters(ListArgs { everywhere }): Parameters<ListArgs>,
+    ) -> Result<CallToolResult, Failure> {
+        let own = self.own_session().await?;
+        let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
+        let params = SessionListParams { cwd, ..SessionListParams::default() };
+        let list: SessionList = self.daemon.ask(method::SESSION_LIST, params).await?;
+        let mine = own.as_ref().map(SessionInfo::row_key);
+        let others = list.sessions.iter().filter(|one| Some(one.row_key()) != mine);
+        let rows = others.take(LISTED).map(|session| {
+            let ticket = (session.prompts > 0).then(|| last_ticket(session).to_string());
+            // The age is in seconds since the last use.
+            row(json!({
+                "name": session.name.as_ref().map(line), "sessionId": line(&session.session_id),
+                "agent": line(&session.agent), "cwd": line(&session.cwd),
+                "title": session.title.as_ref().map(line), "turn": session.turn.state,
+                "last": session.turn.last.as_ref().map(line), "prompts": session.prompts,
+                "age": age(session.updated), "ticket": ticket,
+                "yours": mine.is_some() && session.parent == mine,
+            }))
+        });
+        let rows: Vec<Value> = rows.collect();
+        let left_out = list.sessions.len().saturating_sub(rows.len() + usize::from(own.is_some()));
+        Ok(CallToolResult::structured(json!({"sessions": rows, "leftOut": left_out})))
+    }
+}
+
+impl Server {
+    /// The session that this server is lent to.
+    pub(crate) async fn own_session(&self) -> Result<Option<SessionInfo>, Failure> {
+        let Some(number) = self.own else { return Ok(None) };
+        let own = SessionRef { number: Some(number), ..SessionRef::default() };
+        Ok(Some(self.daemon.session(own).await?))
     }
 
     async fn request(
@@ -417,19 +325,20 @@ impl Server {
     }
 
     async fn begin(&self, request: PromptRequest) -> Result<SentPrompt, Failure> {
-        if !self.turns().reserve() {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             let error = format!("{AT_ONCE} turns run at the same time already");
             return Err(Failure::new(error).hint("wait for one of them"));
-        }
+        };
         let (daemon, turns) = (self.daemon.clone(), Arc::clone(&self.turns));
         // Sent even if the host no longer waits for it.
         run_blocking(move || {
-            let sent = RunningTurn::begin(&daemon, request);
-            locked(&turns).add(match &sent {
-                Ok(SentPrompt::New(running)) => Some(running),
-                _ => None,
-            });
-            sent
+            let sent = RunningTurn::begin(&daemon, request, place)?;
+            if let SentPrompt::New(running) = &sent {
+                let mut turns = locked(&turns);
+                turns.retain(|_, turn| !turn.is_over());
+                turns.insert(running.ticket.clone(), Arc::clone(running));
+            }
+            Ok(sent)
         })
         .await
     }
@@ -461,13 +370,13 @@ impl Server {
         let ticket = last_ticket(&session);
         // The turn of a prompt that was just sent may not have begun.
         let next = Ticket { turn: ticket.turn + 1, ..ticket.clone() };
-        let is_sent = self.turns().get(&next).is_some();
+        let is_sent = self.turns().contains_key(&next);
         Ok(if is_sent { next } else { ticket })
     }
 
     /// A running turn whose prompt this process has sent.
     fn own_turn(&self, ticket: &Ticket) -> Result<Arc<RunningTurn>, Failure> {
-        let sent = self.turns().get(ticket);
+        let sent = self.turns().get(ticket).cloned();
         sent.filter(|turn| !turn.is_over()).ok_or_else(|| {
             Failure::new("no turn runs that you have begun with this ticket").hint(
                 "`result` tells how it stands; what others have begun, only they and people can end",
@@ -482,7 +391,7 @@ impl Server {
         ticket: &Ticket,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), Failure> {
-        let sent = self.turns().get(ticket);
+        let sent = self.turns().get(ticket).cloned();
         let cancelled = async {
             context.ct.cancelled().await;
             Err(Failure::new("the call was cancelled"))
@@ -556,7 +465,7 @@ impl Server {
 
     /// Reports the outcome of a turn, or its present state.
     async fn report(&self, ticket: &Ticket) -> Result<Report, Failure> {
-        let sent = self.turns().get(ticket);
+        let sent = self.turns().get(ticket).cloned();
         let end = sent.as_ref().and_then(|turn| turn.news().borrow().clone());
         let session = match (self.session_of(ticket).await, &sent) {
             (Ok(session), _) => session,
@@ -624,21 +533,4 @@ impl Server {
 async fn is_over(news: &mut watch::Receiver<Option<PromptOutcome>>) {
     // The sender announces the outcome before it is dropped.
     drop(news.wait_for(Option::is_some).await);
-}
-
-fn answered(report: Result<Report, Failure>) -> CallToolResult {
-    let report = match report {
-        Ok(report) => report,
-        Err(failure) => return failure.result(),
-    };
-    let value = serde_json::to_value(&report).unwrap_or_default();
-    let mut result = CallToolResult::structured(value);
-    result.is_error = Some(report.is_error());
-    if report.status != Status::Working {
-        let name = report.session_name.as_ref().unwrap_or(&report.session_id);
-        let text = Resource::new(report.ticket.clone(), format!("the whole turn of {name}"))
-            .with_mime_type("text/markdown");
-        result.content.push(ContentBlock::resource_link(text));
-    }
-    result
 }

@@ -1,6 +1,8 @@
 use acpd_api::{Reason, escape};
 use acpd_client::{CallError, ConnectError, LinkError, chain};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 
 /// The error of a tool, for models and people.
 #[derive(Debug, Clone)]
@@ -28,9 +30,11 @@ impl Failure {
             None => format!("error: {message}"),
         }
     }
+}
 
-    pub(crate) fn result(&self) -> CallToolResult {
-        CallToolResult::error(vec![ContentBlock::text(self.text())])
+impl IntoCallToolResult for Failure {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        Ok(CallToolResult::error(vec![ContentBlock::text(self.text())]).into())
     }
 }
 

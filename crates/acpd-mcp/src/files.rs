@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, tool, tool_router};
 use serde_json::Value;
@@ -14,9 +14,9 @@ use tokio::time::{Instant, interval_at};
 use crate::daemon::run_blocking;
 use crate::failure::Failure;
 use crate::lent::{self, Lent};
-use crate::report::said;
 use crate::server::Server;
-use crate::workspace::{DiagnosticsArgs, FindArgs, SearchArgs, Stop, Stopped, Workspace};
+use crate::teller::progress;
+use crate::workspace::{DiagnosticsArgs, FindArgs, SearchArgs, Stop, Stopped};
 
 /// Time between two progress reports of a command.
 const STILL_RUNS: Duration = Duration::from_secs(5);
@@ -26,14 +26,16 @@ impl Server {
     /// Searches the text of files, those that git ignores left out. Returns the matching lines with their numbers below the
     /// name of each file.
     #[tool(annotations(read_only_hint = true))]
-    async fn search(&self, Parameters(args): Parameters<SearchArgs>) -> CallToolResult {
-        self.looked(move |files| files.search(&args)).await
+    async fn search(&self, Parameters(args): Parameters<SearchArgs>) -> Result<String, Failure> {
+        let workspace = Arc::clone(&self.workspace);
+        run_blocking(move || workspace.search(&args)).await
     }
 
     /// Finds files by their names, those that git ignores left out.
     #[tool(annotations(read_only_hint = true))]
-    async fn find(&self, Parameters(args): Parameters<FindArgs>) -> CallToolResult {
-        self.looked(move |files| files.find(&args)).await
+    async fn find(&self, Parameters(args): Parameters<FindArgs>) -> Result<String, Failure> {
+        let workspace = Arc::clone(&self.workspace);
+        run_blocking(move || workspace.find(&args)).await
     }
 
     /// Finds mistakes: asks the editor of the session if it lends a tool for that, else runs the compilers and linters that a
@@ -44,39 +46,24 @@ impl Server {
         &self,
         Parameters(args): Parameters<DiagnosticsArgs>,
         context: RequestContext<RoleServer>,
-    ) -> CallToolResult {
-        said(
-            async {
-                // Dropping it at the end of the call stops the running commands.
-                let (stop, stopped) = Stop::new();
-                let work = self.checked(args, stopped);
-                tokio::pin!(work);
-                let mut ticks = interval_at(Instant::now() + STILL_RUNS, STILL_RUNS);
-                let mut count = 0;
-                loop {
-                    tokio::select! {
-                        done = &mut work => return done,
-                        () = context.ct.cancelled() => {
-                            drop(stop);
-                            return Err(Failure::new("the call was cancelled"));
-                        }
-                        _ = ticks.tick() => {
-                            count += 1;
-                            still_runs(&context, count).await;
-                        }
-                    }
+    ) -> Result<CallToolResult, Failure> {
+        // Dropping it at the end of the call stops the running commands.
+        let (_stop, stopped) = Stop::new();
+        let work = self.checked(args, stopped);
+        tokio::pin!(work);
+        let mut ticks = interval_at(Instant::now() + STILL_RUNS, STILL_RUNS);
+        let mut count = 0;
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(CallToolResult::structured(done?)),
+                () = context.ct.cancelled() => return Err(Failure::new("the call was cancelled")),
+                _ = ticks.tick() => {
+                    count += 1;
+                    progress(&context, count, "still runs").await;
                 }
             }
-            .await,
-        )
+        }
     }
-}
-
-async fn still_runs(context: &RequestContext<RoleServer>, count: u32) {
-    let Some(token) = context.meta.get_progress_token() else { return };
-    let progress = ProgressNotificationParam::new(token, count.into()).with_message("still runs");
-    // Other calls notice that the host is gone.
-    drop(context.peer.notify_progress(progress).await);
 }
 
 impl Server {
@@ -90,17 +77,5 @@ impl Server {
             None => Lent::Absent,
         };
         run_blocking(move || workspace.check(&args, &lent, &stopped)).await
-    }
-
-    /// Runs a search on a blocking thread.
-    async fn looked(
-        &self,
-        look: impl FnOnce(&Workspace) -> Result<String, Failure> + Send + 'static,
-    ) -> CallToolResult {
-        let workspace = Arc::clone(&self.workspace);
-        match run_blocking(move || look(&workspace)).await {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(failure) => failure.result(),
-        }
     }
 }

@@ -1,19 +1,19 @@
 //! Tools to read earlier conversations. Documentation of arguments and tools is their description
 //! for models.
 
-use acpd_api::{SearchParams, SearchResult, SessionInfo, Speaker, Untrusted, method};
+use acpd_api::{SearchParams, SearchResult, method};
 use acpd_view::Kind;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use crate::daemon::run_blocking;
 use crate::failure::Failure;
 use crate::paths::folder;
-use crate::report::{age, block_text, line, said};
+use crate::report::{age, block_text, line, row};
 use crate::server::Server;
 
 const HITS: u32 = 20;
@@ -54,28 +54,6 @@ struct ReadArgs {
     from_seq: u64,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HitRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_name: Option<String>,
-    session_id: String,
-    agent: String,
-    /// The `seq` to continue reading from.
-    seq: u64,
-    age: u64,
-    by: Speaker,
-    text: String,
-}
-
-/// A block of a conversation.
-#[derive(Debug, Serialize)]
-struct PartRow {
-    seq: u64,
-    by: &'static str,
-    text: String,
-}
-
 #[tool_router(router = history, vis = "pub(crate)")]
 impl Server {
     /// Searches what people and agents said and did in the sessions of this directory, the best first.
@@ -83,43 +61,32 @@ impl Server {
     async fn search_history(
         &self,
         Parameters(SearchArgs { words, everywhere }): Parameters<SearchArgs>,
-    ) -> CallToolResult {
-        said(
-            async {
-                if words.iter().all(|word| word.trim().is_empty()) {
-                    return Err(Failure::new("`words` is empty"));
-                }
-                let own = self.own_session().await?;
-                let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
-                let params = SearchParams { words, cwd, limit: Some(HITS), agent: None };
-                let found: SearchResult = self.daemon.ask(method::SESSION_SEARCH, params).await?;
-                let rows = found.hits.iter().map(|hit| {
-                    let text: String = hit.snippet.iter().map(|part| part.text.raw()).collect();
-                    HitRow {
-                        session_name: hit.session.name.as_ref().map(line),
-                        session_id: line(&hit.session.session_id),
-                        agent: line(&hit.session.agent),
-                        seq: hit.seq,
-                        age: age(hit.at),
-                        by: hit.by,
-                        text: line(&Untrusted::from(text)),
-                    }
-                });
-                Ok(json!({"hits": rows.collect::<Vec<_>>()}))
-            }
-            .await,
-        )
+    ) -> Result<CallToolResult, Failure> {
+        if words.iter().all(|word| word.trim().is_empty()) {
+            return Err(Failure::new("`words` is empty"));
+        }
+        let own = self.own_session().await?;
+        let cwd = if everywhere { None } else { Some(folder(own.as_ref())?) };
+        let params = SearchParams { words, cwd, limit: Some(HITS), agent: None };
+        let found: SearchResult = self.daemon.ask(method::SESSION_SEARCH, params).await?;
+        // The `seq` is the one to continue reading from.
+        let rows = found.hits.iter().map(|hit| {
+            let text: String = hit.snippet.iter().map(|part| part.text.raw()).collect();
+            row(json!({
+                "sessionName": hit.session.name.as_ref().map(line),
+                "sessionId": line(&hit.session.session_id), "agent": line(&hit.session.agent),
+                "seq": hit.seq, "age": age(hit.at), "by": hit.by, "text": line(&text.into()),
+            }))
+        });
+        Ok(CallToolResult::structured(json!({"hits": rows.collect::<Value>()})))
     }
 
     /// Reads a conversation from a `seq` on, a page at a time.
     #[tool(annotations(read_only_hint = true))]
-    async fn read_history(&self, Parameters(args): Parameters<ReadArgs>) -> CallToolResult {
-        said(self.page(args).await)
-    }
-}
-
-impl Server {
-    async fn page(&self, args: ReadArgs) -> Result<serde_json::Value, Failure> {
+    async fn read_history(
+        &self,
+        Parameters(args): Parameters<ReadArgs>,
+    ) -> Result<CallToolResult, Failure> {
         let session = self.session_of(&self.ticket(&args.session).await?).await?;
         let (daemon, of) = (self.daemon.clone(), session.clone());
         let after = args.from_seq.saturating_sub(1);
@@ -128,22 +95,18 @@ impl Server {
             Ok(parts(&state, next))
         })
         .await?;
-        Ok(head(&session, &parts, next))
+        Ok(CallToolResult::structured(json!({
+            "sessionName": session.name.as_ref().map(line),
+            "sessionId": line(&session.session_id),
+            "agent": line(&session.agent),
+            "parts": parts,
+            "nextSeq": next,
+        })))
     }
 }
 
-fn head(session: &SessionInfo, parts: &[PartRow], next: Option<u64>) -> serde_json::Value {
-    json!({
-        "sessionName": session.name.as_ref().map(line),
-        "sessionId": line(&session.session_id),
-        "agent": line(&session.agent),
-        "parts": parts,
-        "nextSeq": next,
-    })
-}
-
 /// The blocks of a page, as many as fit, and the `seq` of the next page.
-fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<PartRow>, Option<u64>) {
+fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<Value>, Option<u64>) {
     let mut rows = Vec::new();
     let mut room = PAGE;
     for block in state.blocks() {
@@ -163,7 +126,7 @@ fn parts(state: &acpd_view::State, next: Option<u64>) -> (Vec<PartRow>, Option<u
             return (rows, Some(seq));
         }
         room = room.saturating_sub(length);
-        rows.push(PartRow { seq, by, text });
+        rows.push(json!({"seq": seq, "by": by, "text": text}));
     }
     (rows, next)
 }

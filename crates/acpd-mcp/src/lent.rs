@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::daemon::Daemon;
 use crate::failure::Failure;
-use crate::report::line;
+use crate::report::{line, row};
 
 /// Tools of editors that report mistakes, in order of preference. [`Tool`] names another one.
 const KNOWN: [&str; 5] =
@@ -47,10 +47,6 @@ impl Tool {
             None => (None, text),
         };
         Tool { server, name: name.to_owned() }
-    }
-
-    fn known() -> Vec<Tool> {
-        KNOWN.iter().map(|name| Tool { server: None, name: (*name).to_owned() }).collect()
     }
 }
 
@@ -107,12 +103,6 @@ impl Listed {
     }
 }
 
-#[derive(Debug)]
-struct Servers<'a> {
-    daemon: &'a Daemon,
-    session: SessionRef,
-}
-
 /// Asks the editors of this session for mistakes with these `tools`, or with the known ones if
 /// empty.
 pub(crate) async fn ask(
@@ -122,78 +112,71 @@ pub(crate) async fn ask(
     file: Option<&Path>,
 ) -> Lent {
     let session = SessionRef { number: Some(session), ..SessionRef::default() };
-    let servers = Servers { daemon, session };
-    let tools = if tools.is_empty() { Tool::known() } else { tools.to_vec() };
-    servers.ask(&tools, file).await
-}
-
-impl Servers<'_> {
-    async fn ask(&self, tools: &[Tool], file: Option<&Path>) -> Lent {
-        let until = Instant::now() + TIME;
-        // Without a daemon there are no servers.
-        let list: McpServerList =
-            self.daemon.ask(method::MCP_LIST, self.session.clone()).await.unwrap_or_default();
-        let mut failed = None;
-        for server in list.servers.iter().map(Untrusted::raw).take(SERVERS) {
-            let is_of = |tool: &&Tool| tool.server.as_deref().is_none_or(|of| of == server);
-            let tools: Vec<&Tool> = tools.iter().filter(is_of).collect();
-            if tools.is_empty() || Instant::now() >= until {
+    let known = KNOWN.map(Tool::named);
+    let tools = if tools.is_empty() { &known[..] } else { tools };
+    let until = Instant::now() + TIME;
+    // Without a daemon there are no servers.
+    let list: McpServerList =
+        daemon.ask(method::MCP_LIST, session.clone()).await.unwrap_or_default();
+    let mut failed = None;
+    for server in list.servers.iter().map(Untrusted::raw).take(SERVERS) {
+        let is_of = |tool: &&Tool| tool.server.as_deref().is_none_or(|of| of == server);
+        let tools: Vec<&Tool> = tools.iter().filter(is_of).collect();
+        if tools.is_empty() || Instant::now() >= until {
+            continue;
+        }
+        let source = |tool: Option<String>| Source { server: server.to_owned(), tool };
+        let listed = match call(daemon, &session, server, "tools/list", Map::new()).await {
+            Ok(mut listed) => serde_json::from_value(listed["tools"].take()).unwrap_or_default(),
+            Err(why) => {
+                failed.get_or_insert(Lent::Failed(source(None), why));
                 continue;
             }
-            let source = |tool: Option<String>| Source { server: server.to_owned(), tool };
-            let listed = match self.call(server, "tools/list", Map::new()).await {
-                Ok(mut listed) => {
-                    serde_json::from_value(listed["tools"].take()).unwrap_or_default()
-                }
-                Err(why) => {
-                    failed.get_or_insert(Lent::Failed(source(None), why));
-                    continue;
-                }
-            };
-            let listed: Vec<Listed> = listed;
-            let named = |tool: &&Tool| listed.iter().find(|listed| listed.name == tool.name);
-            let Some(tool) = tools.iter().find_map(named) else { continue };
-            let source = source(Some(tool.name.clone()));
-            let params = match tool.arguments(file) {
-                Ok(arguments) => json!({"name": tool.name, "arguments": arguments}),
-                Err(why) => return Lent::Failed(source, why),
-            };
-            let params = params.as_object().cloned().unwrap_or_default();
-            return match self.call(server, "tools/call", params).await {
-                Ok(said) if said["isError"] == true => Lent::Failed(source, text_of(&said)),
-                Ok(said) => Lent::Said(source, said),
-                Err(why) => Lent::Failed(source, why),
-            };
-        }
-        failed.unwrap_or(Lent::Absent)
-    }
-
-    /// Sends a request to a server. Returns its result, or the reason of a failure.
-    async fn call(
-        &self,
-        server: &str,
-        method: &str,
-        mut params: Map<String, Value>,
-    ) -> Result<Value, String> {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": VERSION,
-            "io.modelcontextprotocol/clientInfo": {"name": "acpd", "version": env!("CARGO_PKG_VERSION")},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        params.insert("_meta".to_owned(), meta);
-        let params = RawValue::from_string(json!(params).to_string()).map_err(|e| e.to_string())?;
-        let params = McpCallParams {
-            session: self.session.clone(),
-            server: server.to_owned(),
-            method: method.to_owned(),
-            params: Some(params),
         };
-        let answer: Result<Value, Failure> = self.daemon.ask(method::MCP_CALL, params).await;
-        let mut answer = answer.map_err(|failure| failure.message)?;
-        match answer.get("error") {
-            Some(error) => Err(error["message"].as_str().unwrap_or("it says no").to_owned()),
-            None => Ok(answer["result"].take()),
-        }
+        let listed: Vec<Listed> = listed;
+        let named = |tool: &&Tool| listed.iter().find(|listed| listed.name == tool.name);
+        let Some(tool) = tools.iter().find_map(named) else { continue };
+        let source = source(Some(tool.name.clone()));
+        let params = match tool.arguments(file) {
+            Ok(arguments) => json!({"name": tool.name, "arguments": arguments}),
+            Err(why) => return Lent::Failed(source, why),
+        };
+        let params = params.as_object().cloned().unwrap_or_default();
+        return match call(daemon, &session, server, "tools/call", params).await {
+            Ok(said) if said["isError"] == true => Lent::Failed(source, text_of(&said)),
+            Ok(said) => Lent::Said(source, said),
+            Err(why) => Lent::Failed(source, why),
+        };
+    }
+    failed.unwrap_or(Lent::Absent)
+}
+
+/// Sends a request to a server. Returns its result, or the reason of a failure.
+async fn call(
+    daemon: &Daemon,
+    session: &SessionRef,
+    server: &str,
+    method: &str,
+    mut params: Map<String, Value>,
+) -> Result<Value, String> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientInfo": {"name": "acpd", "version": env!("CARGO_PKG_VERSION")},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params.insert("_meta".to_owned(), meta);
+    let params = RawValue::from_string(json!(params).to_string()).map_err(|e| e.to_string())?;
+    let params = McpCallParams {
+        session: session.clone(),
+        server: server.to_owned(),
+        method: method.to_owned(),
+        params: Some(params),
+    };
+    let answer: Result<Value, Failure> = daemon.ask(method::MCP_CALL, params).await;
+    let mut answer = answer.map_err(|failure| failure.message)?;
+    match answer.get("error") {
+        Some(error) => Err(error["message"].as_str().unwrap_or("it says no").to_owned()),
+        None => Ok(answer["result"].take()),
     }
 }
 
@@ -204,12 +187,8 @@ pub(crate) fn text_of(said: &Value) -> String {
 
 impl Source {
     pub(crate) fn shown(&self) -> Value {
-        let safe = |text: &str| line(&text.into());
-        let mut shown = json!({"server": safe(&self.server)});
-        if let Some(tool) = &self.tool {
-            shown["tool"] = json!(safe(tool));
-        }
-        shown
+        let safe = |text: &String| line(&text.as_str().into());
+        row(json!({"server": safe(&self.server), "tool": self.tool.as_ref().map(safe)}))
     }
 }
 

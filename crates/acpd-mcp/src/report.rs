@@ -1,6 +1,5 @@
 //! The part of a turn that the model gets, and its progress reports. Both are bounded, and text of
-//! an agent cannot imitate anything else. Documentation of [`Report`] is its description for
-//! models.
+//! an agent cannot imitate anything else.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use acp_wire::clipped;
 use acpd_api::{InteractionInfo, Outcome, Question, SessionInfo, TurnUsage, Untrusted};
 use acpd_view::about::asked;
-use acpd_view::{Block, Id, Kind, Progress, Turn, TurnEnd};
-use rmcp::model::CallToolResult;
-use schemars::JsonSchema;
+use acpd_view::{Block, Id, Kind, Progress, Severity, Turn, TurnEnd};
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, Resource};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::ticket::Ticket;
 
 /// Characters of an answer. Of a longer answer the end is kept, which has the conclusion.
@@ -29,7 +28,7 @@ const QUESTIONS: usize = 64 << 10;
 const MOST: usize = 50;
 
 /// The outcome of a prompt.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) status: Status,
@@ -37,42 +36,32 @@ pub(crate) struct Report {
     /// people.
     pub(crate) ticket: String,
     /// The name of the session; prompt it again by that to continue.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_name: Option<String>,
     pub(crate) session_id: String,
     pub(crate) agent: String,
     /// Why the agent stopped: `end_turn`, `cancelled`, `refusal`, `interrupted`, …
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stop_reason: Option<String>,
     /// Notes that belong to the answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
     /// The last thing that the agent said.
     pub(crate) answer: String,
     /// Only the end of the answer is here; all of it is in the resource.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) answer_truncated: bool,
     /// Files that it has changed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) plan: Vec<Step>,
+    pub(crate) plan: Vec<Value>,
     /// How many tool calls it made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_calls: Option<u32>,
     /// Tokens and cost of the turn, as far as the agent tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Value>,
     /// Questions that wait for a person.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) questions: Vec<String>,
     /// Those of them that you may answer with `answer`; of the others, a person has to see more.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to_answer: Vec<ToAnswer>,
 }
 
 /// How a turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     /// The turn runs, or waits to begin.
@@ -92,7 +81,7 @@ pub(crate) enum Status {
 }
 
 /// A question, as it was asked: what is answered is this.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ToAnswer {
     /// Names it for `answer`.
     pub(crate) question: String,
@@ -114,14 +103,6 @@ impl ToAnswer {
     }
 }
 
-/// A step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Step {
-    pub(crate) step: String,
-    /// `pending`, `in_progress` or `completed`.
-    pub(crate) status: String,
-}
-
 impl Report {
     pub(crate) fn new(session: &SessionInfo, ticket: &Ticket, turn: Option<&Turn>) -> Report {
         let blocks = turn.map_or(&[][..], |turn| &turn.blocks);
@@ -135,15 +116,15 @@ impl Report {
             Kind::Plan(plan) => Some(plan.entries.as_slice()),
             _ => None,
         });
-        let step = |entry: &acpd_view::PlanEntry| Step {
-            step: line(&entry.content),
-            status: line(&entry.status),
-        };
+        // The status is `pending`, `in_progress` or `completed`.
+        let step = |entry: &acpd_view::PlanEntry| json!({"step": line(&entry.content), "status": line(&entry.status)});
         let end = blocks.iter().find_map(|block| match &block.kind {
             Kind::Turn(end) => Some((block, end)),
             _ => None,
         });
-        let notes = blocks.iter().filter(|block| matters(block)).map(summary);
+        // Such as a lost conversation.
+        let matters = |block: &&Block| matches!(&block.kind, Kind::Notice(notice) if notice.severity > Severity::Info);
+        let notes = blocks.iter().filter(matters).map(summary);
         let mut notes: Vec<String> = notes.take(MOST).collect();
         let sentence = end.and_then(|(_, end)| end.sentence());
         notes.extend(sentence.map(|line| short(line.as_str())));
@@ -187,10 +168,22 @@ impl Report {
         let to_answer = to_answer.filter(fits).take(MOST).collect();
         Report { status: Status::WaitsForPerson, questions, to_answer, ..self }
     }
+}
 
-    /// Returns whether the turn did not go well.
-    pub(crate) fn is_error(&self) -> bool {
-        matches!(self.status, Status::Failed | Status::Interrupted | Status::Unknown)
+impl IntoCallToolResult for Report {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        let mut result = CallToolResult::structured(row(json!(self)));
+        // The turn did not go well.
+        let is_error =
+            matches!(self.status, Status::Failed | Status::Interrupted | Status::Unknown);
+        result.is_error = Some(is_error);
+        if self.status != Status::Working {
+            let name = self.session_name.unwrap_or(self.session_id);
+            let text = Resource::new(self.ticket, format!("the whole turn of {name}"))
+                .with_mime_type("text/markdown");
+            result.content.push(ContentBlock::resource_link(text));
+        }
+        Ok(result.into())
     }
 }
 
@@ -216,12 +209,6 @@ fn usage(end: &Block) -> Option<Value> {
         cost.currency = line(&cost.currency).into();
     }
     serde_json::to_value(used).ok()
-}
-
-/// Returns whether a notice belongs to the report, such as a lost conversation.
-fn matters(block: &Block) -> bool {
-    let Kind::Notice(notice) = &block.kind else { return false };
-    notice.severity > acpd_view::Severity::Info
 }
 
 /// Escapes all texts in a value, without cutting them.
@@ -261,11 +248,16 @@ fn tail(text: &Untrusted, most: usize) -> (String, bool) {
     }
 }
 
-pub(crate) fn said(value: Result<Value, Failure>) -> CallToolResult {
-    match value {
-        Ok(value) => CallToolResult::structured(value),
-        Err(failure) => failure.result(),
+/// An object without the members that are null, false or an empty list.
+pub(crate) fn row(mut row: Value) -> Value {
+    if let Value::Object(members) = &mut row {
+        members.retain(|_, value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        });
     }
+    row
 }
 
 /// Seconds since a time (ms since the epoch).

@@ -1,7 +1,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use acpd_api::{SessionRef, Tools};
+use acpd_api::Tools;
 use acpd_client::{Options as ConnectOptions, Paths};
 use rmcp::handler::server::tool::ToolRouter;
 use rmcp::model::{
@@ -38,6 +38,8 @@ pub(crate) struct Server {
     /// The agent may answer questions in the turns that it has begun.
     pub(crate) answers: bool,
     pub(crate) turns: Arc<Mutex<SentTurns>>,
+    /// Places for running turns of this server.
+    pub(crate) places: Arc<Semaphore>,
     /// Places to wait for turns of others; each has a connection.
     pub(crate) followed: Arc<Semaphore>,
     pub(crate) workspace: Arc<Workspace>,
@@ -49,18 +51,14 @@ pub(crate) struct Server {
 /// Serves on standard input and output until the host is gone. Running turns continue.
 pub fn serve(options: &Options) -> io::Result<()> {
     let paths = Paths::discover().map_err(io::Error::other)?;
-    let daemon = Daemon::new(ConnectOptions { spawn: options.spawn, paths });
-    let workspace = Workspace::new(
-        options.folders.clone(),
-        options.diagnostics.clone(),
-        options.keeper.clone(),
-    );
-    let workspace = Arc::new(workspace);
+    let daemon = Daemon { options: ConnectOptions { spawn: options.spawn, paths } };
+    let workspace = Arc::new(Workspace::new(options));
     let server = Server {
         daemon,
         own: options.session,
         answers: options.answer,
         turns: Arc::default(),
+        places: Arc::new(Semaphore::new(AT_ONCE)),
         followed: Arc::new(Semaphore::new(AT_ONCE)),
         workspace: Arc::clone(&workspace),
         has_workspace: options.tools.contains(&Tools::Workspace),
@@ -99,7 +97,7 @@ impl Server {
 
     /// A turn as Markdown for people.
     async fn full_text(&self, ticket: &Ticket) -> Result<String, Failure> {
-        let session = self.daemon.session(SessionRef::to(&ticket.agent, &ticket.session)).await?;
+        let session = self.session_of(ticket).await?;
         let turn = self.daemon.turn(session, ticket.turn).await?;
         Ok(transcript(&turn.blocks, RESOURCE))
     }

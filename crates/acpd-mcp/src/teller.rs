@@ -41,7 +41,9 @@ impl<'a> Teller<'a> {
     }
 
     pub(crate) async fn tell(&mut self, turn: &RunningTurn) {
-        let Some(token) = self.context.meta.get_progress_token() else { return };
+        if self.context.meta.get_progress_token().is_none() {
+            return;
+        }
         let lines = {
             let waits = turn.waits();
             let state = turn.state();
@@ -52,9 +54,18 @@ impl<'a> Teller<'a> {
             return;
         }
         self.count += 1;
-        let progress =
-            ProgressNotificationParam::new(token, self.count.into()).with_message(lines.join("\n"));
-        // Other calls notice that the host is gone.
-        drop(self.context.peer.notify_progress(progress).await);
+        progress(self.context, self.count, lines.join("\n")).await;
     }
+}
+
+/// Reports progress to a host that asked for it.
+pub(crate) async fn progress(
+    context: &RequestContext<RoleServer>,
+    count: u32,
+    message: impl Into<String>,
+) {
+    let Some(token) = context.meta.get_progress_token() else { return };
+    let progress = ProgressNotificationParam::new(token, count.into()).with_message(message);
+    // Other calls notice that the host is gone.
+    drop(context.peer.notify_progress(progress).await);
 }

@@ -25,9 +25,9 @@ use acpd_view::State;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
-use crate::daemon::{Daemon, is_idle};
+use crate::daemon::{Daemon, is_idle, last_ticket};
 use crate::failure::Failure;
 use crate::ticket::Ticket;
 
@@ -68,36 +68,8 @@ pub(crate) enum PromptOutcome {
     Unknown(Failure),
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct SentTurns {
-    sent: BTreeMap<Ticket, Arc<RunningTurn>>,
-    /// Prompts that are being sent.
-    begun: usize,
-}
-
-impl SentTurns {
-    /// Reserves a place for a prompt. Returns `false` if [`AT_ONCE`] turns run.
-    pub(crate) fn reserve(&mut self) -> bool {
-        let running = self.sent.values().filter(|turn| !turn.is_over()).count();
-        let is_free = running + self.begun < AT_ONCE;
-        self.begun += usize::from(is_free);
-        is_free
-    }
-
-    /// Fills a reserved place, or frees it if the prompt could not be sent. Forgets turns that are
-    /// over: the journal has them.
-    pub(crate) fn add(&mut self, turn: Option<&Arc<RunningTurn>>) {
-        self.begun -= 1;
-        if let Some(turn) = turn {
-            self.sent.retain(|_, turn| !turn.is_over());
-            self.sent.insert(turn.ticket.clone(), Arc::clone(turn));
-        }
-    }
-
-    pub(crate) fn get(&self, ticket: &Ticket) -> Option<Arc<RunningTurn>> {
-        self.sent.get(ticket).cloned()
-    }
-}
+/// The turns of prompts that this process has sent. The journal has those that are over.
+pub(crate) type SentTurns = BTreeMap<Ticket, Arc<RunningTurn>>;
 
 #[derive(Debug)]
 pub(crate) struct RunningTurn {
@@ -119,8 +91,12 @@ type AskedRequests = Vec<(Id, oneshot::Sender<AskResult>)>;
 
 impl RunningTurn {
     /// Sends a prompt. Waits until its session exists and, if it has a key, until the daemon has
-    /// it.
-    pub(crate) fn begin(daemon: &Daemon, request: PromptRequest) -> Result<SentPrompt, Failure> {
+    /// it. The turn keeps its `place` while it runs.
+    pub(crate) fn begin(
+        daemon: &Daemon,
+        request: PromptRequest,
+        place: OwnedSemaphorePermit,
+    ) -> Result<SentPrompt, Failure> {
         let agent = request.known.as_ref().map(|known| known.agent.raw().to_owned());
         let agent = agent.or_else(|| request.agent.clone());
         let cwd = agent.is_none().then(|| request.cwd.clone());
@@ -128,11 +104,7 @@ impl RunningTurn {
         let opened = open_session(&mut connection, &request);
         let session = opened.inspect_err(|_| connection.writer.end())?;
         let own = request.own.filter(|_| request.waits).map(|(_, own)| own.session_id.into_raw());
-        let mut ticket = Ticket {
-            turn: session.prompts + 1,
-            agent: session.agent.raw().to_owned(),
-            session: session.session_id.raw().to_owned(),
-        };
+        let mut ticket = Ticket { turn: session.prompts + 1, ..last_ticket(&session) };
         let mut params = json!({"sessionId": ticket.session, "prompt": request.blocks});
         let has_key = request.key.is_some();
         if let Some(key) = request.key {
@@ -154,7 +126,7 @@ impl RunningTurn {
         let follower = Arc::clone(&turn);
         thread::Builder::new()
             .name("turn".to_owned())
-            .spawn(move || follower.follow(reader, own.as_deref(), accept))
+            .spawn(move || follower.follow(reader, own.as_deref(), accept, place))
             .map_err(|error| Failure::new(format!("cannot follow the turn: {error}")))?;
         // Without an acceptance, the outcome has the reason.
         match has_key.then(|| accepted.recv()) {
@@ -222,10 +194,17 @@ impl RunningTurn {
     }
 
     /// Reads until the prompt is answered.
-    fn follow(&self, mut reader: LinkReader, own: Option<&str>, accept: mpsc::Sender<Option<u64>>) {
+    fn follow(
+        &self,
+        mut reader: LinkReader,
+        own: Option<&str>,
+        accept: mpsc::Sender<Option<u64>>,
+        place: OwnedSemaphorePermit,
+    ) {
         let outcome = self.outcome(&mut reader, own, &accept);
         // Dropped senders fail the open requests.
         *locked(&self.asked) = None;
+        drop(place);
         self.news.send_replace(Some(outcome));
         self.writer.end();
     }
@@ -364,19 +343,4 @@ fn busy(session: &SessionInfo) -> Failure {
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unsent_prompts_free_their_place() {
-        let mut turns = SentTurns::default();
-        assert!((0..AT_ONCE).all(|_| turns.reserve()));
-        assert!(!turns.reserve() && !turns.reserve());
-        turns.add(None);
-        assert!(turns.reserve());
-        assert!(!turns.reserve());
-    }
 }

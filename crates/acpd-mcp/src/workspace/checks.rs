@@ -122,7 +122,7 @@ impl Checks {
         folders: &Folders,
         commands: &[String],
         args: &DiagnosticsArgs,
-        only: &Only,
+        only: Option<&Path>,
         stopped: &Stopped,
     ) -> Result<Value, Failure> {
         let commands = commands_for(folders, commands)?;
@@ -154,28 +154,11 @@ impl Checks {
     }
 }
 
-/// The file or folder to report on; `None` for all.
-#[derive(Debug)]
-pub(super) struct Only(Option<PathBuf>);
-
-impl Only {
-    pub(super) fn of(folders: &Folders, path: Option<&Path>) -> Result<Only, Failure> {
-        let Some(path) = path.map(|path| folders.named(path)) else { return Ok(Only(None)) };
-        folders.roots.kind(&path)?;
-        Ok(Only(Some(path.canonicalize().unwrap_or(path))))
-    }
-
-    #[cfg(test)]
-    pub(super) fn all() -> Only {
-        Only(None)
-    }
-}
-
-/// The worst findings, as an agent gets them.
-pub(super) fn show(folders: &Folders, only: &Only, mut found: Vec<Finding>) -> Value {
+/// The worst findings, as an agent gets them; only those in `only`, a file or folder.
+pub(super) fn show(folders: &Folders, only: Option<&Path>, mut found: Vec<Finding>) -> Value {
     found.sort();
     found.dedup();
-    found.retain(|one| only.0.as_ref().is_none_or(|only| one.path.starts_with(only)));
+    found.retain(|one| only.is_none_or(|only| one.path.starts_with(only)));
     let left_out = found.len().saturating_sub(FINDINGS);
     let shown = found.iter().take(FINDINGS).map(|one| one.shown(folders));
     json!({"diagnostics": shown.collect::<Vec<_>>(), "leftOut": left_out})

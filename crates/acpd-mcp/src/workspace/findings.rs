@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::folders::Folders;
 use crate::paths::of_uri;
-use crate::report::line;
+use crate::report::{line, row};
 
 /// Most findings of one command.
 pub(super) const MOST: usize = 10_000;
@@ -33,19 +33,10 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn shown(&self, folders: &Folders) -> Value {
-        let mut shown = json!({
-            "severity": self.severity,
-            "file": folders.shown(&self.path),
-            "line": self.line,
-            "message": self.message,
-        });
-        if let Some(column) = self.column {
-            shown["column"] = json!(column);
-        }
-        if let Some(code) = &self.code {
-            shown["code"] = json!(code);
-        }
-        shown
+        row(json!({
+            "severity": self.severity, "file": folders.shown(&self.path), "line": self.line,
+            "column": self.column, "code": self.code, "message": self.message,
+        }))
     }
 }
 

@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::lent::{Lent, Tool};
-use crate::options::EDITOR;
+use crate::options::{EDITOR, Options};
 use crate::report::line;
 use crate::turns::locked;
 use acpd_services::fs::Kind;
-use checks::{Checks, Only};
+use checks::Checks;
 pub(crate) use checks::{Stop, Stopped};
 use folders::Folders;
 use reported::reported;
@@ -89,23 +89,20 @@ pub(crate) struct DiagnosticsArgs {
 }
 
 impl Workspace {
-    /// Takes the folders, the working directory first; empty for that of this process. Diagnostics
-    /// are command lines, each of which gets a keeper, and tools of editors with [`EDITOR`] before
-    /// their names.
-    pub(crate) fn new(
-        folders: Vec<PathBuf>,
-        diagnostics: Vec<String>,
-        keeper: Option<PathBuf>,
-    ) -> Workspace {
-        let folders = if folders.is_empty() { vec![PathBuf::from(".")] } else { folders };
+    pub(crate) fn new(options: &Options) -> Workspace {
+        let mut folders = options.folders.clone();
+        if folders.is_empty() {
+            folders.push(PathBuf::from("."));
+        }
         let (mut commands, mut tools) = (Vec::new(), Vec::new());
-        for text in diagnostics {
+        for text in &options.diagnostics {
             match text.strip_prefix(EDITOR) {
                 Some(tool) => tools.push(Tool::named(tool)),
-                None => commands.push(text),
+                None => commands.push(text.clone()),
             }
         }
-        Workspace { folders, commands, tools, checks: Mutex::new(Checks::new(keeper)) }
+        let checks = Mutex::new(Checks::new(options.keeper.clone()));
+        Workspace { folders, commands, tools, checks }
     }
 
     pub(crate) fn tools(&self) -> &[Tool] {
@@ -142,12 +139,14 @@ impl Workspace {
         stopped: &Stopped,
     ) -> Result<Value, Failure> {
         let folders = Folders::open(&self.folders)?;
-        let only = Only::of(&folders, args.path.as_deref())?;
+        let only = args.path.as_deref().map(|path| folders.named(path));
+        let only = only.map(|path| folders.roots.kind(&path).map(|_| path)).transpose()?;
+        let only = only.map(|path| path.canonicalize().unwrap_or(path));
         if let Lent::Said(source, said) = lent {
-            return Ok(reported(&folders, &only, source, said));
+            return Ok(reported(&folders, only.as_deref(), source, said));
         }
         let mut checks = locked(&self.checks);
-        let checked = checks.run(&folders, &self.commands, args, &only, stopped);
+        let checked = checks.run(&folders, &self.commands, args, only.as_deref(), stopped);
         let Lent::Failed(source, why) = lent else { return checked };
         let why = line(&why.into());
         match checked {

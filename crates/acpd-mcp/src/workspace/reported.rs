@@ -1,11 +1,11 @@
 //! Findings of an editor, in the shapes of LSP's diagnostics, or as a compiler prints them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::checks::{Only, show, tail};
+use super::checks::{show, tail};
 use super::findings::{Finding, MOST, Severity, findings, message};
 use super::folders::Folders;
 use crate::lent::{Source, text_of};
@@ -15,7 +15,12 @@ use crate::paths::of_uri;
 const DEEP: usize = 4;
 
 /// The answer of an editor as an agent gets it: findings in the folders, and their source.
-pub(super) fn reported(folders: &Folders, only: &Only, source: &Source, said: &Value) -> Value {
+pub(super) fn reported(
+    folders: &Folders,
+    only: Option<&Path>,
+    source: &Source,
+    said: &Value,
+) -> Value {
     let text = text_of(said);
     let from_text = serde_json::from_str(&text).ok();
     let structured = said.get("structuredContent").filter(|value| !value.is_null());
@@ -116,7 +121,6 @@ fn severity(value: &Value) -> Severity {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use acp_wire::acp::file_uri;
 
@@ -131,7 +135,7 @@ mod tests {
         let folders = Folders::open(&[work]).unwrap();
         let source = Source { server: "ide".to_owned(), tool: Some("t".to_owned()) };
         let said = serde_json::from_str(&said).unwrap();
-        reported(&folders, &Only::all(), &source, &said)
+        reported(&folders, None, &source, &said)
     }
 
     fn text(value: &Value) -> Value {
