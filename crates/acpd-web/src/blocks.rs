@@ -51,7 +51,7 @@ use acp_wire::{
 };
 use acpd_api::{
     AttachParams, AttachResult, CaughtUp, LogEntry, LogParams, LogResult, NAMESPACE, Role,
-    SessionInfo, SessionRef, Untrusted, method,
+    SessionInfo, SessionRef, method,
 };
 use acpd_view::{Header, Id, Settings, State};
 use bytes::Bytes;
@@ -78,7 +78,7 @@ pub(crate) struct Outgoing {
     pub(crate) to_daemon: Vec<Bytes>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PageConversation {
     session: SessionRef,
     state: State,
@@ -140,26 +140,6 @@ enum LogReading {
     },
 }
 
-impl Default for PageConversation {
-    fn default() -> PageConversation {
-        PageConversation {
-            session: SessionRef::default(),
-            state: State::new(&Untrusted::default()),
-            from: 0,
-            is_attached: false,
-            hello: None,
-            last_request: 0,
-            requests: HashMap::new(),
-            held: None,
-            sent: HashMap::new(),
-            open: BTreeSet::new(),
-            shown: BTreeSet::new(),
-            header: Header::default(),
-            head: Map::new(),
-        }
-    }
-}
-
 impl PageConversation {
     /// Returns whether a line of the page is a request to the conversation, not to the daemon.
     pub(crate) fn takes(line: &[u8]) -> bool {
@@ -172,11 +152,11 @@ impl PageConversation {
         match &*method {
             "_page/open" => match read::<OpenParams>(params) {
                 Some(params) => self.open(OpenRequest { reply: id, params }, &mut out),
-                None => out.refuse(&id),
+                None => out.refuse(&id, None),
             },
             "_page/older" => self.older(id, Vec::new(), &mut out),
             "_page/bodies" => self.bodies(id, params, &mut out),
-            _ => out.refuse(&id),
+            _ => out.refuse(&id, None),
         }
         out
     }
@@ -273,31 +253,30 @@ impl PageConversation {
     }
 
     fn on_answer(&mut self, request: OwnRequest, outcome: Outcome<'_>, out: &mut Outgoing) {
-        match (request, outcome) {
-            (OwnRequest::Show(request), Outcome::Result(result)) => {
-                match serde_json::from_str(result.get()) {
-                    Ok(info) => self.on_shown(request, &info, out),
-                    Err(_) => out.refuse(&request.reply),
-                }
-            }
-            (OwnRequest::Attach(request), Outcome::Result(result)) => {
+        let (result, error) = match outcome {
+            Outcome::Result(result) => (Some(result), None),
+            Outcome::Error(error) => (None, Some(error)),
+        };
+        match request {
+            OwnRequest::Show(request) => match read(result) {
+                Some(info) => self.on_shown(request, &info, out),
+                None => out.refuse(&request.reply, error),
+            },
+            OwnRequest::Attach(request) if result.is_none() => out.refuse(&request.reply, error),
+            OwnRequest::Attach(request) => {
                 self.is_attached = true;
-                let attached: Result<AttachResult, _> = serde_json::from_str(result.get());
+                let attached: Option<AttachResult> = read(result);
                 let cwd = attached.map(|attached| attached.session.cwd).unwrap_or_default();
                 out.answer(&request.reply, &json!({"cwd": cwd}));
             }
-            (OwnRequest::Log { reading, to }, Outcome::Result(result)) => {
-                match serde_json::from_str(result.get()) {
-                    Ok(page) => self.on_log(reading, to, page, out),
-                    Err(_) => self.on_no_log(reading, None, out),
-                }
-            }
-            (OwnRequest::Show(request) | OwnRequest::Attach(request), Outcome::Error(error)) => {
-                out.to_page.push(build::error(&request.reply, &ErrorObject::from_raw(error)));
-            }
-            (OwnRequest::Log { reading, .. }, Outcome::Error(error)) => {
-                self.on_no_log(reading, Some(error), out);
-            }
+            OwnRequest::Log { reading, to } => match (read(result), reading) {
+                (Some(page), reading) => self.on_log(reading, to, page, out),
+                (None, LogReading::Missing) => self.release(out),
+                (
+                    None,
+                    LogReading::Again(OpenRequest { reply, .. }) | LogReading::Older { reply, .. },
+                ) => out.refuse(&reply, error),
+            },
         }
     }
 
@@ -392,21 +371,6 @@ impl PageConversation {
         }
     }
 
-    /// Takes a failed reading.
-    fn on_no_log(&mut self, reading: LogReading, error: Option<&RawValue>, out: &mut Outgoing) {
-        match (reading, error) {
-            (LogReading::Missing, _) => self.release(out),
-            (
-                LogReading::Again(OpenRequest { reply, .. }) | LogReading::Older { reply, .. },
-                Some(error),
-            ) => out.to_page.push(build::error(&reply, &ErrorObject::from_raw(error))),
-            (
-                LogReading::Again(OpenRequest { reply, .. }) | LogReading::Older { reply, .. },
-                None,
-            ) => out.refuse(&reply),
-        }
-    }
-
     fn release(&mut self, out: &mut Outgoing) {
         let mut begins_turn = false;
         for line in self.held.take().unwrap_or_default() {
@@ -465,7 +429,7 @@ impl PageConversation {
         struct Params {
             ids: Vec<Value>,
         }
-        let Some(Params { ids }) = read(params) else { return out.refuse(&reply) };
+        let Some(Params { ids }) = read(params) else { return out.refuse(&reply, None) };
         let ids: Vec<Id> = ids.iter().filter_map(encoding::read_id).collect();
         self.send_bodies(reply, ids, out);
     }
@@ -491,9 +455,10 @@ impl Outgoing {
         self.to_page.push(build::response(id, result));
     }
 
-    fn refuse(&mut self, id: &RequestId) {
-        let error = ErrorObject::new(code::INVALID_PARAMS, "the page and its server differ");
-        self.to_page.push(build::error(id, &error));
+    /// Answers with an error of the daemon, or that an unreadable message has come.
+    fn refuse(&mut self, id: &RequestId, error: Option<&RawValue>) {
+        let differ = || ErrorObject::new(code::INVALID_PARAMS, "the page and its server differ");
+        self.to_page.push(build::error(id, &error.map_or_else(differ, ErrorObject::from_raw)));
     }
 }
 

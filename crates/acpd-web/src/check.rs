@@ -14,8 +14,7 @@
 //! are removed before any check. So the daemon finds nothing that was not checked.
 
 use acp_wire::{
-    ErrorObject, Id, Malformed, Message, Outcome, build, code, locate, receive, remove_member,
-    set_member,
+    ErrorObject, Id, Message, Outcome, build, code, locate, receive, remove_member, set_member,
 };
 use acpd_api::{ErrorData, NAMESPACE, Reason, method};
 use bytes::Bytes;
@@ -47,7 +46,11 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn check(&self, line: &Bytes) -> Verdict {
         receive(line, None, |message, line, _| match message {
-            Err(why) => Verdict::Answer(malformed(&why)),
+            // As the daemon answers such a line.
+            Err(why) => {
+                let error = ErrorObject::new(why.code(), why.to_string());
+                Verdict::Answer(build::error(&Id::null(), &error))
+            }
             // An error decides nothing: the daemon turns to another client, and waits for none.
             Ok(Message::Response { id, outcome: Outcome::Result(_) })
                 if !self.scopes.has(Scope::Answer) =>
@@ -122,11 +125,6 @@ impl Client {
         }
         line
     }
-}
-
-/// Returns the daemon's answer to such a line.
-fn malformed(why: &Malformed) -> Bytes {
-    build::error(&Id::null(), &ErrorObject::new(why.code(), why.to_string()))
 }
 
 fn refused(id: &Id, why: &str) -> Bytes {

@@ -27,7 +27,7 @@ use crate::headers;
 use crate::names::{Names, Origin};
 use crate::refusal::Refusal;
 use crate::state::Server;
-use crate::store::{Credentials, Token};
+use crate::store::Token;
 
 /// Path of the page's socket, which carries blocks.
 pub(crate) const PAGE: &str = "/page";
@@ -111,8 +111,7 @@ fn token(server: &Server, headers: &HeaderMap, sender: Sender) -> Result<Token, 
     let key = bearer(headers).or_else(from_page);
     let key = key.ok_or_else(Refusal::unknown)?;
     let cookie = cookie(headers, &server.cookie);
-    let credentials = Credentials { key, cookie, is_page: sender.is_page };
-    match server.store.token(&credentials)? {
+    match server.store.token(key, cookie, sender.is_page)? {
         Some(token) => Ok(token),
         None if server.wrong_keys.count(Instant::now()) => Err(Refusal::too_often()),
         None => Err(Refusal::unknown()),

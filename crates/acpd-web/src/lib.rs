@@ -23,7 +23,6 @@ mod guess;
 mod headers;
 mod invitation;
 mod invite;
-mod made;
 mod names;
 mod page;
 mod push;

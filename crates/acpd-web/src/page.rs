@@ -12,7 +12,7 @@ use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH,
     VARY,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
 
@@ -94,7 +94,7 @@ pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Res
         request.uri().path().strip_prefix('/').is_some_and(|path| in_version(path).is_some());
     let keep = if is_fixed { "max-age=31536000, immutable" } else { "no-cache" };
     let headers = request.headers();
-    let mut response = if has_token(headers, &IF_NONE_MATCH, &file.mark) {
+    let response = if has_token(headers, &IF_NONE_MATCH, &file.mark) {
         StatusCode::NOT_MODIFIED.into_response()
     } else if let Some(packed) =
         file.packed.filter(|_| has_token(headers, &ACCEPT_ENCODING, "gzip"))
@@ -109,12 +109,7 @@ pub(crate) async fn page(State(page): State<Arc<Page>>, request: Request) -> Res
         (CACHE_CONTROL, keep),
         (VARY, "accept-encoding"),
     ];
-    for (name, value) in headers {
-        // Types and marks have no characters that a header may not have.
-        let _ =
-            HeaderValue::from_str(value).map(|value| response.headers_mut().insert(name, value));
-    }
-    response
+    (headers, response).into_response()
 }
 
 /// Returns whether a list in a header has this word.

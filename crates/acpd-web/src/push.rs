@@ -35,7 +35,7 @@ use crate::relay::Lines;
 use crate::state::Server;
 use crate::subscription::Subscription;
 use needs::{Needs, News};
-use post::{Outcome, Service};
+use post::Outcome;
 use seal::Recipient;
 use vapid::Vapid;
 
@@ -63,13 +63,13 @@ pub(crate) async fn subscribe(
     needs_tls(&server)?;
     let said: Option<Subscription> = body::json(body).await;
     let is_usable =
-        |it: &Subscription| Recipient::of(it).is_some() && Service::of(&it.endpoint).is_some();
+        |it: &Subscription| Recipient::of(it).is_some() && post::service(&it.endpoint).is_some();
     let Some(subscription) = said.filter(is_usable) else {
         let hint = "send what `PushSubscription.toJSON()` gives, with an `https` address";
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "this is no push subscription", hint));
     };
     server.off(move |server| server.store.subscribe(&token.id, Some(subscription))).await?;
-    server.news.tokens_changed();
+    server.tokens.send_replace(());
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn unsubscribe(
     SignedIn(token): SignedIn,
 ) -> Result<Response, Refusal> {
     server.off(move |server| server.store.subscribe(&token.id, None)).await?;
-    server.news.tokens_changed();
+    server.tokens.send_replace(());
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -93,7 +93,7 @@ fn needs_tls(server: &Server) -> Result<(), Refusal> {
 
 /// Notifies browsers as long as the server runs.
 pub(crate) async fn run(server: Arc<Server>) {
-    let mut changes = server.news.of_tokens();
+    let mut changes = server.tokens.subscribe();
     let mut needs = Needs::default();
     loop {
         // An unreadable file is reported to the next client that needs it.

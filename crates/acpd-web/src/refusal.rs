@@ -1,7 +1,7 @@
 //! An error response: a status, the error, and the way out.
 
+use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::failure::Failure;
@@ -49,9 +49,6 @@ impl IntoResponse for Refusal {
 /// A response for programs, which must not be cached.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     // Such values always serialize.
-    let mut response = (status, serde_json::to_vec(value).unwrap_or_default()).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    (status, headers, serde_json::to_vec(value).unwrap_or_default()).into_response()
 }

@@ -43,13 +43,6 @@ enum WsEnd {
     Code(u16, String),
 }
 
-/// A message for the client from the server itself.
-enum Reply {
-    Line(Bytes),
-    /// A request of the page to its conversation, which answers it.
-    Request(Bytes),
-}
-
 /// Carries lines until one side ends.
 pub(crate) async fn relay(
     server: Arc<Server>,
@@ -59,8 +52,8 @@ pub(crate) async fn relay(
     conversation: Option<PageConversation>,
 ) {
     // Subscribed before the token is checked again, so that no change is missed.
-    let mut changes = server.news.of_tokens();
-    let mut stop = server.news.of_the_end();
+    let mut changes = server.tokens.subscribe();
+    let mut stop = server.end.subscribe();
     let found = server.off(Server::daemon).await;
     let (reader, writer) = match found.and_then(|stream| halves(stream).map_err(Failure::new)) {
         Ok(halves) => halves,
@@ -113,7 +106,8 @@ struct FromClient<'a> {
     client: &'a Client,
     /// The client is the page, which has a conversation.
     is_page: bool,
-    replies: mpsc::Sender<Reply>,
+    /// Answers of the server itself, and requests of the page to its conversation.
+    replies: mpsc::Sender<Bytes>,
     /// Requests of the conversation to the daemon.
     requested: mpsc::UnboundedReceiver<Bytes>,
 }
@@ -135,12 +129,12 @@ impl FromClient<'_> {
             heard.now();
             let Some(line) = line else { continue };
             if self.is_page && PageConversation::takes(&line) {
-                drop(self.replies.send(Reply::Request(line)).await);
+                drop(self.replies.send(line).await);
                 continue;
             }
             match self.client.check(&line) {
                 Verdict::Drop => {}
-                Verdict::Answer(answer) => drop(self.replies.send(Reply::Line(answer)).await),
+                Verdict::Answer(answer) => drop(self.replies.send(answer).await),
                 Verdict::Pass(line) => self.write(line).await,
             }
         }
@@ -186,7 +180,7 @@ struct ToClient<'a> {
     sink: &'a mut SplitSink<WebSocket, Message>,
     lines: Lines,
     conversation: Option<PageConversation>,
-    replied: mpsc::Receiver<Reply>,
+    replied: mpsc::Receiver<Bytes>,
     requests: mpsc::UnboundedSender<Bytes>,
 }
 
@@ -230,14 +224,13 @@ impl ToClient<'_> {
         self.pass(outgoing)
     }
 
-    fn on_reply(&mut self, reply: Reply) -> Vec<Bytes> {
-        match (reply, &mut self.conversation) {
-            (Reply::Line(line), _) => vec![line],
-            (Reply::Request(line), Some(conversation)) => {
+    fn on_reply(&mut self, line: Bytes) -> Vec<Bytes> {
+        match &mut self.conversation {
+            Some(conversation) if PageConversation::takes(&line) => {
                 let outgoing = conversation.on_page(&line);
                 self.pass(outgoing)
             }
-            (Reply::Request(_), None) => Vec::new(),
+            _ => vec![line],
         }
     }
 
@@ -279,15 +272,8 @@ impl Lines {
 }
 
 async fn revoked(server: &Server, token: &Token, changes: &mut watch::Receiver<()>) {
-    loop {
-        // An unreadable file grants no access.
-        if !server.store.has(&token.id).unwrap_or(false) {
-            return;
-        }
-        if changes.changed().await.is_err() {
-            return;
-        }
-    }
+    // An unreadable file grants no access.
+    while server.store.has(&token.id).unwrap_or(false) && changes.changed().await.is_ok() {}
 }
 
 /// Sends the reason of the end, if the client takes it.

@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use acpd_client::Paths;
 use acpd_sys::lock::{self, InstanceLock, LockError};
-use acpd_sys::signals::{ReceivedSignal, Signal, nudges, watch};
+use acpd_sys::signals::{self, ReceivedSignal, Signal, nudges};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
-use crate::made::Made;
 use crate::names::{Behind, Names};
 use crate::page::{Page, page};
 use crate::scope::Scopes;
-use crate::state::{Event, Limits, News, Server};
+use crate::state::{Event, Limits, Server};
 use crate::store::{Store, folder, server_lock};
+use crate::worktree::Made;
 use crate::{door, push, sign, socket, tls, worktree};
 
 /// The first port to try: the letters of `acpd` on a telephone.
@@ -67,7 +67,10 @@ pub fn serve(
 
 async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result<(), Failure> {
     // Caught before the lock is taken: other commands send signals to its holder.
-    let asks = Asks::hear().map_err(|error| Failure::about("cannot catch signals", &error))?;
+    let failed = |error: io::Error| Failure::about("cannot catch signals", &error);
+    let ending = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
+    let ends = received(signals::watch(&ending).map_err(failed)?);
+    let changes = received(nudges().map_err(failed)?);
     let (store, folder) = (Store::open(&options.paths)?, folder(&options.paths));
     let lock = take_lock(&options.paths)?;
     if options.tls.is_none() && options.behind.is_none() && !options.address.is_loopback() {
@@ -106,7 +109,8 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
         tell,
         daemon,
         store,
-        news: News::default(),
+        tokens: watch::Sender::default(),
+        end: watch::Sender::default(),
         made: Made::default(),
     });
     let code = server.off(|server| server.store.add_code(Scopes::default(), None)).await?;
@@ -115,7 +119,7 @@ async fn run(options: Options, tell: Box<dyn Fn(Event) + Send + Sync>) -> Result
     (server.tell)(Event::Listening(invitation.clone()));
     let opened = options.open.then(|| invitation.open(&folder)).transpose()?;
     let pushes = tokio::spawn(push::run(Arc::clone(&server)));
-    accept(&server, listener, tls, asks).await;
+    accept(&server, listener, tls, ends, changes).await;
     pushes.abort();
     drop((lock, opened));
     Ok(())
@@ -153,19 +157,6 @@ async fn listen(address: IpAddr, port: Option<u16>) -> Result<TcpListener, Failu
     }
 }
 
-/// Requests to end the server, and to read the tokens again.
-struct Asks {
-    end: UnboundedReceiver<ReceivedSignal>,
-    changed: UnboundedReceiver<()>,
-}
-
-impl Asks {
-    fn hear() -> io::Result<Asks> {
-        let end = received(watch(&[Signal::Interrupt, Signal::Terminate, Signal::HangUp])?);
-        Ok(Asks { end, changed: received(nudges()?) })
-    }
-}
-
 /// Moves the items of a blocking iterator through a thread.
 fn received<T: Send + 'static>(
     items: impl Iterator<Item = T> + Send + 'static,
@@ -186,18 +177,19 @@ async fn accept(
     server: &Arc<Server>,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    mut asks: Asks,
+    mut ends: UnboundedReceiver<ReceivedSignal>,
+    mut changes: UnboundedReceiver<()>,
 ) {
     let connections = Arc::new(Semaphore::new(server.limits.connections));
     let service = TowerToHyperService::new(router(server));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            Some(()) = asks.changed.recv() => {
-                server.news.tokens_changed();
+            Some(()) = changes.recv() => {
+                server.tokens.send_replace(());
                 continue;
             }
-            Some(_) = asks.end.recv() => break,
+            Some(_) = ends.recv() => break,
         };
         let Ok((stream, _)) = accepted else {
             sleep(PAUSE).await;
@@ -211,7 +203,7 @@ async fn accept(
             match tls {
                 None => drop(speak(stream, service, head).await),
                 Some(tls) => {
-                    if let Ok(Ok(stream)) = timeout(head, handshake(&tls, stream)).await {
+                    if let Ok(Ok(stream)) = timeout(head, tls.accept(stream)).await {
                         drop(speak(stream, service, head).await);
                     }
                 }
@@ -219,16 +211,9 @@ async fn accept(
             drop(place);
         });
     }
-    server.news.end();
+    server.end.send_replace(true);
     let all = server.limits.sockets as u32;
     let _ = timeout(server.limits.goodbye, server.sockets.acquire_many(all)).await;
-}
-
-async fn handshake(
-    tls: &TlsAcceptor,
-    stream: TcpStream,
-) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
-    tls.accept(stream).await
 }
 
 async fn speak(

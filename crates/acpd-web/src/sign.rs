@@ -78,7 +78,7 @@ pub(crate) async fn sign_out(
     SignedIn(token): SignedIn,
 ) -> Result<Response, Refusal> {
     server.off(move |server| server.store.revoke(|one| one.id == token.id)).await?;
-    server.news.tokens_changed();
+    server.tokens.send_replace(());
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&server, &mut response, "", 0);
     Ok(response)

@@ -57,12 +57,10 @@ pub(crate) async fn no_stream() -> Response {
 
 fn only_sockets(status: StatusCode) -> Response {
     let hint = "connect with a WebSocket";
-    let mut response =
-        Refusal::new(status, "this address is for WebSockets alone", hint).into_response();
-    let headers = response.headers_mut();
+    let refusal = Refusal::new(status, "this address is for WebSockets alone", hint);
+    let mut response = ([(UPGRADE, "websocket")], refusal).into_response();
     if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("GET"));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     }
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     response
 }

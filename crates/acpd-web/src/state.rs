@@ -1,6 +1,5 @@
 //! The server's state, for all handlers of requests.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +10,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
-use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
+use crate::worktree::Made;
 
 /// Limits of size, number and time.
 #[derive(Debug, Clone)]
@@ -70,21 +69,11 @@ pub(crate) struct Server {
     pub(crate) limits: Limits,
     pub(crate) tell: Box<dyn Fn(Event) + Send + Sync>,
     pub(crate) daemon: acpd_client::Options,
-    pub(crate) news: News,
+    /// Changes when tokens may have changed: every socket checks its token.
+    pub(crate) tokens: watch::Sender<()>,
+    /// Becomes true to end every socket.
+    pub(crate) end: watch::Sender<bool>,
     pub(crate) made: Made,
-}
-
-/// Changes that open sockets wait for.
-#[derive(Debug, Default)]
-pub(crate) struct News {
-    tokens: watch::Sender<()>,
-    end: watch::Sender<bool>,
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("names", &self.names).finish_non_exhaustive()
-    }
 }
 
 impl Server {
@@ -110,26 +99,5 @@ impl Server {
             }
             other => other.into(),
         })
-    }
-}
-
-impl News {
-    /// Makes every socket check its token.
-    pub(crate) fn tokens_changed(&self) {
-        self.tokens.send_replace(());
-    }
-
-    /// Changes when tokens may have changed.
-    pub(crate) fn of_tokens(&self) -> watch::Receiver<()> {
-        self.tokens.subscribe()
-    }
-
-    /// Ends every socket.
-    pub(crate) fn end(&self) {
-        self.end.send_replace(true);
-    }
-
-    pub(crate) fn of_the_end(&self) -> watch::Receiver<bool> {
-        self.end.subscribe()
     }
 }

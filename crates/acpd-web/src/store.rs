@@ -82,14 +82,6 @@ pub(crate) struct SignedIn {
     pub(crate) cookie: Secret,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Credentials<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) cookie: Option<&'a str>,
-    /// A page sends its origin, a program does not.
-    pub(crate) is_page: bool,
-}
-
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -114,15 +106,20 @@ impl Store {
         Ok(self.content()?.tokens.clone())
     }
 
-    pub(crate) fn token(&self, credentials: &Credentials<'_>) -> Result<Option<Token>, Failure> {
-        let key = Hash::of(credentials.key);
-        let cookie = credentials.cookie.map(Hash::of);
+    /// `is_page`: a page sends its origin, a program does not.
+    pub(crate) fn token(
+        &self,
+        key: &str,
+        cookie: Option<&str>,
+        is_page: bool,
+    ) -> Result<Option<Token>, Failure> {
+        let (key, cookie) = (Hash::of(key), cookie.map(Hash::of));
         let is_it = |token: &&Token| {
             let has_cookie = match (&token.cookie, &cookie) {
                 (Some(kept), Some(brought)) => kept.is(brought),
                 // Scripts can read a browser's key, so a program cannot use it.
                 (Some(_), None) => false,
-                (None, _) => !credentials.is_page,
+                (None, _) => !is_page,
             };
             token.key.is(&key) & has_cookie
         };
@@ -251,17 +248,12 @@ impl Store {
         {
             return Ok(Arc::clone(content));
         }
-        let mut text = String::new();
-        let failed = |error: &dyn std::error::Error| {
-            Failure::about(format!("cannot read `{}`", path.display()), error)
+        let file = files::secret_file(&path)?.take(LONGEST);
+        let content: Content = serde_json::from_reader(file).map_err(|error| {
+            Failure::about(format!("cannot read `{}`", path.display()), &error)
                 .hint("remove that file to sign out everybody, and sign in again")
-        };
-        files::secret_file(&path)?
-            .take(LONGEST)
-            .read_to_string(&mut text)
-            .map_err(|error| failed(&error))?;
-        let content: Arc<Content> =
-            Arc::new(serde_json::from_str(&text).map_err(|error| failed(&error))?);
+        })?;
+        let content = Arc::new(content);
         *read = Some((version, Arc::clone(&content)));
         Ok(content)
     }
@@ -347,8 +339,7 @@ mod tests {
 
         let key = phone.key.reveal();
         let cookie = Some(phone.cookie.reveal());
-        let fits =
-            |cookie, is_page| store.token(&Credentials { key, cookie, is_page }).unwrap().is_some();
+        let fits = |cookie, is_page| store.token(key, cookie, is_page).unwrap().is_some();
         assert!(fits(cookie, true) && fits(cookie, false));
         assert!(!fits(None, true) && !fits(None, false) && !fits(Some("other"), true));
 
@@ -366,12 +357,7 @@ mod tests {
     fn a_token_for_a_program_is_none_for_a_page_and_its_name_is_its_own() {
         let (_dir, store) = home();
         let key = store.add_program("ide", Scopes::default()).unwrap();
-        let fits = |is_page| {
-            store
-                .token(&Credentials { key: key.reveal(), cookie: None, is_page })
-                .unwrap()
-                .is_some()
-        };
+        let fits = |is_page| store.token(key.reveal(), None, is_page).unwrap().is_some();
         assert!(fits(false) && !fits(true));
         assert!(store.add_program("ide", Scopes::default()).is_err());
         assert!(store.add_program(" \n", Scopes::default()).is_err());

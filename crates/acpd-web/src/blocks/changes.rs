@@ -3,14 +3,14 @@
 use acpd_view::{Block, Content, Folding, Id, Kind, Progress, State};
 use serde_json::json;
 
-use super::encoding::{self, BlockPlace};
+use super::encoding;
 use super::{Outgoing, PageConversation};
 
 impl PageConversation {
     /// Sends an unfolded block, and first the subagents that it is in.
     pub(super) fn send_body(&mut self, id: Id, out: &mut Outgoing) {
         self.open.insert(id);
-        let of = find(&self.state, id).and_then(|(_, place)| place.of);
+        let of = find(&self.state, id).and_then(|(_, _, of)| of);
         if let Some(of) = of.filter(|of| !self.shown.contains(of)) {
             self.send_body(of, out);
         }
@@ -47,13 +47,13 @@ impl PageConversation {
     }
 
     fn send_block(&mut self, id: Id, out: &mut Outgoing) {
-        let Some((block, place)) = find(&self.state, id) else {
+        let Some((block, turn, of)) = find(&self.state, id) else {
             self.sent.remove(&id);
             self.shown.remove(&id);
             return out.notify("_page/gone", &json!({"id": encoding::id(id)}));
         };
         let is_open = self.open.contains(&id);
-        if place.of.is_some_and(|of| !self.shown.contains(&of)) {
+        if of.is_some_and(|of| !self.shown.contains(&of)) {
             // Blocks in a subagent are sent when the subagent is unfolded.
             return;
         }
@@ -80,7 +80,7 @@ impl PageConversation {
                 out.notify("_page/done", &done);
             }
             _ => {
-                let drawn = encoding::block(block, place, &self.state, is_open);
+                let drawn = encoding::block((block, turn, of), &self.state, is_open);
                 out.notify("_page/block", &drawn);
             }
         }
@@ -111,10 +111,9 @@ pub(super) fn ids(blocks: &[Block]) -> Vec<Id> {
     blocks.iter().flat_map(|block| std::iter::once(block.id).chain(inside(block))).collect()
 }
 
-fn find(state: &State, id: Id) -> Option<(&Block, BlockPlace)> {
+fn find(state: &State, id: Id) -> Option<(&Block, u64, Option<Id>)> {
     let (block, turn, of) = state.find(id)?;
-    let turn = turn.started.map_or(0, |started| started.seq);
-    Some((block, BlockPlace { turn, of }))
+    Some((block, turn.started.map_or(0, |started| started.seq), of))
 }
 
 /// Returns the number of parts of a message, and the bytes of the last one.

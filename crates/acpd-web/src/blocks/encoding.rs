@@ -17,13 +17,6 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// Bytes of base64 of a picture.
 const LONGEST_PICTURE: usize = (8 << 20) / 3 * 4;
 
-/// The turn of a block, by its first line, and the subagent of the block.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BlockPlace {
-    pub(super) turn: u64,
-    pub(super) of: Option<Id>,
-}
-
 /// The id of a block: the number of its line, or `a` and a number.
 pub(super) fn id(id: Id) -> Value {
     match id {
@@ -44,11 +37,16 @@ pub(super) fn line(line: &Text) -> Value {
     line.parts().map(|(text, style)| json!([style.role, text])).collect()
 }
 
-/// A block; `is_open` if the user has unfolded it. `has` says how much of its body is sent.
-pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bool) -> Value {
+/// A block in a turn, by its first line, and in a subagent; `is_open` if the user has unfolded it.
+/// `has` says how much of its body is sent.
+pub(super) fn block(
+    (block, turn, of): (&Block, u64, Option<Id>),
+    state: &State,
+    is_open: bool,
+) -> Value {
     let folding = if is_open { Folding::Open } else { block.folding };
     let mut drawn = json!({
-        "id": id(block.id), "turn": place.turn, "seq": block.id.seq(), "last": block.last,
+        "id": id(block.id), "turn": turn, "seq": block.id.seq(), "last": block.last,
         "kind": block.kind.name(), "progress": block.progress, "folding": block.folding,
         "has": "whole",
     });
@@ -58,7 +56,7 @@ pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bo
     if let Some(consent) = block.consent() {
         drawn["consent"] = json!(consent);
     }
-    if let Some(of) = place.of {
+    if let Some(of) = of {
         drawn["of"] = id(of);
     }
     let body = match &block.kind {
@@ -77,7 +75,7 @@ pub(super) fn block(block: &Block, place: BlockPlace, state: &State, is_open: bo
         }),
         Kind::Subagent(_) | Kind::Gap(_) => json!({}),
         Kind::Notice(notice) => json!({"severity": notice.severity}),
-        Kind::Turn(end) => turn(block, end, state),
+        Kind::Turn(end) => turn_end(block, end, state),
     };
     extend(&mut drawn, body);
     drawn
@@ -157,7 +155,7 @@ fn file(path: &Text, change: &Change, has_head: bool) -> Value {
     json!({"path": path.as_str(), "head": head, "lines": lines.collect::<Value>()})
 }
 
-fn turn(block: &Block, end: &TurnEnd, state: &State) -> Value {
+fn turn_end(block: &Block, end: &TurnEnd, state: &State) -> Value {
     let files = end.files.iter().take(MOST_PLACES).map(|file| Text::from(state.short(file)));
     let usage = block.source().and_then(|source| source.params.get("usage"));
     let cost = usage.and_then(|usage| cost(usage.get("cost")?));
@@ -166,13 +164,10 @@ fn turn(block: &Block, end: &TurnEnd, state: &State) -> Value {
 
 fn cost(cost: &Value) -> Option<Value> {
     let currency = Untrusted::from(cost.get("currency")?.as_str()?);
-    Some(
-        json!({"amount": cost.get("amount")?.as_f64()?, "currency": Text::from(currency).as_str()}),
-    )
+    Some(json!({"amount": cost.get("amount")?.as_f64()?, "currency": text(&currency)}))
 }
 
 fn entries(entries: &[PlanEntry]) -> Value {
-    let text = |text: &Untrusted| Value::from(Text::from(text).as_str());
     let entries = entries.iter().map(|entry| {
         json!({"content": text(&entry.content), "status": entry.status, "priority": text(&entry.priority)})
     });
@@ -200,8 +195,12 @@ pub(super) fn questions(interactions: &mut Value) {
     }
 }
 
+/// A text on one line, safe to show.
+fn text(text: &Untrusted) -> Value {
+    Text::from(text).as_str().into()
+}
+
 pub(super) fn header(header: &Header) -> Map<String, Value> {
-    let text = |text: &Untrusted| Value::from(Text::from(text).as_str());
     let modes = header.modes.iter();
     let modes = modes
         .map(|mode| json!({"id": mode.id, "name": text(mode.name.as_ref().unwrap_or(&mode.id))}));
@@ -232,7 +231,6 @@ pub(super) fn header(header: &Header) -> Map<String, Value> {
 }
 
 fn option(option: &ConfigOption) -> Value {
-    let text = |text: &Untrusted| Value::from(Text::from(text).as_str());
     let choice = |choice: &Choice| json!({"value": choice.value, "name": text(choice.name.as_ref().unwrap_or(&choice.value))});
     json!({
         "id": option.id, "name": text(option.name.as_ref().unwrap_or(&option.id)),

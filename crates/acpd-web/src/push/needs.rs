@@ -20,37 +20,25 @@ const LONG: Duration = Duration::from_mins(1);
 /// Characters of a name.
 const LONGEST: usize = 80;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    Asked,
-    /// A long turn is done.
-    Done,
-    /// A turn did not end as it should.
-    Broken,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct News {
-    pub(super) what: What,
-    name: String,
-    agent: Untrusted,
-    session: Option<Untrusted>,
-    took: Duration,
+    pub(super) is_urgent: bool,
+    /// JSON for the service worker.
+    pub(super) text: String,
 }
 
 impl News {
-    /// JSON for the service worker.
-    pub(super) fn text(&self) -> Vec<u8> {
-        let agent = escape::one_line(self.agent.raw()).to_string();
-        let body = match self.what {
-            What::Asked => format!("{agent} asks you something"),
-            What::Done => format!("{agent} is done, after {} min", self.took.as_secs() / 60),
-            What::Broken => format!("{agent} was interrupted"),
-        };
-        let session = self.session.as_ref().map(Untrusted::raw);
-        json!({"title": self.name, "body": body, "agent": self.agent, "session": session})
-            .to_string()
-            .into_bytes()
+    /// `what` is said of the agent, `title` names the session.
+    fn new(
+        is_urgent: bool,
+        what: &str,
+        title: &str,
+        agent: &Untrusted,
+        session: Option<&Untrusted>,
+    ) -> News {
+        let body = format!("{} {what}", escape::one_line(agent.raw()));
+        let text = json!({"title": title, "body": body, "agent": agent, "session": session});
+        News { is_urgent, text: text.to_string() }
     }
 }
 
@@ -89,12 +77,10 @@ impl Needs {
 
     fn asked(&mut self, question: &InteractionInfo) -> Option<News> {
         let is_new = self.questions.insert(question.id.raw().to_owned());
-        is_new.then(|| News {
-            what: What::Asked,
-            name: name(question.name.as_ref(), question.cwd.as_ref()),
-            agent: question.agent.clone(),
-            session: question.session_id.clone(),
-            took: Duration::ZERO,
+        is_new.then(|| {
+            let title = name(question.name.as_ref(), question.cwd.as_ref());
+            let session = question.session_id.as_ref();
+            News::new(true, "asks you something", &title, &question.agent, session)
         })
     }
 
@@ -107,19 +93,17 @@ impl Needs {
         let since = self.working.remove(&key)?;
         let took = Duration::from_millis(session.updated.saturating_sub(since));
         // The parent agent is notified of its own sessions, and a user who cancelled knows.
-        let what = match turn.last.as_ref().map_or("", Untrusted::raw) {
-            "interrupted" | "unwedged" | "outcome_unknown" | "error" => What::Broken,
+        let (is_urgent, what) = match turn.last.as_ref().map_or("", Untrusted::raw) {
+            "interrupted" | "unwedged" | "outcome_unknown" | "error" => {
+                (true, "was interrupted".to_owned())
+            }
             "cancelled" => return None,
-            _ => What::Done,
+            _ if took < LONG => return None,
+            _ => (false, format!("is done, after {} min", took.as_secs() / 60)),
         };
-        let is_news = session.parent.is_none() && (what == What::Broken || took >= LONG);
-        is_news.then(|| News {
-            what,
-            name: name(session.name.as_ref(), Some(&session.cwd)),
-            agent: key.agent,
-            session: Some(key.session_id),
-            took,
-        })
+        let title = name(session.name.as_ref(), Some(&session.cwd));
+        let is_own = session.parent.is_none();
+        is_own.then(|| News::new(is_urgent, &what, &title, &key.agent, Some(&key.session_id)))
     }
 }
 
@@ -155,7 +139,7 @@ mod tests {
     }
 
     fn told(news: Vec<News>) -> Vec<Value> {
-        news.iter().map(|news| serde_json::from_slice(&news.text()).unwrap()).collect()
+        news.iter().map(|news| serde_json::from_str(&news.text).unwrap()).collect()
     }
 
     #[test]

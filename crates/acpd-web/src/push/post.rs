@@ -16,7 +16,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::needs::{News, What};
+use super::needs::News;
 use super::seal::Recipient;
 use super::vapid::Vapid;
 use crate::failure::Failure;
@@ -38,29 +38,11 @@ pub(super) enum Outcome {
     Later,
 }
 
-/// The receiver of the request.
-#[derive(Debug)]
-pub(super) struct Service {
-    host: String,
-    port: u16,
-    /// Host and port, as in addresses.
-    authority: String,
-    path: String,
-}
-
-impl Service {
-    /// The service of an `https` address.
-    pub(super) fn of(endpoint: &str) -> Option<Service> {
-        let address: Uri = endpoint.parse().ok()?;
-        let authority = address.authority().filter(|it| !it.as_str().contains('@'))?;
-        let is_secure = address.scheme_str() == Some("https");
-        is_secure.then(|| Service {
-            host: authority.host().to_owned(),
-            port: authority.port_u16().unwrap_or(443),
-            authority: authority.to_string(),
-            path: address.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
-        })
-    }
+/// Reads the address of a push service, which has TLS.
+pub(super) fn service(endpoint: &str) -> Option<Uri> {
+    let address: Uri = endpoint.parse().ok()?;
+    let is_plain = !address.authority()?.as_str().contains('@');
+    (is_plain && address.scheme_str() == Some("https")).then_some(address)
 }
 
 pub(super) async fn post(
@@ -69,17 +51,19 @@ pub(super) async fn post(
     news: &News,
 ) -> Result<Outcome, Failure> {
     let unusable = || Failure::new("the subscription cannot be used");
-    let service = Service::of(&to.endpoint).ok_or_else(unusable)?;
-    let sealed = Recipient::of(to).ok_or_else(unusable)?.seal(&news.text());
+    let service = service(&to.endpoint).ok_or_else(unusable)?;
+    let authority = service.authority().ok_or_else(unusable)?.as_str();
+    let sealed = Recipient::of(to).ok_or_else(unusable)?.seal(news.text.as_bytes());
     let sealed = sealed.map_err(|_| unusable())?;
     let address = server.names.address()?.to_string();
-    let origin = format!("https://{}", service.authority);
+    let origin = format!("https://{authority}");
     let (signed, tls) = server
         .off(move |server| Ok((Vapid::of(&server.store)?.sign(&origin, &address)?, trusted()?)))
         .await?;
-    let urgency = if news.what == What::Done { "normal" } else { "high" };
-    let request = Request::post(&service.path)
-        .header(HOST, &service.authority)
+    let urgency = if news.is_urgent { "high" } else { "normal" };
+    let path = service.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::post(path)
+        .header(HOST, authority)
         .header(AUTHORIZATION, signed)
         .header(CONTENT_TYPE, "application/octet-stream")
         .header(CONTENT_ENCODING, "aes128gcm")
@@ -97,13 +81,13 @@ pub(super) async fn post(
 }
 
 async fn send(
-    service: &Service,
+    service: &Uri,
     tls: TlsConnector,
     request: Request<Body>,
 ) -> Result<StatusCode, Failure> {
-    let name = ServerName::try_from(service.host.clone()).map_err(Failure::new)?;
-    let stream =
-        TcpStream::connect((service.host.as_str(), service.port)).await.map_err(Failure::new)?;
+    let (host, port) = (service.host().unwrap_or_default(), service.port_u16().unwrap_or(443));
+    let name = ServerName::try_from(host.to_owned()).map_err(Failure::new)?;
+    let stream = TcpStream::connect((host, port)).await.map_err(Failure::new)?;
     let stream = tls.connect(name, stream).await.map_err(Failure::new)?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(Failure::new)?;
@@ -130,17 +114,13 @@ mod tests {
 
     #[test]
     fn a_push_service_has_an_address_with_tls() {
-        let service = Service::of("https://push.example:8443/send/abc?x=1").unwrap();
-        assert_eq!((service.host.as_str(), service.port), ("push.example", 8443));
-        assert_eq!(
-            (service.authority.as_str(), service.path.as_str()),
-            ("push.example:8443", "/send/abc?x=1")
-        );
-        assert_eq!(Service::of("https://push.example/send").unwrap().port, 443);
+        let found = service("https://push.example:8443/send/abc?x=1").unwrap();
+        assert_eq!((found.host(), found.port_u16()), (Some("push.example"), Some(8443)));
+        assert_eq!(found.path_and_query().unwrap().as_str(), "/send/abc?x=1");
         for other in
             ["http://push.example/", "/send", "https://a@push.example/", "push.example", ""]
         {
-            assert!(Service::of(other).is_none(), "{other}");
+            assert!(service(other).is_none(), "{other}");
         }
     }
 }

@@ -20,12 +20,6 @@ const LONGEST: u64 = 4 << 10;
 
 pub(super) struct Vapid(EcdsaKeyPair);
 
-impl fmt::Debug for Vapid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vapid").finish_non_exhaustive()
-    }
-}
-
 impl Vapid {
     /// Reads the key, or makes one the first time. Browsers that subscribed with another key get no
     /// pushes.
