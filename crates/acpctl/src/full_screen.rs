@@ -1,4 +1,5 @@
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_client::{PATIENCE, connect_lasting, rejoin};
@@ -32,7 +33,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Screen
             Ok(edited) => Ok(edited.text.trim_end_matches('\n').to_owned()),
             Err(error) => Err(error.message().clone()),
         },
-        door: Box::new(move |may_start| {
+        door: Arc::new(move |may_start| {
             let connect = if may_start { connect_lasting } else { rejoin };
             connect(&options, PATIENCE)?.split()
         }),

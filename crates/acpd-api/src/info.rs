@@ -488,7 +488,7 @@ pub struct SessionInfo {
 }
 
 /// Key of a session's row: ids are unique within an agent.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRowKey {
     /// Name of the agent's profile.

@@ -25,6 +25,7 @@ use acpd_api::{
     AnswerParams, CancelParams, CancelResult, ClientName, Empty, GivenAnswer, SessionRowKey,
     TurnState, Untrusted, Watched, method,
 };
+use acpd_view::human::counted;
 use acpd_view::text::Text;
 use acpd_view::{Id, Role, text};
 use bytes::Bytes;
@@ -36,12 +37,13 @@ use serde_json::value::RawValue;
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
-use crate::question::{Drawn, QuestionCard};
+use crate::question::{Drawn, KeyOutcome, QuestionCard};
 use chat::{ChatScreen, Editor, Files};
 use requests::{Outbox, Purpose};
 use today::Today;
-use top::TopScreen;
+use top::{TopScreen, Typing};
 
+pub(crate) use chat::Refused;
 pub(crate) use requests::{CLIENT, LinkId};
 pub(crate) use view::{Cache, view};
 
@@ -70,7 +72,7 @@ pub(crate) enum AppEvent {
         directory: String,
         paths: Vec<String>,
     },
-    AttachedRead(PromptFiles, Result<Vec<Value>, UnfitFile>),
+    AttachedRead(PromptFiles, Result<Vec<Value>, Refused>),
     Edited(Result<String, Text>),
     Drawn(OnScreen),
     /// Time passed, or a frame is due.
@@ -123,13 +125,7 @@ pub(crate) struct PromptFile {
     pub(crate) name: String,
 }
 
-#[derive(Debug)]
-pub(crate) struct UnfitFile {
-    pub(crate) why: Text,
-    pub(crate) hint: Option<Text>,
-}
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Scene {
     pub(crate) theme: Theme,
     pub(crate) home: Option<String>,
@@ -151,8 +147,9 @@ pub enum Opens {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Presence {
+    #[default]
     Connecting,
     There,
     AwaySince(u64),
@@ -166,7 +163,7 @@ struct Flash {
     until: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AppState {
     scene: Scene,
     /// In ms since the epoch.
@@ -181,9 +178,9 @@ pub(crate) struct AppState {
     said: Vec<String>,
     files: Files,
     /// The handle of the conversation that was open when the user quit.
-    left: Option<Untrusted>,
+    pub(crate) left: Option<Untrusted>,
     /// The error of the session that the command line asked for.
-    not_begun: Option<ErrorObject>,
+    pub(crate) not_begun: Option<ErrorObject>,
     /// Scrolled rows of the page of keys; none while it is closed.
     help: Option<usize>,
     flash: Option<Flash>,
@@ -196,26 +193,7 @@ pub(crate) struct AppState {
 impl AppState {
     pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (AppState, Vec<Effect>) {
         let theme = scene.theme;
-        let mut state = AppState {
-            scene,
-            now,
-            fleet: Fleet::default(),
-            presence: Presence::Connecting,
-            out: Outbox::default(),
-            top: TopScreen::default(),
-            chat: None,
-            drafts: HashMap::new(),
-            said: Vec::new(),
-            files: Files::default(),
-            left: None,
-            not_begun: None,
-            help: None,
-            flash: None,
-            on_screen: OnScreen::default(),
-            is_focused: true,
-            has_mouse: false,
-            today: Today::default(),
-        };
+        let mut state = AppState { scene, now, is_focused: true, ..AppState::default() };
         if !theme.is_unicode {
             let words = "no UTF-8 locale: marks are ASCII; acpctl chat --plain goes line by line";
             state.flash(Role::Plain, words);
@@ -332,16 +310,8 @@ impl AppState {
         keymap::key_of(place, action, self.scene.theme.is_unicode)
     }
 
-    pub(crate) fn left(&self) -> Option<&Untrusted> {
-        self.left.as_ref()
-    }
-
-    pub(crate) fn not_begun(&self) -> Option<&ErrorObject> {
-        self.not_begun.as_ref()
-    }
-
     pub(crate) fn is_filled(&self) -> bool {
-        self.fleet.is_known() && self.chat.as_ref().is_none_or(ChatScreen::is_filled)
+        self.fleet.is_known && self.chat.as_ref().is_none_or(ChatScreen::is_filled)
     }
 
     /// Returns when the screen changes without an event.
@@ -388,6 +358,11 @@ impl AppState {
     fn key(&mut self, key: &KeyEvent) {
         let place = self.place();
         let action = keymap::action(place, key);
+        match action {
+            Some(Action::Suspend) => return self.out.push(Effect::Suspend),
+            Some(Action::Redraw) => return self.out.push(Effect::Redraw),
+            _ => {}
+        }
         if let Some(scroll) = &mut self.help {
             match action {
                 Some(Action::Back) => self.help = None,
@@ -403,15 +378,11 @@ impl AppState {
                 Some(Action::Up) => *scroll = scroll.saturating_sub(1),
                 Some(Action::PageDown) => *scroll += self.on_screen.page,
                 Some(Action::PageUp) => *scroll = scroll.saturating_sub(self.on_screen.page),
-                Some(Action::Suspend) => self.out.push(Effect::Suspend),
-                Some(Action::Redraw) => self.out.push(Effect::Redraw),
                 _ => {}
             }
             return;
         }
         match action {
-            Some(Action::Suspend) => self.out.push(Effect::Suspend),
-            Some(Action::Redraw) => self.out.push(Effect::Redraw),
             Some(Action::Keys) => self.help = Some(0),
             Some(Action::Mouse) => {
                 self.has_mouse = !self.has_mouse;
@@ -449,6 +420,30 @@ impl AppState {
         }
     }
 
+    fn question_key(&mut self, action: Option<Action>, key: &KeyEvent) {
+        let card = match &mut self.chat {
+            Some(chat) => &mut chat.card,
+            None => &mut self.top.card,
+        };
+        let question = card.id().and_then(|id| self.fleet.question(id));
+        let Some(question) = question else { return };
+        let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
+        match card.key(action, key, question, page) {
+            KeyOutcome::Answered { id, answer, says_why } => {
+                if says_why && self.chat.is_some() {
+                    let key = self.key_of(KeyPlace::Prompt, Action::Steer);
+                    let words = text!("say why below; {} tells it to the running turn", key);
+                    self.flash(Role::Plain, words);
+                } else if says_why {
+                    self.type_for_selected(Typing::Prompt);
+                }
+                self.answer(id, answer);
+            }
+            KeyOutcome::Refused(why) => self.flash(Role::Warning, why),
+            KeyOutcome::Nothing => {}
+        }
+    }
+
     fn on_chat(&mut self, link: LinkId, step: impl FnOnce(&mut ChatScreen)) -> bool {
         self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
@@ -469,7 +464,7 @@ impl AppState {
                 if link == LinkId::Fleet && method == method::CHANGED =>
             {
                 if let Some(changed) = read(params) {
-                    self.fleet.changed(changed);
+                    self.fleet.watched.apply(changed);
                 }
                 self.ask_usage();
                 // A new session has a directory with files to complete.
@@ -490,7 +485,7 @@ impl AppState {
         match purpose {
             Purpose::Watch => {
                 if let Some(watched) = read::<Watched>(result) {
-                    self.fleet.snapshot(watched);
+                    (self.fleet.watched, self.fleet.is_known) = (watched, true);
                     self.presence = Presence::There;
                     self.ask_usage();
                     self.reopen_chat();
@@ -501,19 +496,10 @@ impl AppState {
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
             Purpose::Cancel => {
                 let done = read::<CancelResult>(result);
-                self.flash(
-                    Role::Good,
-                    match done.map_or(0, |done| done.taken_back) {
-                        0 => text!("cancelled; the agent ends its turn"),
-                        1 => text!("cancelled, with 1 queued prompt; the agent ends its turn"),
-                        back => {
-                            text!(
-                                "cancelled, with {} queued prompts; the agent ends its turn",
-                                back
-                            )
-                        }
-                    },
-                );
+                let back = done.map_or(0, |done| done.taken_back);
+                let with = text!(", with {}", counted(back, "queued prompt"));
+                let with = (back > 0).then_some(with);
+                self.flash(Role::Good, text!("cancelled{}; the agent ends its turn", with));
             }
             Purpose::New => self.on_session_created(link, result),
             Purpose::NextWaiting => self.send_next(),

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style as CellStyle};
 use unicode_width::UnicodeWidthStr as _;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Theme {
     /// Without colours, words and marks show the meaning.
     pub is_coloured: bool,
@@ -23,10 +23,6 @@ impl Theme {
 
 pub(crate) const DOT: &str = " · ";
 pub(crate) const CURSOR: &str = "▸";
-
-pub(crate) fn rule(width: usize) -> Text {
-    Text::repeated("─", width)
-}
 
 /// Returns the ASCII form of a mark; other characters are unchanged.
 fn ascii(char: char) -> char {
@@ -88,6 +84,13 @@ impl<'a> Canvas<'a> {
             let more = if self.theme.is_unicode { "…" } else { "~" };
             self.buffer.set_stringn(end - 1, y, more, 1, CellStyle::new());
         }
+    }
+
+    /// Draws a rule across the screen.
+    pub(crate) fn rule(&mut self, y: u16) {
+        let width = self.buffer.area.width;
+        let ruled = Text::repeated("─", usize::from(width.saturating_sub(2)));
+        self.line(1, y, width, &Text::of(Role::Dim, ruled));
     }
 
     /// Highlights `words`, which are in lower case, in a line that was drawn here.

@@ -12,6 +12,7 @@ use std::env;
 use std::io::{self, Write};
 use std::process::Stdio;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -45,7 +46,7 @@ const GRACE: Duration = Duration::from_millis(500);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Connects to the daemon. With `true`, starts it even if it was stopped on purpose.
-pub type Door = Box<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
+pub type Door = Arc<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
 pub type EditText = fn(&str) -> Result<String, Text>;
 
@@ -147,7 +148,7 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
         keyboard,
         pager,
         editor,
-        door: door.into(),
+        door,
         sender,
         is_over: false,
     };
@@ -158,14 +159,11 @@ pub fn run(start: ScreenStart) -> Result<ScreenResult, ScreenError> {
         end_by(signal);
     }
     let unsent = driver.state.unsent().collect();
-    match driver.state.not_begun() {
-        Some(error) => Err(ScreenError::NotBegun { error: error.clone(), unsent }),
-        None => Ok(ScreenResult { session: driver.state.left().cloned(), unsent }),
+    match driver.state.not_begun {
+        Some(error) => Err(ScreenError::NotBegun { error, unsent }),
+        None => Ok(ScreenResult { session: driver.state.left, unsent }),
     }
 }
-
-type SharedDoor =
-    std::sync::Arc<dyn Fn(bool) -> Result<(LinkReader, LinkWriter), ConnectError> + Send + Sync>;
 
 struct Driver {
     terminal: Terminal<CrosstermBackend<Frame>>,
@@ -178,7 +176,7 @@ struct Driver {
     keyboard: Keyboard,
     pager: Option<String>,
     editor: EditText,
-    door: SharedDoor,
+    door: Door,
     sender: SyncSender<DriverEvent>,
     is_over: bool,
 }

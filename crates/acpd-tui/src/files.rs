@@ -8,7 +8,7 @@ use acpd_view::text::Text;
 use ignore::WalkBuilder;
 use serde_json::Value;
 
-use crate::app::{PromptFile, PromptFiles, UnfitFile};
+use crate::app::{PromptFile, PromptFiles, Refused};
 
 const MAX_PATHS: usize = 20_000;
 /// Includes directories and ignored files.
@@ -34,9 +34,9 @@ pub(crate) fn of(directory: &str) -> Vec<String> {
 }
 
 /// Returns a block for each file, or the first error.
-pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, UnfitFile> {
+pub(crate) fn attached(prompt: &PromptFiles) -> Result<Vec<Value>, Refused> {
     let blocks = prompt.files.iter().map(|PromptFile { path, name }| {
-        attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| UnfitFile {
+        attachment::mentioned(Path::new(path), name, prompt.can).map_err(|error| Refused {
             why: Text::from(&Untrusted::of(&error)),
             hint: error.hints().first().map(|hint| Text::from(*hint)),
         })

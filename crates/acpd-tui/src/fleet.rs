@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use acpd_api::{
-    AgentInfo, AgentState, Changed, InteractionInfo, SessionInfo, SessionRowKey, SessionState,
-    TurnState, Untrusted, Watched,
+    AgentInfo, AgentState, InteractionInfo, SessionInfo, SessionRowKey, SessionState, TurnState,
+    Untrusted, Watched,
 };
 use acpd_view::text::Text;
 
@@ -17,7 +17,9 @@ const ID_WIDTH: usize = 12;
 /// The content of `_acpd/watch`.
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
-    watched: Option<Watched>,
+    pub(crate) watched: Watched,
+    /// The first rows have come.
+    pub(crate) is_known: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,35 +81,8 @@ impl Row<'_> {
 }
 
 impl Fleet {
-    pub(crate) fn snapshot(&mut self, watched: Watched) {
-        self.watched = Some(watched);
-    }
-
-    pub(crate) fn changed(&mut self, changed: Changed) {
-        if let Some(watched) = &mut self.watched {
-            watched.apply(changed);
-        }
-    }
-
-    pub(crate) fn is_known(&self) -> bool {
-        self.watched.is_some()
-    }
-
-    fn sessions(&self) -> &[SessionInfo] {
-        self.watched.as_ref().map_or(&[], |watched| &watched.sessions)
-    }
-
-    pub(crate) fn agents(&self) -> &[AgentInfo] {
-        self.watched.as_ref().map_or(&[], |watched| &watched.agents)
-    }
-
-    /// The oldest first.
-    pub(crate) fn questions(&self) -> &[InteractionInfo] {
-        self.watched.as_ref().map_or(&[], |watched| &watched.interactions)
-    }
-
     pub(crate) fn question(&self, id: &Untrusted) -> Option<&InteractionInfo> {
-        self.questions().iter().find(|question| question.id == *id)
+        self.watched.interactions.iter().find(|question| question.id == *id)
     }
 
     /// The oldest first.
@@ -115,27 +90,28 @@ impl Fleet {
         &'a self,
         key: &'a SessionRowKey,
     ) -> impl Iterator<Item = &'a InteractionInfo> {
-        self.questions().iter().filter(|question| {
+        self.watched.interactions.iter().filter(|question| {
             question.agent == key.agent && question.session_id.as_ref() == Some(&key.session_id)
         })
     }
 
     pub(crate) fn session(&self, key: &SessionRowKey) -> Option<&SessionInfo> {
-        self.sessions().iter().find(|session| is_of(session, &key.agent, &key.session_id))
+        self.watched.sessions.iter().find(|session| is_of(session, &key.agent, &key.session_id))
     }
 
     pub(crate) fn turns_of(&self, agent: &Untrusted) -> usize {
         let is_busy = |session: &&SessionInfo| {
             session.agent == *agent && session.turn.state != TurnState::Idle
         };
-        self.sessions().iter().filter(is_busy).count()
+        self.watched.sessions.iter().filter(is_busy).count()
     }
 
     pub(crate) fn rows(&self, words: &str, now: u64) -> Vec<Row<'_>> {
-        let mut rows: Vec<Row<'_>> = self.questions().iter().map(|q| self.asked(q)).collect();
-        let logins = self.agents().iter().filter(|agent| wants_login(agent));
+        let mut rows: Vec<Row<'_>> =
+            self.watched.interactions.iter().map(|q| self.asked(q)).collect();
+        let logins = self.watched.agents.iter().filter(|agent| wants_login(agent));
         rows.extend(logins.map(|agent| self.login(agent)));
-        rows.extend(self.sessions().iter().filter_map(|session| self.row(session, now)));
+        rows.extend(self.watched.sessions.iter().filter_map(|session| self.row(session, now)));
         if !words.trim().is_empty() {
             rows.retain(|row| fits(row, words));
         }
@@ -156,22 +132,22 @@ impl Fleet {
     pub(crate) fn pace(&self, now: u64) -> u64 {
         const MINUTE: u64 = 60_000;
         let began = |session: &SessionInfo| session.turn.since.max(session.updated);
-        let asked = self.questions().iter().map(|question| question.at);
-        let mut times = self.sessions().iter().map(began).chain(asked);
+        let asked = self.watched.interactions.iter().map(|question| question.at);
+        let mut times = self.watched.sessions.iter().map(began).chain(asked);
         if times.any(|at| now.saturating_sub(at) < MINUTE) { 1000 } else { MINUTE }
     }
 
     fn asked<'a>(&'a self, question: &'a InteractionInfo) -> Row<'a> {
         let session = question.session_id.as_ref();
-        let session =
-            session.and_then(|id| self.sessions().iter().find(|s| is_of(s, &question.agent, id)));
+        let session = session
+            .and_then(|id| self.watched.sessions.iter().find(|s| is_of(s, &question.agent, id)));
         let what = RowState::Question(question);
         Row { section: Section::NeedsYou, what, session, since: question.at }
     }
 
     fn login<'a>(&'a self, agent: &'a AgentInfo) -> Row<'a> {
         let waits = |s: &&SessionInfo| s.agent == agent.name && s.state == SessionState::Blocked;
-        let what = RowState::Login(agent, self.sessions().iter().filter(waits).count());
+        let what = RowState::Login(agent, self.watched.sessions.iter().filter(waits).count());
         let since = if agent.auth.since > 0 { agent.auth.since } else { agent.since };
         Row { section: Section::NeedsYou, what, session: None, since }
     }
@@ -189,8 +165,9 @@ impl Fleet {
         let was_interrupted = turn.last.as_ref().is_some_and(|last| {
             matches!(last.raw(), "interrupted" | "outcome_unknown" | "unwedged")
         });
-        let is_login = || self.agents().iter().any(|a| a.name == session.agent && wants_login(a));
-        let (section, what, since) = if self.questions().iter().any(asks) {
+        let is_login =
+            || self.watched.agents.iter().any(|a| a.name == session.agent && wants_login(a));
+        let (section, what, since) = if self.watched.interactions.iter().any(asks) {
             return None;
         } else if session.state == SessionState::Blocked && !is_login() {
             (Section::NeedsYou, RowState::Blocked, session.updated)

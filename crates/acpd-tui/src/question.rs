@@ -40,7 +40,7 @@ pub(crate) struct QuestionCard {
     asked: Option<OpenQuestion>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OpenQuestion {
     id: Untrusted,
     is_drawn: bool,
@@ -110,7 +110,6 @@ impl Choice {
 #[derive(Debug, PartialEq)]
 pub(crate) enum KeyOutcome {
     Nothing,
-    Left,
     Answered {
         id: Untrusted,
         answer: GivenAnswer,
@@ -124,18 +123,8 @@ impl QuestionCard {
     /// Shows a question. A new one has no keys and no choice.
     pub(crate) fn show(&mut self, question: Option<&InteractionInfo>) {
         if self.asked.as_ref().map(|asked| &asked.id) != question.map(|question| &question.id) {
-            self.asked = question.map(|question| OpenQuestion {
-                id: question.id.clone(),
-                is_drawn: false,
-                is_end_seen: false,
-                has_keys: false,
-                chosen: None,
-                filled: Filled::default(),
-                seen: BTreeSet::new(),
-                are_all_seen: false,
-                scroll: 0,
-                is_sent: false,
-            });
+            let id = question.map(|question| question.id.clone());
+            self.asked = id.map(|id| OpenQuestion { id, ..OpenQuestion::default() });
         }
     }
 
@@ -202,11 +191,8 @@ impl QuestionCard {
         if let Some((_, input)) = &mut asked.filled.typing {
             match action {
                 Some(Action::Confirm) => {
-                    return asked
-                        .filled
-                        .end(question)
-                        .err()
-                        .map_or(KeyOutcome::Nothing, KeyOutcome::Refused);
+                    let refused = asked.filled.end(question).err();
+                    return refused.map_or(KeyOutcome::Nothing, KeyOutcome::Refused);
                 }
                 Some(Action::Back) => asked.filled.typing = None,
                 _ => drop(input.key(key)),
@@ -218,7 +204,6 @@ impl QuestionCard {
             Some(Action::Back) => {
                 asked.has_keys = false;
                 asked.chosen = None;
-                return KeyOutcome::Left;
             }
             Some(Action::Choose) => {
                 let at = digit(key).map(|digit| digit - 1).filter(|at| *at < choices.len());

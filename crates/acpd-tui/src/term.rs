@@ -32,6 +32,13 @@ struct Modes {
     has_mouse: bool,
 }
 
+impl Modes {
+    /// Writes to a terminal that has the modes of the screens.
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        if self.holder == Holder::Us { write_all(bytes) } else { Ok(()) }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// The terminal has its original modes.
@@ -123,31 +130,19 @@ pub(crate) fn capture_mouse(is_on: bool) -> io::Result<()> {
     modes.has_mouse = is_on;
     if modes.holder == Holder::Us {
         terminal::report_mouse(is_on)?;
-        write_all(if is_on { MOUSE } else { NO_MOUSE })
-    } else {
-        Ok(())
     }
+    modes.write(if is_on { MOUSE } else { NO_MOUSE })
 }
 
 /// Drops the frame after [`restore`].
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
-    let modes = lock();
-    if modes.holder == Holder::Us {
-        write_all(&[BEGIN_FRAME, frame, END_FRAME].concat())
-    } else {
-        Ok(())
-    }
+    lock().write(&[BEGIN_FRAME, frame, END_FRAME].concat())
 }
 
 /// Copies a text to the terminal's clipboard (OSC 52).
 pub(crate) fn copy(text: &str) -> io::Result<()> {
-    let modes = lock();
     let text = BASE64_STANDARD.encode(text);
-    if modes.holder == Holder::Us {
-        write_all(format!("\x1b]52;c;{text}\x07").as_bytes())
-    } else {
-        Ok(())
-    }
+    lock().write(format!("\x1b]52;c;{text}\x07").as_bytes())
 }
 
 /// Does nothing the second time.

@@ -28,6 +28,7 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, LogParams, LogResult, Role, SessionInfo, SessionRowKey,
     TurnState, method,
 };
+use acpd_client::initialize_params;
 use acpd_view::text::Text;
 use acpd_view::{Role as Look, text};
 use crossterm::event::KeyEvent;
@@ -35,26 +36,26 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::prompt_draft::PromptDraft;
-use super::requests::{LinkId, Purpose, hello};
+use super::requests::{CLIENT, LinkId, Purpose};
 use super::{AppState, Effect, Id, SECOND_PRESS_MS, Spot, read, with_queue};
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, KeyPlace};
-use crate::question::{KeyOutcome, QuestionCard};
+use crate::question::QuestionCard;
 use complete::PromptList;
 use conversation::Conversation;
 use options::Menu;
 use search::Search;
-use starting::Refused;
 
 pub(super) use complete::Files;
 pub(super) use editor::Editor;
 pub(super) use layout::ChatLayout;
+pub(crate) use starting::Refused;
 pub(super) use view::{useful, view, word};
 
 const FIRST: u64 = 300;
 const PAGE: u64 = 1000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ChatScreen {
     /// The id is empty until the session begins.
     key: SessionRowKey,
@@ -84,15 +85,21 @@ pub(super) struct ChatScreen {
     is_from_top: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Phase {
-    Starting { link: LinkId, since: u64 },
+    Starting {
+        link: LinkId,
+        since: u64,
+    },
     NotBegun,
+    #[default]
     Opening,
     CatchingUp,
     Live,
     AwaySince(u64),
-    Stopped { reopens: bool },
+    Stopped {
+        reopens: bool,
+    },
     Over(Text),
 }
 
@@ -120,22 +127,8 @@ impl ChatScreen {
             conversation: Conversation::new(&key.session_id),
             key,
             link,
-            phase: Phase::Opening,
-            editor: Editor::default(),
-            card: QuestionCard::default(),
-            in_blocks: false,
-            search: Search::default(),
-            menu: None,
-            prompt_list: None,
-            closed_at: None,
-            can: None,
-            prompts: Vec::new(),
-            reading: None,
-            waits: Vec::new(),
-            doubted: None,
-            refused: None,
-            cancels: None,
             is_from_top,
+            ..ChatScreen::default()
         }
     }
 
@@ -146,7 +139,7 @@ impl ChatScreen {
     pub(super) fn place(&self) -> KeyPlace {
         if self.menu.is_some() {
             KeyPlace::Menu
-        } else if self.card.is_typing() || self.search.typed().is_some() {
+        } else if self.card.is_typing() || self.search.typed.is_some() {
             KeyPlace::Line
         } else if self.card.has_keys() {
             KeyPlace::Question
@@ -220,12 +213,7 @@ impl ChatScreen {
 
     #[cfg(test)]
     pub(super) fn turns(&self) -> usize {
-        self.conversation.turns()
-    }
-
-    pub(super) fn go_to_prompt(&mut self) {
-        self.in_blocks = false;
-        self.conversation.unselect();
+        self.conversation.folded.turns().len()
     }
 }
 
@@ -269,7 +257,7 @@ impl AppState {
             place,
             ..ClientMeta::default()
         };
-        let mut params = hello(&meta);
+        let mut params = initialize_params(&meta, CLIENT);
         params["clientCapabilities"] = json!({"subagents": {},
             "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}}});
         self.out.push(Effect::Open(link));
@@ -301,14 +289,14 @@ impl AppState {
         let chat = self.chat.as_mut().filter(is_its);
         if let (Some(chat), Ok(hello)) = (chat, InitializeResult::from_raw(result)) {
             chat.can = Some(hello.capabilities);
-            chat.conversation.heed(result);
+            chat.conversation.folded.heed(result);
         }
     }
 
     pub(super) fn on_attached(&mut self, result: &RawValue) {
         if let (Some(chat), Some(attached)) = (&mut self.chat, read::<AttachResult>(result)) {
             chat.phase = Phase::CatchingUp;
-            chat.conversation.set_cwd(&attached.session.cwd);
+            chat.conversation.folded.set_folder(&attached.session.cwd);
         }
     }
 
@@ -352,7 +340,7 @@ impl AppState {
         }
         let first = self.on_screen.spots.first();
         // A search reads upwards from the screen.
-        if let Some((_, Spot::Block(id))) = first.filter(|_| !chat.search.waits()) {
+        if let Some((_, Spot::Block(id))) = first.filter(|_| chat.search.waits.is_none()) {
             chat.conversation.drop_above(*id);
         }
     }
@@ -391,10 +379,10 @@ impl AppState {
         let page = isize::try_from(self.on_screen.page.saturating_sub(2).max(1)).unwrap_or(1);
         match (place, action) {
             (KeyPlace::Menu, action) => self.menu_key(action),
-            (KeyPlace::Line, action) if chat.search.typed().is_some() => {
+            (KeyPlace::Line, action) if chat.search.typed.is_some() => {
                 self.search_key(action, key);
             }
-            (KeyPlace::Question | KeyPlace::Line, action) => self.chat_card_key(action, key),
+            (KeyPlace::Question | KeyPlace::Line, action) => self.question_key(action, key),
             (_, Some(Action::PageUp)) => chat.conversation.scroll(-page),
             (_, Some(Action::PageDown)) => chat.conversation.scroll(page),
             (_, Some(Action::Detach)) => self.detach(),
@@ -441,29 +429,8 @@ impl AppState {
                 self.update_completions();
             }
             Some(prompt_list) if place == KeyPlace::List => prompt_list.paste(text),
-            _ if chat.search.typed().is_some() => chat.search.paste(text),
+            _ if chat.search.typed.is_some() => chat.search.paste(text),
             _ => chat.card.paste(text),
-        }
-    }
-
-    fn chat_card_key(&mut self, action: Option<Action>, key: &KeyEvent) {
-        let Some(chat) = &mut self.chat else { return };
-        let question = chat.card.id().and_then(|id| self.fleet.question(id));
-        let Some(question) = question else { return };
-        let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match chat.card.key(action, key, question, page) {
-            KeyOutcome::Answered { id, answer, says_why } => {
-                if says_why {
-                    let key = self.key_of(KeyPlace::Prompt, Action::Steer);
-                    self.flash(
-                        Look::Plain,
-                        text!("say why below; {} tells it to the running turn", key),
-                    );
-                }
-                self.answer(id, answer);
-            }
-            KeyOutcome::Refused(why) => self.flash(Look::Warning, why),
-            KeyOutcome::Left | KeyOutcome::Nothing => {}
         }
     }
 
@@ -523,7 +490,7 @@ impl AppState {
 
     pub(super) fn other_questions(&self) -> Option<Text> {
         let key = &self.chat.as_ref()?.key;
-        let others = self.fleet.questions().iter().filter(|question| {
+        let others = self.fleet.watched.interactions.iter().filter(|question| {
             question.agent != key.agent || question.session_id.as_ref() != Some(&key.session_id)
         });
         let mut others = others.filter_map(|question| question.name.as_ref());

@@ -6,7 +6,7 @@ use acpd_view::{Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::{AppState, OnScreen};
-use crate::canvas::{Canvas, rule};
+use crate::canvas::Canvas;
 use crate::keymap::{self, Action, KeyPlace};
 
 const TOP_PLACES: &[KeyPlace] =
@@ -62,8 +62,7 @@ pub(super) fn view(
     let more = (below > 0).then(|| text!("↓ {} more lines · ", below));
     let words = text!("{}{} back", more, state.key_of(KeyPlace::Help, Action::Back));
     canvas.right(0, 0, area.width.saturating_sub(1), &Text::of(Role::Dim, words));
-    let ruled = rule(usize::from(area.width.saturating_sub(2)));
-    canvas.line(1, 1, area.width, &Text::of(Role::Dim, ruled));
+    canvas.rule(1);
     for (y, line) in (area.y + 2..area.bottom()).zip(lines.iter().skip(scroll)) {
         canvas.line(0, y, area.width, line);
     }

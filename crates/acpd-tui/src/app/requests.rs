@@ -8,16 +8,17 @@ use acpd_api::{
 };
 use acpd_client::initialize_params;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::prompt_draft::{PromptDraft, SessionDraft};
 use super::{AppState, Effect};
 
 pub(crate) const CLIENT: &str = "acpctl";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum LinkId {
     /// Watches all rows, and answers questions.
+    #[default]
     Fleet,
     /// Follows a conversation as an observer.
     Chat(u32),
@@ -100,10 +101,6 @@ impl Outbox {
     }
 }
 
-pub(super) fn hello(meta: &ClientMeta) -> Value {
-    initialize_params(meta, CLIENT)
-}
-
 impl AppState {
     pub(super) fn prompt(&mut self, key: &SessionRowKey, prompt: &str) {
         let link = self.errand(&key.agent);
@@ -131,7 +128,7 @@ impl AppState {
             ..ClientMeta::default()
         };
         self.out.push(Effect::Open(link));
-        self.out.send(link, "initialize", &hello(&meta), Purpose::Hello);
+        self.out.send(link, "initialize", &initialize_params(&meta, CLIENT), Purpose::Hello);
         link
     }
 

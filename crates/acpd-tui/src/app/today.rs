@@ -1,6 +1,6 @@
 //! Today's usage, for the head of `top`.
 
-use acpd_api::{Untrusted, UsageBy, UsageParams, UsageReport, UsageTotal, method};
+use acpd_api::{UsageBy, UsageParams, UsageReport, UsageTotal, method};
 use acpd_view::human;
 use acpd_view::text;
 use acpd_view::text::Text;
@@ -29,13 +29,7 @@ impl Today {
     /// Returns none if no agent reports usage.
     pub(super) fn words(&self) -> Option<Text> {
         let total = self.total.as_ref()?;
-        let costs = total.costs.iter().map(|cost| {
-            let amount = Untrusted::of(cost.amount);
-            match cost.currency.raw() {
-                "USD" => text!("${}", amount),
-                _ => text!("{} {}", amount, cost.currency),
-            }
-        });
+        let costs = total.costs.iter().map(|cost| human::cost(cost.amount, &cost.currency));
         let tokens = total.tokens.total.filter(|count| *count > 0);
         let tokens = tokens.map(|count| text!("{} tokens", human::count(count)));
         let words = Text::join(costs.chain(tokens), DOT);

@@ -16,7 +16,7 @@ use super::{AppState, SECOND_PRESS_MS, with_queue};
 use crate::fleet::{Fleet, Row, RowKey, RowState};
 use crate::input::Input;
 use crate::keymap::{Action, KeyPlace};
-use crate::question::{KeyOutcome, QuestionCard};
+use crate::question::QuestionCard;
 
 pub(super) use view::{useful, view, word};
 
@@ -27,6 +27,8 @@ pub(super) struct TopScreen {
     at: usize,
     filter: Input,
     typing: Option<Typing>,
+    /// The typed line, unless it is the filter.
+    input: Input,
     pub(super) card: QuestionCard,
     /// The action of the first press, and the time until which a second press counts.
     twice: Option<(Twice, u64)>,
@@ -38,12 +40,13 @@ enum Twice {
     Restart(Untrusted),
 }
 
+/// The use of the typed line: for a session and its handle, or with an agent.
 #[derive(Debug)]
-enum Typing {
+pub(super) enum Typing {
     Filter,
-    Prompt { session: SessionRowKey, who: Text, input: Input },
-    New { agent: Untrusted, input: Input },
-    Rename { session: SessionRowKey, who: Text, input: Input },
+    Prompt(SessionRowKey, Text),
+    New(Untrusted),
+    Rename(SessionRowKey, Text),
 }
 
 impl TopScreen {
@@ -69,7 +72,7 @@ impl TopScreen {
         let key_at = |at: usize| rows.get(at).and_then(Row::key);
         // The row of a typed prompt stays selected, even after its question is answered.
         let typed_for = match &self.typing {
-            Some(Typing::Prompt { session, .. } | Typing::Rename { session, .. }) => Some(session),
+            Some(Typing::Prompt(session, _) | Typing::Rename(session, _)) => Some(session),
             _ => None,
         };
         let is_typed_for = |row: &Row<'_>| {
@@ -87,12 +90,14 @@ impl TopScreen {
     }
 
     fn input(&mut self) -> Option<&mut Input> {
-        match self.typing.as_mut()? {
+        match self.typing.as_ref()? {
             Typing::Filter => Some(&mut self.filter),
-            Typing::Prompt { input, .. }
-            | Typing::New { input, .. }
-            | Typing::Rename { input, .. } => Some(input),
+            _ => Some(&mut self.input),
         }
+    }
+
+    fn begin_typing(&mut self, typing: Typing) {
+        (self.typing, self.input) = (Some(typing), Input::default());
     }
 
     fn go(&mut self, at: usize, fleet: &Fleet, now: u64) {
@@ -106,7 +111,7 @@ impl AppState {
     pub(super) fn top_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         match self.top.place() {
             KeyPlace::Line if self.top.typing.is_some() => self.typed(action, key),
-            KeyPlace::Question | KeyPlace::Line => self.card_key(action, key),
+            KeyPlace::Question | KeyPlace::Line => self.question_key(action, key),
             _ => action.into_iter().for_each(|action| self.list_key(action)),
         }
     }
@@ -124,28 +129,18 @@ impl AppState {
             Action::First => go(0),
             Action::Last => go(usize::MAX),
             Action::Question => self.top.card.take_keys(),
-            Action::Filter => self.top.typing = Some(Typing::Filter),
+            Action::Filter => self.top.begin_typing(Typing::Filter),
             Action::Back => self.top.filter = Input::default(),
             Action::Open => self.open_selected(),
-            Action::Prompt => self.type_for_selected(|session, who| Typing::Prompt {
-                session,
-                who,
-                input: Input::default(),
-            }),
+            Action::Prompt => self.type_for_selected(Typing::Prompt),
             Action::New => {
                 let agent = self.agents().next();
                 match agent {
-                    Some(agent) => {
-                        self.top.typing = Some(Typing::New { agent, input: Input::default() });
-                    }
+                    Some(agent) => self.top.begin_typing(Typing::New(agent)),
                     None => self.flash(Role::Bad, "acpd has not told yet which agents there are"),
                 }
             }
-            Action::Rename => self.type_for_selected(|session, who| Typing::Rename {
-                session,
-                who,
-                input: Input::default(),
-            }),
+            Action::Rename => self.type_for_selected(Typing::Rename),
             Action::Cancel => self.cancel(),
             Action::Restart => self.restart(),
             _ => {}
@@ -153,9 +148,7 @@ impl AppState {
     }
 
     pub(super) fn top_wheel(&mut self, lines: isize) {
-        if self.top.place() == KeyPlace::Top {
-            self.top.go(self.top.at.saturating_add_signed(lines), &self.fleet, self.now);
-        }
+        self.top_click(self.top.at.saturating_add_signed(lines));
     }
 
     pub(super) fn top_click(&mut self, at: usize) {
@@ -176,10 +169,11 @@ impl AppState {
         }
     }
 
-    fn type_for_selected(&mut self, typing: impl FnOnce(SessionRowKey, Text) -> Typing) {
+    pub(super) fn type_for_selected(&mut self, typing: fn(SessionRowKey, Text) -> Typing) {
         match self.selected_session() {
             Some(session) => {
-                self.top.typing = Some(typing(session.row_key(), Text::from(session.handle())));
+                let typing = typing(session.row_key(), Text::from(session.handle()));
+                self.top.begin_typing(typing);
             }
             None => self.flash(Role::Warning, "no session is selected"),
         }
@@ -193,7 +187,7 @@ impl AppState {
             .filter(|row| !matches!(row.what, RowState::Login(..)))
             .filter_map(|row| row.session.map(|session| session.agent.clone()))
             .collect();
-        let all = self.fleet.agents().iter().map(|agent| agent.name.clone());
+        let all = self.fleet.watched.agents.iter().map(|agent| agent.name.clone());
         let mut agents: Vec<Untrusted> = Vec::new();
         for agent in used.into_iter().chain(all) {
             if !agents.contains(&agent) {
@@ -212,7 +206,7 @@ impl AppState {
             }
             Some(Action::NextAgent) => {
                 let agents: Vec<Untrusted> = self.agents().collect();
-                if let Some(Typing::New { agent, .. }) = &mut self.top.typing {
+                if let Some(Typing::New(agent)) = &mut self.top.typing {
                     let at = agents.iter().position(|other| other == agent).map_or(0, |at| at + 1);
                     if let Some(next) = agents.get(at % agents.len().max(1)) {
                         *agent = next.clone();
@@ -230,17 +224,14 @@ impl AppState {
     }
 
     fn send_typed(&mut self) {
+        let typed = self.top.input.text().to_owned();
+        let is_blank = typed.trim().is_empty();
         match self.top.typing.take() {
-            Some(Typing::Prompt { session, input, .. }) if !input.text().trim().is_empty() => {
-                self.prompt(&session, input.text());
-            }
-            Some(Typing::New { agent, input }) => {
-                let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
-                self.begin(&agent, prompt, true);
-            }
-            Some(Typing::Rename { session, input, .. }) if !input.text().trim().is_empty() => {
-                let (session, name) = (session.exactly(), input.text().trim().to_owned());
-                let params = RenameParams { session, name: Some(name) };
+            Some(Typing::Prompt(session, _)) if !is_blank => self.prompt(&session, &typed),
+            Some(Typing::New(agent)) => self.begin(&agent, Some(typed).filter(|_| !is_blank), true),
+            Some(Typing::Rename(session, _)) if !is_blank => {
+                let name = Some(typed.trim().to_owned());
+                let params = RenameParams { session: session.exactly(), name };
                 let purpose = Purpose::Rename;
                 self.out.send(LinkId::Fleet, method::SESSION_RENAME, &params, purpose);
             }
@@ -249,42 +240,20 @@ impl AppState {
     }
 
     fn steer_typed(&mut self) {
-        match &self.top.typing {
-            Some(Typing::Prompt { session, input, .. })
-                if self.is_running(session) && !input.text().trim().is_empty() =>
-            {
-                let (session, said) = (session.clone(), PromptDraft::from(input.text()));
-                self.top.typing = None;
-                self.steer_into(&session, said);
-            }
-            Some(Typing::Prompt { .. }) => self.send_typed(),
-            _ => {}
+        let Some(Typing::Prompt(session, _)) = &self.top.typing else { return };
+        let typed = self.top.input.text();
+        if self.is_running(session) && !typed.trim().is_empty() {
+            let (session, said) = (session.clone(), PromptDraft::from(typed));
+            self.top.typing = None;
+            self.steer_into(&session, said);
+        } else {
+            self.send_typed();
         }
     }
 
     fn is_running(&self, key: &SessionRowKey) -> bool {
         let session = self.fleet.session(key);
         session.is_some_and(|session| session.turn.state != TurnState::Idle)
-    }
-
-    fn card_key(&mut self, action: Option<Action>, key: &KeyEvent) {
-        let question = self.top.card.id().and_then(|id| self.fleet.question(id));
-        let Some(question) = question else { return };
-        let page = self.on_screen.question.as_ref().map_or(1, |drawn| drawn.page);
-        match self.top.card.key(action, key, question, page) {
-            KeyOutcome::Answered { id, answer, says_why } => {
-                if says_why {
-                    self.type_for_selected(|session, who| Typing::Prompt {
-                        session,
-                        who,
-                        input: Input::default(),
-                    });
-                }
-                self.answer(id, answer);
-            }
-            KeyOutcome::Refused(why) => self.flash(Role::Warning, why),
-            KeyOutcome::Left | KeyOutcome::Nothing => {}
-        }
     }
 
     fn cancel(&mut self) {

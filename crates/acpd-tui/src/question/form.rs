@@ -95,18 +95,20 @@ pub(super) fn choices(form: &Form, filled: &Filled) -> Vec<Choice> {
 
 /// Returns the answers to a form with a single choice, which are sent at once.
 fn of_one(field: &Field) -> Option<Vec<Choice>> {
-    let choice = |label: Text, value: Value| {
+    let choice = |(label, value): (Text, Value)| {
         let content = Some(json!({ &field.name: value }));
         Choice::answer(label, GivenAnswer::Accept { content })
     };
+    values(field).map(|values| values.into_iter().map(choice).collect())
+}
+
+/// Returns the values of a field that has one of them.
+fn values(field: &Field) -> Option<Vec<(Text, Value)>> {
     match &field.kind {
         FieldKind::One(values) => {
-            let of = |value: &acp::Choice| choice(label(value), json!(value.value));
-            Some(values.iter().map(of).collect())
+            Some(values.iter().map(|value| (label(value), json!(value.value))).collect())
         }
-        FieldKind::Boolean => {
-            Some(vec![choice("yes".into(), json!(true)), choice("no".into(), json!(false))])
-        }
+        FieldKind::Boolean => Some(vec![("yes".into(), json!(true)), ("no".into(), json!(false))]),
         _ => None,
     }
 }
@@ -118,16 +120,13 @@ fn of_field(field: &Field, filled: &Filled) -> Vec<Choice> {
         Choice { does, is_set: Some(is_set), ..Choice::new(label) }
     };
     // Setting the same value again empties the field.
-    let radio = |label: Text, this: Value| {
+    let radio = |(label, this): (Text, Value)| {
         let is_set = value == Some(&this);
         put(label, is_set, if is_set { Value::Null } else { this })
     };
     let mut choices: Vec<Choice> = match &field.kind {
-        FieldKind::One(values) => {
-            values.iter().map(|value| radio(label(value), json!(value.value))).collect()
-        }
-        FieldKind::Boolean => {
-            vec![radio("yes".into(), json!(true)), radio("no".into(), json!(false))]
+        FieldKind::One(_) | FieldKind::Boolean => {
+            values(field).into_iter().flatten().map(radio).collect()
         }
         FieldKind::Many { choices, .. } => {
             let now: Vec<&str> = choices

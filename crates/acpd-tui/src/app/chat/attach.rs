@@ -7,9 +7,8 @@ use acpd_view::text::Text;
 use serde_json::Value;
 
 use super::Reading;
-use super::starting::Refused;
 use crate::app::prompt_draft::{Attached, PromptDraft};
-use crate::app::{AppState, Effect, PromptFiles, UnfitFile};
+use crate::app::{AppState, Effect, PromptFiles, Refused};
 
 impl AppState {
     /// Pastes a text. The path of an image becomes a mention of that file.
@@ -40,7 +39,7 @@ impl AppState {
     pub(in crate::app) fn on_files_read(
         &mut self,
         of: &PromptFiles,
-        read: Result<Vec<Value>, UnfitFile>,
+        read: Result<Vec<Value>, Refused>,
     ) {
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == of.key) else { return };
         let is_wanted = |reading: &mut Reading| reading.said.files() == of.files;
@@ -48,8 +47,8 @@ impl AppState {
         match read {
             Ok(blocks) if is_steering => self.steer_into(&of.key, said.with_files(blocks)),
             Ok(blocks) => self.send_prepared(said.with_files(blocks)),
-            Err(UnfitFile { why, hint }) => {
-                chat.refused = Some(Refused::new(why, hint));
+            Err(refused) => {
+                chat.refused = Some(refused);
                 self.restore_draft(said);
             }
         }

@@ -1,10 +1,12 @@
 //! Keys in the blocks of a conversation.
 
-use acpd_view::Role as Look;
+use acpd_view::{Block, Role as Look};
 
 use super::ChatScreen;
+use super::conversation::own_text;
 use super::options::menu_of_files;
 use crate::app::{AppState, Effect, Id};
+use crate::input::Input;
 use crate::keymap::Action;
 
 impl ChatScreen {
@@ -14,10 +16,10 @@ impl ChatScreen {
 
     /// Selects the clicked row. A second click folds or unfolds it.
     pub(in crate::app) fn click(&mut self, id: Id) {
-        if self.card.has_keys() || self.menu.is_some() || self.search.typed().is_some() {
+        if self.card.has_keys() || self.menu.is_some() || self.search.typed.is_some() {
             return;
         }
-        if self.in_blocks && self.conversation.selected() == Some(id) {
+        if self.in_blocks && self.conversation.selected == Some(id) {
             self.conversation.fold_selected();
         }
         self.conversation.choose(id);
@@ -40,22 +42,21 @@ impl AppState {
             Action::FoldAll => conversation.fold_all(true),
             Action::UnfoldAll => conversation.fold_all(false),
             Action::Thoughts => conversation.toggle_thoughts(),
-            Action::Search => self.type_search(),
+            Action::Search => chat.search.typed = Some(Input::default()),
             Action::SearchOlder => self.search_older(),
             Action::SearchNewer => self.search_newer(),
             Action::Copy | Action::CopyMarkdown => {
                 let text = match action {
-                    Action::Copy => conversation.selected_text(),
-                    _ => conversation.selected_markdown(),
+                    Action::Copy => conversation.of_selected(own_text),
+                    _ => conversation.of_selected(Block::markdown),
                 };
                 let Some(text) = text else { return };
                 self.flash(Look::Good, "copied");
                 self.out.push(Effect::Copy(text));
             }
             Action::Page => {
-                if let Some(text) = conversation.selected_shown() {
-                    self.out.push(Effect::Page(text));
-                }
+                let text = conversation.of_selected(Block::plain);
+                text.into_iter().for_each(|text| self.out.push(Effect::Page(text)));
             }
             Action::Files => {
                 chat.menu = menu_of_files(conversation.changed_files());
@@ -64,7 +65,7 @@ impl AppState {
                 }
             }
             Action::Back if chat.search.ends() => {}
-            Action::Back => chat.go_to_prompt(),
+            Action::Back => (chat.in_blocks, chat.conversation.selected) = (false, None),
             _ => {}
         }
     }

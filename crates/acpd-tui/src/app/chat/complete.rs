@@ -19,16 +19,19 @@ const FRESH_MS: u64 = 5000;
 const PROMPT_WIDTH: usize = 200;
 
 #[derive(Debug)]
-pub(super) enum PromptList {
-    Completion {
-        word: Word,
-        list: PickList<String>,
-    },
+pub(super) struct PromptList {
+    /// None if nothing matches.
+    list: Option<PickList<String>>,
+    of: ListOf,
+}
+
+#[derive(Debug)]
+enum ListOf {
+    Completions(Word),
     /// Matching earlier prompts, the last one first.
-    Search {
+    Prompts {
         query: Input,
         prompts: Vec<String>,
-        list: Option<PickList<String>>,
     },
 }
 
@@ -61,46 +64,32 @@ impl Files {
 
 impl PromptList {
     pub(super) fn lines(&self, room: usize) -> Vec<Text> {
-        match self {
-            PromptList::Completion { list, .. } => list.lines(room),
-            PromptList::Search { query, list, .. } => {
-                let (shown, _) = query.shown(PROMPT_WIDTH);
-                let head = Text::of(Role::Dim, " earlier prompts: ")
-                    .and(Role::Plain, shown)
-                    .and(Role::Name, "█");
-                let rows = list.as_ref().map(|list| list.lines(room.saturating_sub(1)));
-                let none = || vec![Text::of(Role::Dim, "   none has these words")];
-                std::iter::once(head).chain(rows.unwrap_or_else(none)).collect()
-            }
-        }
+        let ListOf::Prompts { query, .. } = &self.of else {
+            return self.list.iter().flat_map(|list| list.lines(room)).collect();
+        };
+        let head = Text::of(Role::Dim, " earlier prompts: ")
+            .and(Role::Plain, query.shown(PROMPT_WIDTH).0)
+            .and(Role::Name, "█");
+        let rows = self.list.as_ref().map(|list| list.lines(room.saturating_sub(1)));
+        let none = || vec![Text::of(Role::Dim, "   none has these words")];
+        std::iter::once(head).chain(rows.unwrap_or_else(none)).collect()
     }
 
     pub(super) fn height(&self) -> usize {
-        match self {
-            PromptList::Completion { list, .. } => list.len().min(MAX_ROWS),
-            PromptList::Search { list, .. } => {
-                1 + list.as_ref().map_or(1, PickList::len).min(MAX_ROWS)
-            }
-        }
-    }
-
-    fn list(&mut self) -> Option<&mut PickList<String>> {
-        match self {
-            PromptList::Completion { list, .. } => Some(list),
-            PromptList::Search { list, .. } => list.as_mut(),
-        }
+        let head = usize::from(!self.leaves_keys());
+        head + self.list.as_ref().map_or(1, PickList::len).min(MAX_ROWS)
     }
 
     pub(super) fn paste(&mut self, text: &str) {
-        if let PromptList::Search { query, prompts, list } = self {
+        if let ListOf::Prompts { query, prompts } = &mut self.of {
             query.insert(text);
-            *list = with_words(query.text(), prompts);
+            self.list = with_words(query.text(), prompts);
         }
     }
 
     /// Returns whether keys without an action go to the prompt.
     pub(super) fn leaves_keys(&self) -> bool {
-        matches!(self, PromptList::Completion { .. })
+        matches!(self.of, ListOf::Completions(_))
     }
 }
 
@@ -118,7 +107,7 @@ impl AppState {
         };
         let list = match (word.kind, cwd) {
             (WordKind::Command, _) => {
-                let commands = &chat.conversation.header().commands;
+                let commands = &chat.conversation.folded.header().commands;
                 let list = of_commands(&word.text, commands);
                 if commands.is_empty() {
                     self.ask_for_older();
@@ -135,10 +124,10 @@ impl AppState {
         };
         if let Some(chat) = &mut self.chat {
             chat.prompt_list = list.map(|mut list| {
-                if let Some(PromptList::Completion { list: before, .. }) = &chat.prompt_list {
+                if let Some(PromptList { list: Some(before), .. }) = &chat.prompt_list {
                     list.keep_choice(before);
                 }
-                PromptList::Completion { word, list }
+                PromptList { list: Some(list), of: ListOf::Completions(word) }
             });
         }
     }
@@ -152,16 +141,17 @@ impl AppState {
             }
         }
         let list = with_words("", &prompts);
-        chat.prompt_list = Some(PromptList::Search { query: Input::default(), prompts, list });
+        let of = ListOf::Prompts { query: Input::default(), prompts };
+        chat.prompt_list = Some(PromptList { list, of });
     }
 
     /// Returns `false` if the key is for the prompt.
     pub(super) fn on_list_key(&mut self, action: Option<Action>, key: &KeyEvent) -> bool {
         let cwd = self.chat_session().map(|session| session.cwd.raw().to_owned());
         let Some(chat) = &mut self.chat else { return false };
-        let Some(prompt_list) = &mut chat.prompt_list else { return false };
-        match (action, &mut *prompt_list) {
-            (Some(Action::Up | Action::Down), _) => match prompt_list.list() {
+        let Some(PromptList { list, of }) = &mut chat.prompt_list else { return false };
+        match (action, of) {
+            (Some(Action::Up | Action::Down), _) => match list {
                 Some(list) => list.go(if action == Some(Action::Up) { -1 } else { 1 }),
                 None => return false,
             },
@@ -169,8 +159,8 @@ impl AppState {
                 chat.closed_at = chat.editor.word().map(|word| word.at);
                 chat.prompt_list = None;
             }
-            (Some(Action::Confirm | Action::Complete), PromptList::Completion { word, list }) => {
-                let value = list.chosen().cloned().unwrap_or_default();
+            (Some(Action::Confirm | Action::Complete), ListOf::Completions(word)) => {
+                let value = list.as_ref().and_then(PickList::chosen).cloned().unwrap_or_default();
                 let is_whole = value == word.text && action == Some(Action::Confirm);
                 let (word, sign) =
                     (word.clone(), if word.kind == WordKind::File { '@' } else { '/' });
@@ -183,19 +173,19 @@ impl AppState {
                     chat.editor.attach(Attached::file(&cwd, &value));
                 }
             }
-            (Some(Action::Confirm | Action::Complete), PromptList::Search { list, .. }) => {
+            (Some(Action::Confirm | Action::Complete), ListOf::Prompts { .. }) => {
                 if let Some(text) = list.as_ref().and_then(PickList::chosen) {
                     let said = PromptDraft::from(text.as_str());
                     chat.editor.put(said);
                 }
                 chat.prompt_list = None;
             }
-            (_, PromptList::Search { query, prompts, list }) => {
+            (_, ListOf::Prompts { query, prompts }) => {
                 if query.key(key) {
                     *list = with_words(query.text(), prompts);
                 }
             }
-            (_, PromptList::Completion { .. }) => return false,
+            (_, ListOf::Completions(_)) => return false,
         }
         true
     }

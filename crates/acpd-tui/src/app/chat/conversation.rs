@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use acpd_api::{LogEntry, LogResult, Untrusted};
 use acpd_view::text::Text;
-use acpd_view::{Block, Change, Folding, Id, Kind, Mode, Progress, Role, Row, rows};
-use serde_json::value::RawValue;
+use acpd_view::{Block, Change, Folding, Id, Kind, Progress, Role, Row, rows};
 
 /// Rows of a block that was opened from a group.
 const GLANCE_ROWS: usize = 3;
@@ -13,12 +12,12 @@ const KEPT_TURNS: usize = 100;
 /// Turns above the screen at which turns are dropped. A page of older lines has fewer.
 const MAX_TURNS: usize = 500;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Conversation {
-    folded: acpd_view::State,
+    pub(super) folded: acpd_view::State,
     choices: HashMap<Id, Folding>,
     /// The first block of the selected row.
-    selected: Option<Id>,
+    pub(super) selected: Option<Id>,
     /// The sum of all scrolled rows; the layout knows which of them are done.
     pub(super) scrolled: isize,
     /// The number of jumps, and the last target.
@@ -29,14 +28,16 @@ pub(super) struct Conversation {
     shows_thoughts: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Jump {
+    #[default]
     Live,
     To(Id),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Older {
+    #[default]
     Unread,
     /// The received part of a requested page.
     Asked(Vec<LogEntry>),
@@ -52,24 +53,7 @@ pub(super) enum SearchStep {
 
 impl Conversation {
     pub(super) fn new(session: &Untrusted) -> Conversation {
-        Conversation {
-            folded: acpd_view::State::new(session),
-            choices: HashMap::new(),
-            selected: None,
-            scrolled: 0,
-            jumps: (0, Jump::Live),
-            older: Older::Unread,
-            began: HashMap::new(),
-            shows_thoughts: false,
-        }
-    }
-
-    pub(super) fn set_cwd(&mut self, cwd: &Untrusted) {
-        self.folded.set_folder(cwd);
-    }
-
-    pub(super) fn heed(&mut self, hello: &RawValue) {
-        self.folded.heed(hello);
+        Conversation { folded: acpd_view::State::new(session), ..Conversation::default() }
     }
 
     pub(super) fn fold(&mut self, line: &[u8], now: u64) {
@@ -78,10 +62,6 @@ impl Conversation {
                 self.began.entry(id).or_insert(now);
             }
         }
-    }
-
-    pub(super) fn header(&self) -> &acpd_view::Header {
-        self.folded.header()
     }
 
     pub(super) fn began(&self, id: Id) -> Option<u64> {
@@ -121,10 +101,6 @@ impl Conversation {
         said
     }
 
-    pub(super) fn last(&self) -> Option<Id> {
-        self.folded.blocks().last().map(|block| block.id)
-    }
-
     /// Returns whether a prompt is after a block of the conversation, and thus no longer queued.
     pub(super) fn has_prompt(&self, text: &str, after: Option<Id>) -> bool {
         let is_it = |block: &Block| match &block.kind {
@@ -132,10 +108,6 @@ impl Conversation {
             _ => false,
         };
         self.folded.blocks().any(|block| Some(block.id) > after && is_it(block))
-    }
-
-    pub(super) fn set_modes(&mut self, modes: Vec<Mode>) {
-        self.folded.header_mut().modes = modes;
     }
 
     /// Begins to read an older page. Returns the line before it; none if there is no page or one was
@@ -183,15 +155,6 @@ impl Conversation {
         if !self.is_asked() && self.folded.drop_turns_above(id, MAX_TURNS, KEPT_TURNS) {
             self.older = Older::Unread;
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn turns(&self) -> usize {
-        self.folded.turns().len()
-    }
-
-    pub(super) fn first_line(&self) -> Option<u64> {
-        self.folded.first()
     }
 
     pub(super) fn scroll(&mut self, by: isize) {
@@ -249,10 +212,6 @@ impl Conversation {
             self.selected = Some(to);
             self.jump(Jump::To(to));
         }
-    }
-
-    pub(super) fn selected(&self) -> Option<Id> {
-        self.selected
     }
 
     pub(super) fn choose(&mut self, id: Id) {
@@ -331,11 +290,6 @@ impl Conversation {
         files.into_iter().map(|(_, id, line)| (id, line)).collect()
     }
 
-    /// Does not scroll.
-    pub(super) fn unselect(&mut self) {
-        self.selected = None;
-    }
-
     pub(super) fn fold_selected(&mut self) {
         let rows = self.rows();
         let Some(row) = rows.iter().find(|row| self.is_selected(row)) else { return };
@@ -360,7 +314,7 @@ impl Conversation {
         self.choices.extend(ids.into_iter().map(|id| (id, folding)));
     }
 
-    fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
+    pub(super) fn of_selected(&self, of: impl Fn(&Block) -> String) -> Option<String> {
         let rows = self.rows();
         let row = rows.iter().find(|row| self.is_selected(row))?;
         let blocks = match row {
@@ -369,24 +323,11 @@ impl Conversation {
         };
         Some(blocks.iter().map(of).collect::<Vec<_>>().join("\n"))
     }
+}
 
-    pub(super) fn selected_markdown(&self) -> Option<String> {
-        self.of_selected(Block::markdown)
-    }
-
-    /// Unfolded and escaped.
-    pub(super) fn selected_shown(&self) -> Option<String> {
-        self.of_selected(Block::plain)
-    }
-
-    /// The author's text, not escaped.
-    pub(super) fn selected_text(&self) -> Option<String> {
-        let text = |block: &Block| match block.message() {
-            Some(message) => message.text().into_raw(),
-            None => block.plain(),
-        };
-        self.of_selected(text)
-    }
+/// The author's text, not escaped.
+pub(super) fn own_text(block: &Block) -> String {
+    block.message().map_or_else(|| block.plain(), |message| message.text().into_raw())
 }
 
 pub(super) fn id(row: &Row<'_>) -> Id {

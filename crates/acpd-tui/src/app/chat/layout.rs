@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use acpd_view::text::Text;
-use acpd_view::{Block, Consent, Content, Folding, Group, Id, Kind, Markdown, Progress, Role, Row};
+use acpd_view::{Block, Consent, Content, Folding, Id, Kind, Markdown, Progress, Role, Row};
 
 use super::LinkId;
 use super::conversation::{Conversation, Jump, id};
@@ -62,6 +62,14 @@ pub(super) struct Placed {
     pub(super) is_head: bool,
 }
 
+/// A conversation on a screen of this height.
+#[derive(Clone, Copy)]
+pub(super) struct OnRows<'a> {
+    pub(super) conversation: &'a Conversation,
+    pub(super) rows: &'a [Row<'a>],
+    pub(super) height: usize,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Visible {
     pub(super) lines: Vec<Placed>,
@@ -76,11 +84,11 @@ impl ChatLayout {
     pub(super) fn lay_out(
         &mut self,
         link: LinkId,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
-        (width, height): (usize, usize),
+        of: OnRows<'_>,
+        width: usize,
         words: &str,
     ) -> Visible {
+        let OnRows { conversation, rows, height } = of;
         if self.of != Some(link) || self.width != width || self.kept_lines > MAX_CACHED_LINES {
             let same = self.of == Some(link);
             let place = if same { self.place } else { Position::Live };
@@ -97,34 +105,29 @@ impl ChatLayout {
         if rows.is_empty() || height == 0 {
             return Visible { is_live: true, is_near_beginning: true, ..Visible::default() };
         }
-        let mut top = self.top(conversation, rows, height);
+        let mut top = self.top(of);
         if conversation.jumps.0 != self.jumps {
             self.jumps = conversation.jumps.0;
             match conversation.jumps.1 {
                 Jump::Live => self.place = Position::Live,
-                Jump::To(to) => top = self.reveal(conversation, rows, top, (to, words), height),
+                Jump::To(to) => top = self.reveal(of, top, to, words),
             }
             if self.place == Position::Live {
-                top = self.top(conversation, rows, height);
+                top = self.top(of);
             }
         }
         let by = conversation.scrolled - self.scrolled;
         self.scrolled = conversation.scrolled;
         if by != 0 {
-            top = self.moved(conversation, rows, top, by);
-            self.settle(conversation, rows, top, height);
-            top = self.top(conversation, rows, height);
+            top = self.moved(of, top, by);
+            self.settle(of, top);
+            top = self.top(of);
         }
-        self.visible(conversation, rows, top, height)
+        self.visible(of, top)
     }
 
-    fn visible(
-        &mut self,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
-        (first, skip): (usize, usize),
-        height: usize,
-    ) -> Visible {
+    fn visible(&mut self, of: OnRows<'_>, (first, skip): (usize, usize)) -> Visible {
+        let OnRows { conversation, rows, height } = of;
         let mut lines = Vec::with_capacity(height);
         let mut at = first;
         let mut skip = skip;
@@ -153,22 +156,18 @@ impl ChatLayout {
     }
 
     /// Returns the row at the top of the screen, and its first visible line.
-    fn top(
-        &mut self,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
-        height: usize,
-    ) -> (usize, usize) {
+    fn top(&mut self, of: OnRows<'_>) -> (usize, usize) {
+        let rows = of.rows;
         if let Position::At { row, line } = self.place {
             // A row that joined a group is found by the group.
             let at = rows.iter().rposition(|other| id(other) <= row);
             let at = rows.iter().position(|other| id(other) == row).or(at).unwrap_or(0);
-            let most = self.height(conversation, rows, at).saturating_sub(1);
+            let most = self.height(of, at).saturating_sub(1);
             return (at, line.min(most));
         }
-        let mut left = height;
+        let mut left = of.height;
         for at in (0..rows.len()).rev() {
-            let own = self.height(conversation, rows, at);
+            let own = self.height(of, at);
             if own >= left {
                 return (at, own - left);
             }
@@ -179,8 +178,7 @@ impl ChatLayout {
 
     fn moved(
         &mut self,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
+        of: OnRows<'_>,
         (mut at, line): (usize, usize),
         by: isize,
     ) -> (usize, usize) {
@@ -190,14 +188,14 @@ impl ChatLayout {
                 return (0, 0);
             }
             at -= 1;
-            line += isize::try_from(self.height(conversation, rows, at)).unwrap_or(0);
+            line += isize::try_from(self.height(of, at)).unwrap_or(0);
         }
         loop {
-            let own = isize::try_from(self.height(conversation, rows, at)).unwrap_or(0);
+            let own = isize::try_from(self.height(of, at)).unwrap_or(0);
             if line < own {
                 return (at, usize::try_from(line).unwrap_or(0));
             }
-            if at + 1 == rows.len() {
+            if at + 1 == of.rows.len() {
                 return (at, usize::try_from(own - 1).unwrap_or(0));
             }
             line -= own;
@@ -209,14 +207,14 @@ impl ChatLayout {
     /// `words`.
     fn reveal(
         &mut self,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
+        of: OnRows<'_>,
         top: (usize, usize),
-        (to, words): (Id, &str),
-        height: usize,
+        to: Id,
+        words: &str,
     ) -> (usize, usize) {
+        let OnRows { conversation, rows, height } = of;
         let Some(wanted) = rows.iter().position(|row| id(row) == to) else { return top };
-        let own = self.height(conversation, rows, wanted);
+        let own = self.height(of, wanted);
         let lines = self.lines(conversation, &rows[wanted]);
         let has_words = |line: &Text| line.as_str().to_lowercase().contains(words);
         let hit = lines.iter().position(has_words).filter(|_| !words.is_empty());
@@ -227,48 +225,37 @@ impl ChatLayout {
             (wanted, 0)
         } else {
             let between: usize =
-                (top.0..=wanted).map(|at| self.height(conversation, rows, at)).sum::<usize>()
-                    - top.1;
+                (top.0..=wanted).map(|at| self.height(of, at)).sum::<usize>() - top.1;
             if between <= height {
                 top
             } else if own >= height {
                 (wanted, 0)
             } else {
                 let by = isize::try_from(between - height).unwrap_or(0);
-                self.moved(conversation, rows, top, by)
+                self.moved(of, top, by)
             }
         };
-        self.settle(conversation, rows, new, height);
+        self.settle(of, new);
         new
     }
 
     /// Sets the position: the live end if nothing is below the screen.
-    fn settle(
-        &mut self,
-        conversation: &Conversation,
-        rows: &[Row<'_>],
-        (first, skip): (usize, usize),
-        height: usize,
-    ) {
-        let mut left = height + skip;
-        let mut is_live = true;
-        for at in first..rows.len() {
-            let own = self.height(conversation, rows, at);
-            if own > left {
-                is_live = false;
-                break;
+    fn settle(&mut self, of: OnRows<'_>, (first, skip): (usize, usize)) {
+        let mut left = of.height + skip;
+        self.place = Position::Live;
+        for at in first..of.rows.len() {
+            match left.checked_sub(self.height(of, at)) {
+                Some(rest) => left = rest,
+                None => {
+                    self.place = Position::At { row: id(&of.rows[first]), line: skip };
+                    break;
+                }
             }
-            left -= own;
         }
-        self.place = if is_live {
-            Position::Live
-        } else {
-            Position::At { row: id(&rows[first]), line: skip }
-        };
     }
 
-    fn height(&mut self, conversation: &Conversation, rows: &[Row<'_>], at: usize) -> usize {
-        usize::from(has_gap(rows, at)) + self.lines(conversation, &rows[at]).len()
+    fn height(&mut self, of: OnRows<'_>, at: usize) -> usize {
+        usize::from(has_gap(of.rows, at)) + self.lines(of.conversation, &of.rows[at]).len()
     }
 
     fn lines(&mut self, conversation: &Conversation, row: &Row<'_>) -> Rc<Vec<Text>> {
@@ -292,7 +279,7 @@ impl ChatLayout {
         }
         let lines = match row {
             Row::Block(block) => self.wrapped(block, folding),
-            Row::Group(group) => wrapped_group(group, self.width),
+            Row::Group(group) => vec![group.summary().cut(self.width)],
         };
         let lines = if lines.is_empty() { vec![Text::of(Role::Dim, "(nothing)")] } else { lines };
         let lines = Rc::new(lines);
@@ -328,10 +315,6 @@ impl ChatLayout {
         self.stream = Some(stream);
         lines
     }
-}
-
-fn wrapped_group(group: &Group<'_>, width: usize) -> Vec<Text> {
-    vec![group.summary().cut(width)]
 }
 
 fn has_gap(rows: &[Row<'_>], at: usize) -> bool {

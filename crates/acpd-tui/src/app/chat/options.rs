@@ -2,6 +2,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{QueuedPrompt, SessionRowKey, Untrusted};
+use acpd_view::human::counted;
 use acpd_view::text::Text;
 use acpd_view::{ConfigOption, Id, Role, Settings, text};
 use serde_json::value::{RawValue, to_raw_value};
@@ -83,10 +84,7 @@ pub(super) fn menu_of_queue(waiting: Vec<Waiting>) -> Option<Menu> {
 }
 
 pub(super) fn menu_of_files(files: Vec<(Id, Text)>) -> Option<Menu> {
-    let heading = match files.len() {
-        1 => text!("1 file changed in this turn"),
-        count => text!("{} files changed in this turn", count),
-    };
+    let heading = text!("{} changed in this turn", counted(files.len(), "file"));
     let row = |(block, name): (Id, Text)| PickRow::new(name, "", MenuChoice::Block(block));
     PickList::of(std::iter::once(PickRow::heading(heading)).chain(files.into_iter().map(row)))
 }
@@ -114,7 +112,7 @@ impl AppState {
         // The conversation may be closed by now.
         let Some(chat) = self.chat.as_mut().filter(|chat| chat.key == *key) else { return };
         let modes = settings.modes.map(|modes| modes.available_modes);
-        chat.conversation.set_modes(modes.unwrap_or_default());
+        chat.conversation.folded.header_mut().modes = modes.unwrap_or_default();
         self.flash = None;
         chat.menu = menu;
         if chat.menu.is_none() {

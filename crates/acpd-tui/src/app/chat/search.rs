@@ -22,32 +22,20 @@ const MAX_PAGES: usize = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    typed: Option<Input>,
-    words: String,
-    waits: Option<Waits>,
+    pub(super) typed: Option<Input>,
+    /// In lower case; empty without a search.
+    pub(super) words: String,
+    pub(super) waits: Option<Waits>,
 }
 
 #[derive(Debug)]
-struct Waits {
+pub(super) struct Waits {
     /// The search continues above this row.
     from: Option<Id>,
     pages: usize,
 }
 
 impl Search {
-    pub(super) fn typed(&self) -> Option<&Input> {
-        self.typed.as_ref()
-    }
-
-    /// In lower case; empty without a search.
-    pub(super) fn words(&self) -> &str {
-        &self.words
-    }
-
-    pub(super) fn waits(&self) -> bool {
-        self.waits.is_some()
-    }
-
     pub(super) fn paste(&mut self, text: &str) {
         if let Some(typed) = &mut self.typed {
             typed.insert(text);
@@ -73,12 +61,6 @@ impl ChatScreen {
 }
 
 impl AppState {
-    pub(super) fn type_search(&mut self) {
-        if let Some(chat) = &mut self.chat {
-            chat.search.typed = Some(Input::default());
-        }
-    }
-
     pub(super) fn search_key(&mut self, action: Option<Action>, key: &KeyEvent) {
         let Some(search) = self.chat.as_mut().map(|chat| &mut chat.search) else { return };
         match (action, &mut search.typed) {
@@ -98,7 +80,7 @@ impl AppState {
     }
 
     pub(super) fn search_older(&mut self) {
-        let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected());
+        let from = self.chat.as_ref().and_then(|chat| chat.conversation.selected);
         self.search_from(from, MAX_PAGES);
     }
 
@@ -146,8 +128,8 @@ impl AppState {
     }
 
     pub(super) fn search_status(&self) -> Option<Text> {
-        let chat = self.chat.as_ref().filter(|chat| chat.search.waits())?;
-        let at = chat.conversation.first_line().unwrap_or(0);
+        let chat = self.chat.as_ref().filter(|chat| chat.search.waits.is_some())?;
+        let at = chat.conversation.folded.first().unwrap_or(0);
         Some(text!(
             "searching, line {}: {} ends it",
             at,

@@ -56,7 +56,7 @@ impl AppState {
     pub(super) fn send_prepared(&mut self, said: PromptDraft) {
         let Some(chat) = &mut self.chat else { return };
         let key = chat.key.clone();
-        let after = chat.conversation.last();
+        let after = chat.conversation.folded.blocks().last().map(|block| block.id);
         chat.conversation.follow();
         let link = self.errand(&key.agent);
         self.send_prompt(link, &key.session_id, &said, None);

@@ -24,16 +24,12 @@ use crate::app::{AppState, Effect};
 use crate::fleet::shown;
 
 #[derive(Debug)]
-pub(super) struct Refused {
-    why: Text,
-    hint: Option<Text>,
+pub(crate) struct Refused {
+    pub(crate) why: Text,
+    pub(crate) hint: Option<Text>,
 }
 
 impl Refused {
-    pub(super) fn new(why: Text, hint: Option<Text>) -> Refused {
-        Refused { why, hint }
-    }
-
     pub(super) fn of(error: &ErrorObject) -> Refused {
         let why = Text::from(&Untrusted::from(error.message.as_str()));
         let hint = error_data(error).and_then(|data| data.hint).as_ref().map(Text::from);

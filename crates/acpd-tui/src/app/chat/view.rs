@@ -6,16 +6,24 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
 use super::conversation::id;
-use super::layout::{ChatLayout, Visible};
+use super::layout::{ChatLayout, OnRows, Visible};
 use super::{ChatScreen, Phase, Prompted};
 use crate::app::{AWAY_AFTER_MS, AppState, OnScreen, Spot};
-use crate::canvas::{Canvas, DOT, rule};
+use crate::canvas::{Canvas, DOT};
 use crate::fleet::{short, shown};
 use crate::keymap::{Action, KeyPlace};
 use crate::question;
 
 const MARGIN: u16 = 3;
 const TYPED_WIDTH: usize = 40;
+
+/// A conversation and its row.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    state: &'a AppState,
+    chat: &'a ChatScreen,
+    session: Option<&'a SessionInfo>,
+}
 
 pub(in crate::app) fn view(
     state: &AppState,
@@ -25,6 +33,7 @@ pub(in crate::app) fn view(
     area: Rect,
 ) -> OnScreen {
     let session = state.chat_session();
+    let of = Of { state, chat, session };
     let place = chat.place();
     let width = area.width;
 
@@ -50,10 +59,9 @@ pub(in crate::app) fn view(
     let end = status.saturating_sub(over + ruled);
     let body = Rect { y: area.y + 2, height: end.saturating_sub(area.y + 2), ..area };
 
-    head(state, chat, session, canvas, area);
-    let (visible, is_empty, spots) = conversation(state, chat, layout, canvas, body);
-    let last = session.map_or(0, |session| session.seq);
-    rule_above(state, chat, &visible, last, canvas, area.y + 1, width);
+    head(of, canvas, area);
+    let (visible, is_empty, spots) = conversation(of, layout, canvas, body);
+    rule_above(of, &visible, canvas, area.y + 1);
     if is_empty {
         nothing(state, chat, canvas, body);
     }
@@ -81,7 +89,7 @@ pub(in crate::app) fn view(
             put(canvas, Rect { x: area.x + 1, width: width.saturating_sub(1), ..pane }, &refused);
         }
     }
-    draw_status(state, chat, session, canvas, status, width);
+    draw_status(of, canvas, status, width);
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
     let editor = editor.intersection(canvas.buffer().area);
     chat.editor.widget(chat.takes_words()).render(editor, canvas.buffer());
@@ -96,13 +104,7 @@ fn put(canvas: &mut Canvas<'_>, area: Rect, lines: &[Text]) {
     }
 }
 
-fn head(
-    state: &AppState,
-    chat: &ChatScreen,
-    session: Option<&SessionInfo>,
-    canvas: &mut Canvas<'_>,
-    area: Rect,
-) {
+fn head(Of { state, chat, session }: Of<'_>, canvas: &mut Canvas<'_>, area: Rect) {
     let home = state.scene.home.as_deref();
     let title = session.filter(|s| s.name.is_none()).and_then(|s| s.title.as_ref());
     let name = match (title, session) {
@@ -117,7 +119,7 @@ fn head(
     if let Some(cwd) = session.map(|session| &session.cwd).or(begins_in.as_ref()) {
         left = left.and(Role::Dim, DOT).and(Role::Name, directory(cwd, home));
     }
-    let header = chat.conversation.header();
+    let header = chat.conversation.folded.header();
     let mut facts: Vec<Text> = Vec::new();
     facts.extend(header.mode.as_ref().map(|mode| Text::from(header.mode_name(mode))));
     facts.extend(header.option("model").map(|model| Text::from(&model.value_name())));
@@ -146,20 +148,14 @@ fn cost(usage: Option<&Usage>, session: Option<&SessionInfo>) -> Option<Text> {
         reported.and_then(|cost| Some((Amount::from_units(cost.amount)?, &cost.currency)));
     let known = session.and_then(|session| session.usage.as_ref()?.cost.as_ref());
     let (amount, currency) = reported.or(known.map(|cost| (cost.amount, &cost.currency)))?;
-    Some(if *currency == "USD" { text!("${}", amount) } else { text!("{} {}", amount, currency) })
+    Some(human::cost(amount, currency))
 }
 
-fn rule_above(
-    state: &AppState,
-    chat: &ChatScreen,
-    visible: &Visible,
-    last: u64,
-    canvas: &mut Canvas<'_>,
-    y: u16,
-    width: u16,
-) {
-    let ruled = rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Text::of(Role::Dim, ruled));
+fn rule_above(of: Of<'_>, visible: &Visible, canvas: &mut Canvas<'_>, y: u16) {
+    let Of { state, chat, session } = of;
+    let last = session.map_or(0, |session| session.seq);
+    let width = canvas.buffer().area.width;
+    canvas.rule(y);
     let place = if chat.in_blocks { KeyPlace::Blocks } else { KeyPlace::Prompt };
     let key = |action| state.key_of(place, action);
     let words = match (&chat.phase, visible.is_live, visible.below) {
@@ -184,18 +180,19 @@ fn rule_above(
 
 /// Returns the visible part, whether the conversation is empty, and the click targets.
 fn conversation(
-    state: &AppState,
-    chat: &ChatScreen,
+    of: Of<'_>,
     layout: &mut ChatLayout,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (Visible, bool, Vec<(u16, Spot)>) {
+    let Of { state, chat, .. } = of;
     let conversation = &chat.conversation;
     let rows = conversation.rows();
     let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
     let height = usize::from(area.height);
-    let words = chat.search.words();
-    let visible = layout.lay_out(chat.link, conversation, &rows, (width, height), words);
+    let words = &chat.search.words;
+    let on_rows = OnRows { conversation, rows: &rows, height };
+    let visible = layout.lay_out(chat.link, on_rows, width, words);
     let mut spots = Vec::new();
     for (y, placed) in (area.y..area.bottom()).zip(&visible.lines) {
         let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
@@ -208,10 +205,13 @@ fn conversation(
         if is_selected {
             canvas.line(area.x, y, 1, &Text::of(Style::of(Role::Name).strong(), "▌"));
         }
-        let taken = match row {
-            Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
-            _ => 0,
+        let time = match row {
+            Row::Block(block) if placed.is_head => running(state, chat, block),
+            _ => None,
         };
+        let taken = time.map_or(0, |time| {
+            canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, time)) + 2
+        });
         let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
         let margin = if is_prompt { 1 } else { MARGIN };
         let room = area.width.saturating_sub(margin + taken);
@@ -234,20 +234,12 @@ fn mark(chat: &ChatScreen, row: &Row<'_>) -> (&'static str, Style) {
     }
 }
 
-/// Draws the running time of a call, at the right. Returns the used columns.
-fn running(
-    state: &AppState,
-    chat: &ChatScreen,
-    block: &Block,
-    canvas: &mut Canvas<'_>,
-    area: Rect,
-    y: u16,
-) -> u16 {
+/// Returns the running time of a call.
+fn running(state: &AppState, chat: &ChatScreen, block: &Block) -> Option<Text> {
     let waits = block.consent() == Some(Consent::Asked);
     let is_running = block.tool_call().is_some() && block.progress == Progress::Running && !waits;
-    let Some(began) = chat.conversation.began(block.id).filter(|_| is_running) else { return 0 };
-    let words = text!("running {}", human::duration(state.now.saturating_sub(began)));
-    canvas.right(area.x, y, area.width.saturating_sub(1), &Text::of(Role::Dim, words)) + 2
+    let began = chat.conversation.began(block.id).filter(|_| is_running)?;
+    Some(text!("running {}", human::duration(state.now.saturating_sub(began))))
 }
 
 fn nothing(state: &AppState, chat: &ChatScreen, canvas: &mut Canvas<'_>, area: Rect) {
@@ -268,23 +260,15 @@ fn nothing(state: &AppState, chat: &ChatScreen, canvas: &mut Canvas<'_>, area: R
     canvas.line(area.x + MARGIN, area.y + 1, area.width.saturating_sub(4), &Text::of(style, words));
 }
 
-fn draw_status(
-    state: &AppState,
-    chat: &ChatScreen,
-    session: Option<&SessionInfo>,
-    canvas: &mut Canvas<'_>,
-    y: u16,
-    width: u16,
-) {
-    let ruled = rule(usize::from(width.saturating_sub(2)));
-    canvas.line(1, y, width, &Text::of(Role::Dim, ruled));
+fn draw_status(of: Of<'_>, canvas: &mut Canvas<'_>, y: u16, width: u16) {
+    canvas.rule(y);
     let space = |line: Text| Text::from(" ") + line + " ";
     let mut taken = 0;
-    if let Some(left) = now(state, chat, session).map(space) {
+    if let Some(left) = now(of).map(space) {
         taken = u16::try_from(left.width()).unwrap_or(u16::MAX).min(width.saturating_sub(4));
         canvas.line(3, y, width.saturating_sub(4), &left);
     }
-    if let Some(right) = next(state, chat, session).map(space) {
+    if let Some(right) = next(of).map(space) {
         let room = width.saturating_sub(taken + 10);
         let x = width.saturating_sub(4 + room);
         canvas.right(x, y, room, &right.cut(usize::from(room)));
@@ -292,8 +276,9 @@ fn draw_status(
 }
 
 /// The left part of the status: search, message, trouble or turn.
-fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
-    if let Some(typed) = chat.search.typed() {
+fn now(of: Of<'_>) -> Option<Text> {
+    let Of { state, chat, session } = of;
+    if let Some(typed) = &chat.search.typed {
         let line = Text::of(Style::of(Role::Name).strong(), "/ ");
         let typed = typed.shown(TYPED_WIDTH).0;
         return Some(line.and(Role::Plain, typed).and(Role::Name, "▌"));
@@ -312,7 +297,7 @@ fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Op
     if let Some(flash) = &state.flash {
         return Some(flash.line.clone());
     }
-    if let Some(trouble) = trouble(state, chat, session) {
+    if let Some(trouble) = trouble(of) {
         return Some(trouble);
     }
     let turn = &session.filter(|session| session.turn.state != TurnState::Idle)?.turn;
@@ -333,7 +318,8 @@ fn now(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Op
 }
 
 /// The right part of the status: queue, other questions or step of the plan.
-fn next(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
+fn next(of: Of<'_>) -> Option<Text> {
+    let Of { state, chat, session } = of;
     let has_begun =
         |prompt: &Prompted| chat.conversation.has_prompt(&prompt.said.text, prompt.after);
     let sent = chat.prompts.iter().filter(|prompt| !has_begun(prompt)).map(|prompt| &prompt.said);
@@ -356,12 +342,13 @@ fn next(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> O
     {
         return Some(Text::of(Role::Dim, others));
     }
-    let steps = &chat.conversation.header().plan;
+    let steps = &chat.conversation.folded.header().plan;
     let is_at_work = steps.iter().any(|step| step.status == "in_progress");
     is_at_work.then(|| Text::of(Role::Dim, acpd_view::plan(steps)))
 }
 
-fn trouble(state: &AppState, chat: &ChatScreen, session: Option<&SessionInfo>) -> Option<Text> {
+fn trouble(of: Of<'_>) -> Option<Text> {
+    let Of { state, chat, session } = of;
     match &chat.phase {
         Phase::Starting { since, .. } => {
             let words = text!("* starting {}", chat.key.agent);
@@ -396,7 +383,7 @@ pub(in crate::app) fn word(chat: &ChatScreen, action: Action, word: &'static str
     match action {
         Action::Blocks if chat.card.id().is_some() => "question",
         Action::Cancel if !chat.editor.is_empty() => "clear",
-        Action::Confirm if chat.search.typed().is_some() => "search",
+        Action::Confirm if chat.search.typed.is_some() => "search",
         _ => word,
     }
 }

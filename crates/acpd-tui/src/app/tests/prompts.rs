@@ -99,7 +99,7 @@ fn a_file_that_cannot_be_sent_holds_the_prompt_back() {
         let read = prompt_files(&mut person);
         person.types("more");
         person.press(KeyCode::Enter);
-        let why = UnfitFile { why: "`said.mp3` is empty".into(), hint: Some("fill it".into()) };
+        let why = Refused { why: "`said.mp3` is empty".into(), hint: Some("fill it".into()) };
         person.event(AppEvent::AttachedRead(read, Err(why)));
         let seen = person.sees(80, 24);
         assert!(seen.contains("! `said.mp3` is empty") && seen.contains("fill it"), "{seen}");

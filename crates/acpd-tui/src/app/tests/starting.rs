@@ -67,7 +67,7 @@ fn h2_a_session_that_does_not_begin_ends_the_program_with_the_reason() {
         person.types("and more");
         person.refuses_with_hint(LinkId::Errand(2), method, STOPPED, START);
         assert!(person.effects.contains(&Effect::Quit));
-        let not_begun = person.state.not_begun().unwrap();
+        let not_begun = person.state.not_begun.as_ref().unwrap();
         assert_eq!(not_begun.message, STOPPED);
         assert_eq!(person.state.unsent().collect::<Vec<_>>(), ["success\nand more"]);
     }

@@ -135,8 +135,7 @@ fn in_one_line(command: &Untrusted) -> Text {
     let first = Untrusted::from(lines.next().unwrap_or_default());
     match lines.count() {
         0 => Text::from(first.verbatim()),
-        1 => text!("{} +1 line", first.verbatim()),
-        more => text!("{} +{} lines", first.verbatim(), more),
+        more => text!("{} +{}", first.verbatim(), human::counted(more, "line")),
     }
 }
 
@@ -175,11 +174,7 @@ pub(super) fn doing(session: &SessionInfo, now: u64) -> Text {
 
 fn cost(session: &SessionInfo) -> Option<Text> {
     let cost = session.usage.as_ref()?.cost.as_ref()?;
-    let amount = Untrusted::of(cost.amount);
-    Some(match cost.currency.raw() {
-        "USD" => text!("${}", amount),
-        _ => text!("{} {}", amount, cost.currency),
-    })
+    Some(human::cost(cost.amount, &cost.currency))
 }
 
 fn rests(session: &SessionInfo) -> Text {
@@ -238,10 +233,7 @@ pub(super) fn details(row: &Row<'_>, now: u64, home: Option<&str>) -> Vec<Text> 
         SessionState::Lost => text!("lost"),
         SessionState::Closed => text!("closed"),
     }];
-    facts.push(match session.prompts {
-        1 => text!("1 prompt"),
-        prompts => text!("{} prompts", prompts),
-    });
+    facts.push(human::counted(session.prompts, "prompt"));
     if session.queued > 0 {
         facts.push(text!("{} queued", session.queued));
     }

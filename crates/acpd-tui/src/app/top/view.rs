@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use super::rows::{age, agent, describe, details, folder, mark, name, queued};
 use super::{TopScreen, Typing};
 use crate::app::{AWAY_AFTER_MS, AppState, OnScreen, Presence, Spot};
-use crate::canvas::{CURSOR, Canvas, DOT, rule};
+use crate::canvas::{CURSOR, Canvas, DOT};
 use crate::fleet::{Row, RowState, Section};
 use crate::keymap::{Action, KeyPlace};
 use crate::question;
@@ -73,8 +73,7 @@ pub(in crate::app) fn view(
     let list = Rect { y: area.y + 1, height: ruler.saturating_sub(area.y + 1), ..area };
 
     let (page, more, spots) = draw_list(state, &rows, scrolled, canvas, list);
-    let ruled = width.saturating_sub(2);
-    canvas.line(1, ruler, area.width, &Text::of(Role::Dim, rule(ruled)));
+    canvas.rule(ruler);
     if more > 0 {
         let words = text!(" {} more: {}, or / to filter ", more, "↓");
         canvas.right(area.x, ruler, area.width.saturating_sub(4), &Text::of(Role::Dim, words));
@@ -102,7 +101,7 @@ fn head(state: &AppState, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect)
     let count = |section| rows.iter().filter(|row| row.section == section).count();
     let needs = count(Section::NeedsYou);
     let mut head = Text::of(BOLD, " acpd");
-    if state.fleet.is_known() {
+    if state.fleet.is_known {
         let (style, words) = match needs {
             0 => (Role::Dim.into(), "nothing needs you".into()),
             1 => (Style::of(Role::Warning).strong(), "1 needs you".into()),
@@ -145,7 +144,7 @@ fn draw_list(
     let height = usize::from(area.height);
     if rows.is_empty() {
         let key = |action| state.key_of(KeyPlace::Top, action);
-        let words = match (state.fleet.is_known(), state.top.filter.text()) {
+        let words = match (state.fleet.is_known, state.top.filter.text()) {
             (false, _) => Text::default(),
             (true, "") => text!("no sessions yet: {} begins one here", key(Action::New)),
             (true, _) => text!("nothing fits; {} shows all sessions again", key(Action::Back)),
@@ -243,17 +242,19 @@ fn draw_row(
 /// Draws the input line or a message. Returns the cursor's position.
 fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Position> {
     let width = canvas.buffer().area.width;
-    let (label, input) = match &state.top.typing {
-        Some(Typing::Filter) => (text!(" / "), &state.top.filter),
-        Some(Typing::Prompt { who, input, .. }) => (text!(" prompt {} > ", who.cut(24)), input),
-        Some(Typing::New { agent, input }) => {
+    let mut input = &state.top.input;
+    let label = match &state.top.typing {
+        Some(Typing::Filter) => {
+            input = &state.top.filter;
+            " / ".into()
+        }
+        Some(Typing::Prompt(_, who)) => text!(" prompt {} > ", who.cut(24)),
+        Some(Typing::New(agent)) => {
             let cwd = Untrusted::from(state.scene.cwd.as_str());
             let folder = directory(&cwd, state.scene.home.as_deref()).cut_middle(24);
-            (text!(" new with {} in {} > ", agent, folder), input)
+            text!(" new with {} in {} > ", agent, folder)
         }
-        Some(Typing::Rename { who, input, .. }) => {
-            (text!(" new name of {} > ", who.cut(24)), input)
-        }
+        Some(Typing::Rename(_, who)) => text!(" new name of {} > ", who.cut(24)),
         None => {
             let line = match (&state.flash, state.top.filter.text()) {
                 (Some(flash), _) => Text::from(" ") + &flash.line,
@@ -278,9 +279,9 @@ fn below_pane(state: &AppState, canvas: &mut Canvas<'_>, y: u16) -> Option<Posit
 pub(in crate::app) fn word(state: &AppState, action: Action, word: &'static str) -> &'static str {
     match (&state.top.typing, action) {
         (Some(Typing::Filter), Action::Confirm) => "keep",
-        (Some(Typing::Prompt { .. }), Action::Confirm) => "send",
-        (Some(Typing::New { .. }), Action::Confirm) => "begin",
-        (Some(Typing::Rename { .. }), Action::Confirm) => "rename",
+        (Some(Typing::Prompt(..)), Action::Confirm) => "send",
+        (Some(Typing::New(_)), Action::Confirm) => "begin",
+        (Some(Typing::Rename(..)), Action::Confirm) => "rename",
         _ => word,
     }
 }
@@ -294,9 +295,9 @@ pub(in crate::app) fn useful(state: &AppState) -> impl Fn(KeyPlace, Action) -> b
     let has_session = session.is_some();
     let has_more = state.on_screen.question.as_ref().is_some_and(|drawn| drawn.most > 0);
     let (steers, chooses) = match &state.top.typing {
-        Some(Typing::Prompt { session, .. }) => (state.is_running(session), false),
-        Some(Typing::New { .. }) => (false, state.agents().nth(1).is_some()),
-        Some(Typing::Filter | Typing::Rename { .. }) | None => (false, false),
+        Some(Typing::Prompt(session, _)) => (state.is_running(session), false),
+        Some(Typing::New(_)) => (false, state.agents().nth(1).is_some()),
+        Some(Typing::Filter | Typing::Rename(..)) | None => (false, false),
     };
     move |place, action| match (place, action) {
         (KeyPlace::Line, Action::Steer) => steers,
