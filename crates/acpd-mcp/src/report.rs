@@ -124,7 +124,7 @@ impl Report {
         });
         // Such as a lost conversation.
         let matters = |block: &&Block| matches!(&block.kind, Kind::Notice(notice) if notice.severity > Severity::Info);
-        let notes = blocks.iter().filter(matters).map(summary);
+        let notes = blocks.iter().filter(matters).map(|block| short(block.summary().as_str()));
         let mut notes: Vec<String> = notes.take(MOST).collect();
         let sentence = end.and_then(|(_, end)| end.sentence());
         notes.extend(sentence.map(|line| short(line.as_str())));
@@ -222,10 +222,6 @@ fn safe(value: Value) -> Value {
         }
         other => other,
     }
-}
-
-fn summary(block: &Block) -> String {
-    short(block.summary().as_str())
 }
 
 /// A text of an agent, on one line.
@@ -342,7 +338,7 @@ impl ReportedProgress {
             // The follower itself has sent it.
             Kind::Prompt(_) => None,
             Kind::Thought(_) if block.progress == Progress::Running => None,
-            _ => Some(summary(block)),
+            _ => Some(short(block.summary().as_str())),
         }
     }
 }
