@@ -46,7 +46,7 @@ impl TestEnv {
             tempfile::Builder::new().prefix("acpd-").tempdir().expect("a temporary directory");
         let root = dir.path().canonicalize().expect("the temporary directory");
         let env = TestEnv { dir, root, acpd: acpd.into() };
-        for name in ["home", "run", "state", "config", "points", "work", "agents"] {
+        for name in ["home", "run", "state", "config", "points", "work", "agents", "bin"] {
             let path = env.path(name);
             fs::create_dir(&path).expect("a directory of the test");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("its mode");
@@ -89,6 +89,14 @@ impl TestEnv {
         path
     }
 
+    /// Puts an executable shell script where commands of this home look first; returns its path.
+    pub fn install(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("its mode");
+        path
+    }
+
     /// A command in `work/main` of this home, without the user's environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -96,7 +104,7 @@ impl TestEnv {
             .env_clear()
             .env("HOME", self.path("home"))
             // Agents of the machine are in other directories: one would become the default.
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
             .env("TZ", "UTC")
             // As if a shell has started it.
             .env("SHLVL", "1")
@@ -123,11 +131,10 @@ impl TestEnv {
         self.spawn_acpctl(args).finish()
     }
 
-    #[must_use = "look at what it did"]
-    pub fn acpctl_in(&self, work: &str, args: &[&str]) -> Output {
-        let mut command = self.acpctl_command(args);
-        command.current_dir(self.work(work));
-        Running::start(command).finish()
+    /// What `acpctl` prints with `--json`.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let done = self.acpctl(&[args, &["--json"]].concat()).success();
+        serde_json::from_str(done.stdout()).expect("JSON")
     }
 
     pub fn spawn_acpctl(&self, args: &[&str]) -> Running {

@@ -4,10 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use acpd_test::harness::{Agent, TestEnv};
-use serde_json::Value;
-
 use crate::{echo, home};
+use acpd_test::harness::{Agent, TestEnv};
 
 /// Numbers that an agent has counted in a text, one below the other.
 fn numbers(text: &str) -> Vec<u64> {
@@ -44,8 +42,7 @@ fn a_backup_under_streams_is_the_same_conversation_elsewhere() {
 
     let dir = env.work("backups");
     let file = text(&dir.join("acpd.backup"));
-    let made = env.acpctl(&["backup", &file, "--json"]).success();
-    let report: Value = serde_json::from_str(made.stdout()).unwrap();
+    let report = env.json(&["backup", &file]);
     assert_eq!((&report["file"], &report["sessions"]), (&file.clone().into(), &3.into()));
     let found = fs::metadata(&file).unwrap();
     assert_eq!(found.permissions().mode() & 0o777, 0o600);

@@ -30,8 +30,7 @@ fn a_shell_offers_the_sessions_agents_questions_and_settings_that_there_are() {
     assert_eq!(offered(&env, &["trace", "fix-logo"]), ["fix-logout"]);
     assert_eq!(offered(&env, &["trace", "--agent", "oth"]), ["other"]);
     // A name of several words would be several words.
-    let spaced = env.acpctl(&["run", "--json", "-s", "fix it all", "hello"]).success();
-    let spaced: serde_json::Value = serde_json::from_str(spaced.stdout()).unwrap();
+    let spaced = env.json(&["run", "-s", "fix it all", "hello"]);
     let id = spaced["sessionId"].as_str().unwrap().to_owned();
     assert!(offered(&env, &["attach", ""]).contains(&id), "{id}");
     let modes = offered(&env, &["session", "mode", "fix-login", ""]);

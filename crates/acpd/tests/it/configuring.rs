@@ -155,18 +155,14 @@ fn every_key_is_shown_with_its_value_and_who_says_so() {
     }
 
     // The shown configuration has the same effect as the file.
-    let json = |args: &[&str]| -> Value {
-        let args = [&["config", "show", "--json"], args].concat();
-        serde_json::from_str(env.acpctl(&args).success().stdout()).unwrap()
-    };
     let values = |shown: &Value| -> Vec<(Value, Value)> {
         let values = shown["values"].as_array().unwrap().iter();
         values.map(|value| (value["key"].clone(), value["value"].clone())).collect()
     };
-    let before = json(&[]);
+    let before = env.json(&["config", "show"]);
     assert_eq!(before["file"], file.display().to_string());
     fs::write(&file, shown.stdout()).unwrap();
-    assert_eq!(values(&json(&[])), values(&before));
+    assert_eq!(values(&env.json(&["config", "show"])), values(&before));
     fs::write(&file, &text).unwrap();
 
     env.acpctl(&["config", "show", "deamon"])

@@ -1,10 +1,7 @@
 //! The agent of clients that name none, where the configuration names none.
 
+use acpd_test::harness::{Screen, TestEnv};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
-
-use acpd_test::harness::{Running, Screen, TestEnv};
 
 use crate::home;
 
@@ -17,59 +14,35 @@ fn unconfigured() -> TestEnv {
 
 /// Puts a program that behaves as an agent into the `PATH`.
 fn install(env: &TestEnv, name: &str) {
-    let path = env.work("bin").join(name);
-    let acpd = env.program("acpd");
-    fs::write(&path, format!("#!/bin/sh\nexec '{}' scripted-agent\n", acpd.display())).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-}
-
-fn acpctl(env: &TestEnv, args: &[&str]) -> Command {
-    let mut command = env.acpctl_command(args);
-    command.env("PATH", format!("{}:/usr/bin:/bin", env.work("bin").display()));
-    command
-}
-
-fn run(env: &TestEnv, args: &[&str]) -> (String, String) {
-    let done = Running::start(acpctl(env, args)).finish().success();
-    (done.stdout().to_owned(), done.stderr().to_owned())
-}
-
-fn status(env: &TestEnv) -> serde_json::Value {
-    let (status, _) = run(env, &["status", "--json"]);
-    serde_json::from_str::<serde_json::Value>(&status).unwrap()["daemon"].clone()
+    env.install(name, &format!("exec '{}' scripted-agent", env.program("acpd").display()));
 }
 
 #[test]
 fn installed_agents_are_the_default_in_the_order_of_the_catalogue() {
     let env = unconfigured();
-    let (said, told) = run(&env, &["run", "say #one"]);
-    assert!(said.contains("say #one"), "{said}");
+    let said = env.acpctl(&["run", "say #one"]).success();
+    assert!(said.stdout().contains("say #one"), "{said:?}");
     let script = "`demo` is a built-in script, not a model. Real agents: acpctl agent ls --all\n";
-    assert!(told.contains(script), "{told}");
-    assert_eq!(status(&env)["defaultAgent"], "demo");
-
+    said.explains(&[script]);
+    assert_eq!(env.status()["daemon"]["defaultAgent"], "demo");
     install(&env, "copilot");
     install(&env, "goose");
-    let (_, told) = run(&env, &["run", "say #two"]);
-    assert!(
-        told.contains("using copilot, the first installed agent; choose another with `-a`"),
-        "{told}"
-    );
-    let daemon = status(&env);
+    let first = "using copilot, the first installed agent; choose another with `-a`";
+    env.acpctl(&["run", "say #two"]).success().explains(&[first]);
+    let daemon = &env.status()["daemon"];
     assert_eq!(
         (&daemon["defaultAgent"], &daemon["defaultIsFound"]),
         (&"copilot".into(), &true.into())
     );
 
     install(&env, "claude-agent-acp");
-    run(&env, &["run", "say #three"]);
-    let (sessions, _) = run(&env, &["session", "ls", "--json"]);
-    let sessions: serde_json::Value = serde_json::from_str(&sessions).unwrap();
+    env.acpctl(&["run", "say #three"]).success();
+    let sessions = env.json(&["session", "ls"]);
     let agents: Vec<_> =
         sessions["sessions"].as_array().unwrap().iter().map(|s| s["agent"].clone()).collect();
     assert_eq!(agents, ["claude", "copilot", "demo"], "no other one is tried");
-    let (shown, _) = run(&env, &["config", "show"]);
-    assert!(shown.contains("default_agent = \"claude\""), "{shown}");
+    let shown = env.acpctl(&["config", "show"]).success();
+    assert!(shown.stdout().contains("default_agent = \"claude\""), "{shown:?}");
 }
 
 #[test]
@@ -77,7 +50,8 @@ fn person_chooses_once_and_the_configuration_keeps_it() {
     let env = unconfigured();
     install(&env, "claude-agent-acp");
     install(&env, "copilot");
-    let mut screen = Screen::start(acpctl(&env, &["run", "-s", "main", "say #one"]), (100, 30));
+    let mut screen =
+        Screen::start(env.acpctl_command(&["run", "-s", "main", "say #one"]), (100, 30));
     let shown = screen.sees("agent? 1-2 > ");
     assert!(shown.contains("  1  claude (Claude Code)\n  2  copilot (GitHub Copilot)"), "{shown}");
     screen.types("7\r");
@@ -88,11 +62,11 @@ fn person_chooses_once_and_the_configuration_keeps_it() {
     screen.sees("say #one |");
     let config = fs::read_to_string(env.path("config/config.toml")).unwrap();
     assert_eq!(config, "#:schema ./config.schema.json\ndefault_agent = \"copilot\"\n");
-    let daemon = status(&env);
+    let daemon = &env.status()["daemon"];
     assert_eq!(daemon["defaultAgent"], "copilot");
     assert!(daemon.get("defaultIsFound").is_none() && daemon.get("configChanged").is_none());
 
-    let screen = Screen::start(acpctl(&env, &["run", "-s", "other", "say #two"]), (100, 30));
+    let screen = Screen::start(env.acpctl_command(&["run", "-s", "other", "say #two"]), (100, 30));
     let shown = screen.sees("say #two |");
     assert!(!shown.contains("agent?"), "{shown}");
 }

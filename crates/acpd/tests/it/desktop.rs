@@ -1,31 +1,24 @@
 //! Help for a person who is away: notifications of the desktop, and a machine that stays awake.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use acpd_test::harness::{Config, Running, TestEnv, exists, kill9, until};
+use std::fs;
 
 use crate::{echo, home_with};
 
 /// A home whose daemon runs with these programs of the system.
 fn with_programs(config: &Config, programs: &[(&str, &str)]) -> TestEnv {
     let env = home_with(config);
-    let dir = env.path("programs");
-    fs::create_dir(&dir).unwrap();
     for (name, script) in programs {
-        let script = script.replace("DIR", &dir.display().to_string());
-        fs::write(dir.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        env.install(name, &script.replace("DIR", &env.path("bin").display().to_string()));
     }
     let mut start = env.acpctl_command(&["daemon", "start"]);
-    start.env("PATH", format!("{}:/usr/bin:/bin", dir.display()));
     start.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
     Running::start(start).finish().success();
     env
 }
 
 fn written(env: &TestEnv, name: &str) -> Option<String> {
-    fs::read_to_string(env.path("programs").join(name)).ok().filter(|text| text.ends_with('\n'))
+    fs::read_to_string(env.path("bin").join(name)).ok().filter(|text| text.ends_with('\n'))
 }
 
 const NOTIFY: (&str, &str) = ("notify-send", "printf '%s|' \"$@\" >> DIR/shown; echo >> DIR/shown");

@@ -1,7 +1,5 @@
 //! `acpctl agent discover`: what is installed, what it can do, and nothing of it left behind.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use acpd::config;
@@ -11,16 +9,11 @@ use serde_json::json;
 use crate::{echo, home};
 
 /// A home with these programs, and what `acpctl agent discover` does in it.
-fn discover(env: &TestEnv, programs: &[(&str, &str)], args: &[&str]) -> Running {
-    let bin = env.work("bin");
+fn discover(env: &TestEnv, programs: &[(&str, &str)]) -> Running {
     for (name, script) in programs {
-        let path = bin.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        env.install(name, script);
     }
-    let mut command = env.acpctl_command(&["agent", "discover"]);
-    command.args(args).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-    Running::start(command)
+    env.spawn_acpctl(&["agent", "discover"])
 }
 
 /// Answers `initialize`, has a child in a session of its own, and does not end with its input.
@@ -40,14 +33,14 @@ fn installed_agents_are_asked_and_a_configuration_is_suggested() {
     let env = home([echo()]);
     let lively = lively();
     let programs = [("copilot", lively.as_str()), ("opencode", "sleep 1000 & exit 3")];
-    let done = discover(&env, &programs, &[]).finish().success();
+    let done = discover(&env, &programs).finish().success();
     assert!(done.stderr().contains("asking opencode"), "{done:?}");
     assert!(done.stderr().contains("it ended before it answered"), "{done:?}");
     let text = done.stdout();
     let suggested = config::parse(Path::new("config.toml"), text).unwrap();
     assert_eq!(suggested.default_agent, "copilot");
     let profile = suggested.agent("copilot").unwrap();
-    let program = env.work("bin").join("copilot").to_str().unwrap().to_owned();
+    let program = env.path("bin").join("copilot").to_str().unwrap().to_owned();
     assert_eq!(profile.command, [program, "--acp".to_owned()]);
     for line in ["# Copilot 1.0 2; load, list", "# ways to log in: Log in"] {
         assert!(text.lines().any(|is| is == line), "{line:?} in {text}");
@@ -60,7 +53,7 @@ fn installed_agents_are_asked_and_a_configuration_is_suggested() {
 fn an_interrupted_search_leaves_no_agent_behind() {
     let env = home([echo()]);
     let silent = "trap '' TERM; sleep 1000 & wait; exec sleep 1000";
-    let mut search = discover(&env, &[("copilot", silent)], &[]);
+    let mut search = discover(&env, &[("copilot", silent)]);
     search.wait_stderr("asking copilot");
     until("the agent to run", || (env.tree().len() > 1).then_some(()));
     search.interrupt();

@@ -56,8 +56,7 @@ fn has(env: &TestEnv, name: &str) -> Option<String> {
 }
 
 fn shown(env: &TestEnv) -> Value {
-    let done = env.acpctl(&["agent", "env", "echo", "--json"]).success();
-    serde_json::from_str(done.stdout()).unwrap()
+    env.json(&["agent", "env", "echo"])
 }
 
 fn variable<'v>(shown: &'v Value, name: &str) -> &'v Value {

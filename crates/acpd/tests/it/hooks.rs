@@ -6,13 +6,12 @@ use std::path::Path;
 use acpd_test::harness::{Config, TestEnv, until};
 use serde_json::{Value, json};
 
-use crate::{echo, home_with};
+use crate::{echo, home};
 
 /// A home with these lines in its `[hooks]`.
 fn with_hooks(hooks: impl FnOnce(&TestEnv) -> String) -> TestEnv {
-    let env = home_with(&Config::new([echo()]));
-    let config = fs::read_to_string(env.path("config").join("config.toml")).unwrap();
-    env.write_config(&format!("{config}\n[hooks]\n{}\n", hooks(&env)));
+    let env = home([]);
+    env.configure(&Config::new([echo()]).tables(&format!("[hooks]\n{}", hooks(&env))));
     env
 }
 

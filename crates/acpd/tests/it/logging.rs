@@ -1,6 +1,6 @@
 //! The daemon's own log: what is in it, and how long it gets.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{echo, home};
 
@@ -20,9 +20,7 @@ fn what_the_running_daemon_logs_changes_until_it_starts_again_and_is_said_in_the
     changed.explains(&["acpd logs `debug` until it restarts", "the configured level is `info`"]);
     assert!(env.daemon_log().contains("the log level was changed level=\"debug\" before=\"info\""));
     assert!(odd("two") > 0, "{}", env.daemon_log());
-    let told: Value =
-        serde_json::from_str(env.acpctl(&["daemon", "log-level", "--json"]).success().stdout())
-            .unwrap();
+    let told = env.json(&["daemon", "log-level"]);
     assert_eq!(told, json!({"level": "debug", "configured": "info"}));
     // To less: that is said before it would be left out. And a filter.
     env.acpctl(&["daemon", "log-level", "error"]).success();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use acpd_test::harness::{TestEnv, until};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{echo, home};
 
@@ -65,8 +65,7 @@ fn what_happens_is_counted_and_printed_as_prometheus_reads_it() {
     for some in ["acpd_journal_bytes", "acpd_commit_seconds_count", "acpd_uptime_seconds"] {
         assert!(now[some] > 0.0, "{some}");
     }
-    let told: Value =
-        serde_json::from_str(env.acpctl(&["metrics", "--json"]).success().stdout()).unwrap();
+    let told = env.json(&["metrics"]);
     assert_eq!(told["turns"]["ended"]["end_turn"], json!(4));
     assert_eq!(told["version"], env.status()["daemon"]["version"]);
 }

@@ -1,6 +1,6 @@
 //! Answers to an agent's questions: by people in another terminal, rules, remembered decisions, flags.
 
-use acpd_test::harness::{Agent, Config, Running, TestEnv, until};
+use acpd_test::harness::{Agent, Config, Running, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
@@ -36,23 +36,6 @@ const PERMISSION: &str = r#""method":"session/request_permission","params":{"ses
 fn asks(question: &str) -> Agent {
     let question = question.replace('\n', "");
     Agent::new("asks").command(&["sh", "-c", &ASKS.replace("QUESTION", &question)])
-}
-
-/// A home with this agent and these rules.
-fn with_rules(agent: Agent, rules: &str) -> TestEnv {
-    let env = home_with(&Config::new([agent]));
-    let config = std::fs::read_to_string(env.path("config").join("config.toml")).unwrap();
-    env.write_config(&format!("{config}\n{rules}"));
-    env
-}
-
-/// Returns the answers in the journal that no person gave.
-fn decided(env: &TestEnv, session: &str) -> Vec<Value> {
-    let journal = env.journal(session).into_iter().map(|(_, line)| line);
-    journal
-        .filter(|line| line["method"] == "_acpd/permission_decided")
-        .map(|line| line["params"].clone())
-        .collect()
 }
 
 #[test]
@@ -119,7 +102,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
 fn a_rule_that_allows_answers_with_nobody_there_and_the_journal_names_it() {
     let rules =
         "[[policy.rules]]\nname = \"tests\"\ndecision = \"allow\"\ncommand = \"make test\"\n";
-    let env = with_rules(asks(PERMISSION), rules);
+    let env = home_with(&Config::new([asks(PERMISSION)]).tables(rules));
     let told = env.acpctl(&["policy", "test", "--command", "make test"]).success();
     assert!(told.stdout().ends_with("\nallow: by rule `tests`\n"), "{told:?}");
     let told = env.acpctl(&["policy", "test", "--command", "make install"]).success();
@@ -134,7 +117,11 @@ fn a_rule_that_allows_answers_with_nobody_there_and_the_journal_names_it() {
         (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
     });
     assert!(env.said("fix").contains("got yes"), "{}", env.said("fix"));
-    let decided = decided(&env, "fix");
-    let [one] = &decided[..] else { panic!("one decision: {decided:?}") };
-    assert_eq!((&one["by"], &one["optionId"]), (&json!("rule `tests`"), &json!("yes")));
+    // The answer that no person gave.
+    let journal = env.journal("fix");
+    let is_decision = |line: &Value| line["method"] == "_acpd/permission_decided";
+    let decided: Vec<_> = journal.iter().filter(|(_, line)| is_decision(line)).collect();
+    let [(_, one)] = decided[..] else { panic!("one decision: {decided:?}") };
+    let decided = (&one["params"]["by"], &one["params"]["optionId"]);
+    assert_eq!(decided, (&json!("rule `tests`"), &json!("yes")));
 }

@@ -12,8 +12,7 @@ fn limited(limits: &str) -> TestEnv {
 }
 
 fn names(env: &TestEnv) -> Vec<String> {
-    let list = env.acpctl(&["session", "ls", "--json"]).success();
-    let list: Value = serde_json::from_str(list.stdout()).unwrap();
+    let list = env.json(&["session", "ls"]);
     let names = list["sessions"].as_array().unwrap().iter().map(|one| one["name"].clone());
     let mut names: Vec<String> = names.map(|name| name.as_str().unwrap().to_owned()).collect();
     names.sort();
@@ -45,8 +44,7 @@ fn what_is_over_a_limit_is_shown_and_deleted_and_comes_back() {
     env.acpctl(&["session", "undo", "one"]).success();
     assert_eq!(names(&env), ["one", "three"]);
     assert_eq!(journal(&env)["expired"], 2);
-    let gone = env.acpctl(&["gc", "--yes", "--now", "--json"]).success();
-    let gone: Value = serde_json::from_str(gone.stdout()).unwrap();
+    let gone = env.json(&["gc", "--yes", "--now"]);
     assert_eq!((&gone["sessions"][0]["name"], &gone["left"]), (&"three".into(), &0.into()));
     assert_eq!(gone.get("until"), None);
     assert!(journal(&env)["removed"].as_u64().unwrap() > 0);
@@ -72,10 +70,8 @@ fn persist_history_false_leaves_no_word_when_the_session_is_closed() {
     client.say(&session, &format!("say #one {words} [tool Edit {words}]")).unwrap();
     env.acpctl(&["run", "-a", "keeper", "-s", "kept", "say #pflaume"]).success();
     assert!(!files_with(&env, words).is_empty());
-    let found = |words: &str| {
-        let found = env.acpctl(&["session", "search", "--json", words]).success();
-        serde_json::from_str::<Value>(found.stdout()).unwrap()["hits"].as_array().unwrap().len()
-    };
+    let found =
+        |words: &str| env.json(&["session", "search", words])["hits"].as_array().unwrap().len();
     assert_eq!((found(words), found("pflaume") > 0), (0, true), "no search finds it");
     env.acpctl(&["session", "archive", "fix"]).code(2).explains(&["persist_history"]);
 

@@ -1,10 +1,8 @@
 //! `acpctl top` and `acpctl chat` on a terminal, with the daemon and the scripted agent.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-
 use acpd_test::harness::{Agent, Screen, TestEnv, signal, until};
 use nix::sys::signal::Signal;
+use std::fs;
 
 use crate::home;
 
@@ -97,14 +95,12 @@ fn every_way_out_leaves_the_terminal_as_it_was() {
 fn a_prompt_is_written_in_the_persons_editor_which_has_the_terminal_alone() {
     let env = home([Agent::new("agent")]);
     // The editor reads a line from the terminal, as the person types it.
-    let editor = env.path("editor");
     let mark = env.path("editor.runs");
     let script = format!(
-        "#!/bin/sh\nstty -a | grep -q ' icanon' && touch {}\nread line\nprintf '%s, %s' \"$(cat \"$2\")\" \"$line\" > \"$2\"\n",
+        "stty -a | grep -q ' icanon' && touch {}\nread line\nprintf '%s, %s' \"$(cat \"$2\")\" \"$line\" > \"$2\"",
         mark.display()
     );
-    fs::write(&editor, script).unwrap();
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let editor = env.install("editor", &script);
     let mut command = env.acpctl_command(&["chat", "--new"]);
     command.env("VISUAL", format!("{} --wait", editor.display())).env("EDITOR", "false");
     let mut chat = Screen::start(command, SIZE);

@@ -60,8 +60,7 @@ fn sessions_with_a_process_each_do_not_die_together() {
     };
     let (victim, other) = (worker("#three"), worker("#four"));
     assert_ne!(victim, other);
-    let shown = env.acpctl(&["agent", "show", "echo", "--json"]).success();
-    let shown: Value = serde_json::from_str(shown.stdout()).unwrap();
+    let shown = env.json(&["agent", "show", "echo"]);
     let others = shown["otherPids"].as_array().expect("others").iter();
     let pids: Vec<_> = others.chain([&shown["pid"]]).filter_map(Value::as_u64).collect();
     assert!([victim, other].iter().all(|pid| pids.contains(&u64::from(*pid))), "{shown}");

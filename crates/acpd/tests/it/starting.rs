@@ -1,7 +1,6 @@
 //! Daemons that cannot start, and errors that say what to do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use acpd::config;
@@ -59,25 +58,18 @@ fn a_catalogue_agent_is_downloaded_after_a_yes_alone() {
     let known = config::parse(Path::new("config.toml"), "").unwrap();
     let by_npx = known.agents.values().find(|profile| profile.command[0] == "npx").unwrap();
     let (name, package) = (by_npx.name.as_str(), by_npx.command[2].as_str());
-    let bin = env.work("bin");
+    let log = |program: &str| env.path(&format!("{program}.log"));
     for program in ["npx", "npm"] {
-        let path = bin.join(program);
-        let log = bin.join(format!("{program}.log"));
-        fs::write(&path, format!("#!/bin/sh\necho \"$@\" >>{}\n", log.display())).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        env.install(program, &format!("echo \"$@\" >>{}", log(program).display()));
     }
-    let called = |program: &str| fs::read_to_string(bin.join(format!("{program}.log"))).ok();
-    let acpctl = |args: &[&str]| {
-        let mut command = env.acpctl_command(args);
-        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-        Running::start(command).finish()
-    };
+    let called = |program: &str| fs::read_to_string(log(program)).ok();
     let install = format!("acpctl agent install {name}");
-    let refused = acpctl(&["run", "-a", name, "hello"]).code(1);
+    let refused = env.acpctl(&["run", "-a", name, "hello"]).code(1);
     refused.explains(&["is not installed", &install, package]);
-    acpctl(&["agent", "install", name]).code(2).explains(&["npm install -g", package, "--yes"]);
+    let ask = env.acpctl(&["agent", "install", name]).code(2);
+    ask.explains(&["npm install -g", package, "--yes"]);
     assert_eq!((called("npx"), called("npm")), (None, None));
-    acpctl(&["agent", "install", name, "--yes"]).success();
+    env.acpctl(&["agent", "install", name, "--yes"]).success();
     assert_eq!(called("npm").unwrap(), format!("install -g {package}\n"));
     assert_eq!(called("npx"), None);
 }
@@ -85,21 +77,14 @@ fn a_catalogue_agent_is_downloaded_after_a_yes_alone() {
 #[test]
 fn package_of_another_repository_is_not_installed() {
     let env = home([echo()]);
-    let bin = env.work("bin");
-    let npm = bin.join("npm");
-    let (log, address) = (bin.join("npm.log"), bin.join("address"));
+    let (log, address) = (env.path("npm.log"), env.path("address"));
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = view ] && {{ cat '{}'; exit; }}\necho \"$@\" >>'{}'\n",
+        "[ \"$1\" = view ] && {{ cat '{}'; exit; }}\necho \"$@\" >>'{}'",
         address.display(),
         log.display()
     );
-    fs::write(&npm, script).unwrap();
-    fs::set_permissions(&npm, fs::Permissions::from_mode(0o700)).unwrap();
-    let install = || {
-        let mut command = env.acpctl_command(&["agent", "install", "claude", "--yes"]);
-        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-        Running::start(command).finish()
-    };
+    env.install("npm", &script);
+    let install = || env.acpctl(&["agent", "install", "claude", "--yes"]);
     let known = "git+https://github.com/agentclientprotocol/claude-agent-acp.git\n";
     for (named, told) in [
         (

@@ -1,7 +1,7 @@
 //! `acpctl mcp --tools workspace`: files and mistakes in them, by real programs.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use acpd_test::harness::{Client, Config, Running, TestEnv, exists, until};
@@ -186,14 +186,8 @@ fn what_the_files_call_for_runs_where_a_person_says_so() {
     let env = workspace();
     let work = env.work("main");
     write(&work, "ruff.toml", "");
-    let ruff = env.path("bin/ruff");
-    write(&env.path("bin"), "ruff", "#!/bin/sh\necho \"a.py:1:8: F401 $*\"\n");
-    fs::set_permissions(&ruff, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = env.acpctl_command(&["mcp", "--tools", "workspace", "--diagnostics=detect"]);
-    let path =
-        std::env::join_paths([ruff.parent().unwrap(), Path::new("/bin"), Path::new("/usr/bin")]);
-    command.env("PATH", path.unwrap());
-    let mut host = Host::run(command);
+    env.install("ruff", "echo \"a.py:1:8: F401 $*\"");
+    let mut host = Host::start(&env, &["--tools", "workspace", "--diagnostics=detect"]);
     let found = host.call("diagnostics", json!({}));
     let commands = found["commands"].as_array().unwrap();
     assert_eq!(commands.len(), 1, "{found}");
