@@ -176,6 +176,39 @@ fn secrets_are_in_nothing_that_acpd_writes() {
     assert_eq!(held, Vec::<String>::new());
 }
 
+/// The next daemon sends a line again with its secrets, which no journal has.
+#[cfg(feature = "crash-points")]
+#[test]
+fn a_daemon_that_dies_around_a_line_loses_no_server_of_it() {
+    for (count, point) in
+        (1..=8).flat_map(|count| ["after-commit", "host-write"].map(|point| (count, point)))
+    {
+        let env = home([]);
+        let file = secret(&env, "given/token", CANARY);
+        let server =
+            format!("[mcp.files]\ncommand = 'files'\nenv = {{ TOKEN = {{ file = '{file}' }} }}");
+        env.configure(&Config::new([echo()]).tables(&server));
+        let what = format!("{point}:{count}");
+        // The daemon may die on its way to being ready.
+        let mut start = env.acpctl_command(&["daemon", "start"]);
+        start.env("ACPD_CRASH", &what).output().unwrap();
+        let _ = env.acpctl(&["run", "-s", "fix", "say #one"]);
+
+        let requests =
+            ["session/new", "session/resume"].map(|method| env.received("echo", method)).concat();
+        assert!(!requests.is_empty(), "{what}");
+        for request in requests {
+            assert_eq!(
+                request["params"]["mcpServers"][0]["env"][0]["value"], CANARY,
+                "{what}: {request}"
+            );
+        }
+        let mut held = Vec::new();
+        holders(&env.path("state"), CANARY, &mut held);
+        assert_eq!(held, Vec::<String>::new(), "{what}");
+    }
+}
+
 /// An agent that works only with the newest token, which a command gives to it.
 fn token_of(env: &TestEnv, ttl: &str) {
     let given = env.path("token").display().to_string();

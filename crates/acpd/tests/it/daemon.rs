@@ -5,15 +5,11 @@ use std::fs;
 use acpd_test::harness::{Config, exists, kill9, rss, until};
 use serde_json::Value;
 
-use crate::{echo, home, home_with};
+use crate::{echo, home, home_with, stubborn};
 
 #[test]
 fn a_daemon_killed_with_its_shims_costs_the_running_turn_and_nothing_else() {
-    let stubborn = echo()
-        .flags("ignore-eof ignore-term")
-        .set("stop.eof", "\"100ms\"")
-        .set("stop.term", "\"100ms\"");
-    let env = home([stubborn]);
+    let env = home([stubborn()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["run", "-s", "docs", "say #other"]).success();
     let mut client = env.client("echo");

@@ -10,8 +10,6 @@ mod backup;
 mod clients;
 mod completing;
 mod configuring;
-#[cfg(feature = "crash-points")]
-mod crash_points;
 mod crashes;
 mod credentials;
 mod daemon;
@@ -30,8 +28,6 @@ mod hostile;
 mod hostile_client;
 mod logging;
 mod login;
-#[cfg(feature = "crash-points")]
-mod mcp;
 mod mcp_host;
 mod metrics;
 mod others;
@@ -73,6 +69,12 @@ fn home_with(config: &Config) -> TestEnv {
 
 fn echo() -> Agent {
     Agent::new("echo")
+}
+
+/// An agent that does not end before it is killed.
+fn stubborn() -> Agent {
+    let agent = echo().flags("ignore-eof ignore-term");
+    agent.set("stop.eof", "\"100ms\"").set("stop.term", "\"100ms\"")
 }
 
 /// How long an answer may take that needs no waiting, on a busy machine: less than any timeout of acpd's.

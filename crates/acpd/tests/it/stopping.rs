@@ -2,7 +2,7 @@
 
 use acpd_test::harness::{TestEnv, exists, kill9, until};
 
-use crate::{echo, home};
+use crate::{echo, home, stubborn};
 
 /// The process ids that the agent told of with `[child]` and `[child-setsid]`.
 fn children(said: &str) -> Vec<u32> {
@@ -61,11 +61,7 @@ fn an_agent_that_saves_at_the_end_of_its_stdin_has_saved() {
 // peers 3 and 4
 #[test]
 fn an_agent_that_ignores_the_end_of_its_stdin_and_sigterm_is_killed() {
-    let stubborn = echo()
-        .flags("ignore-eof ignore-term save-on-eof")
-        .set("stop.eof", "\"100ms\"")
-        .set("stop.term", "\"100ms\"");
-    let env = home([stubborn]);
+    let env = home([stubborn().flags("save-on-eof")]);
     env.acpctl(&["run", "-s", "fix", "[child-setsid] go"]).success();
     env.acpctl(&["agent", "stop", "echo"]).success();
     assert!(agents(&env).is_empty(), "{:?}", env.tree());
@@ -77,15 +73,31 @@ fn an_agent_that_ignores_the_end_of_its_stdin_and_sigterm_is_killed() {
 // peers 15
 #[test]
 fn an_agent_that_ignores_everything_does_not_wedge_its_session() {
-    let stubborn = echo()
-        .flags("ignore-eof ignore-term")
-        .set("stop.eof", "\"50ms\"")
-        .set("stop.term", "\"50ms\"");
-    let env = home([stubborn]);
+    let env = home([stubborn()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [child] [hang]"]);
     run.wait_stdout("child");
     run.interrupt();
     run.finish().code(130);
     let next = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(next.stdout().contains("tags=one,two"), "{next:?}");
+}
+
+#[cfg(feature = "crash-points")]
+#[test]
+fn a_daemon_that_dies_while_it_stops_leaves_no_agent() {
+    let mut died = 0;
+    for count in 1..=8 {
+        let point = format!("after-commit:{count}");
+        let env = home([echo()]);
+        env.acpctl(&["daemon", "start"]).success();
+        env.acpctl(&["agent", "start", "echo"]).success();
+        env.kill_daemon();
+        // The agent is there already, so that hardly anything but the stop comes by the points.
+        let mut again = env.acpctl_command(&["daemon", "start"]);
+        again.env("ACPD_CRASH", &point).output().unwrap();
+        env.acpctl(&["daemon", "stop"]).success();
+        until(&format!("no host to be left, {point}"), || env.shims().is_empty().then_some(()));
+        died += usize::from(env.daemon_log().matches("acpd is ready").count() > 2);
+    }
+    assert!(died > 0, "no daemon died while it stopped");
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use acpd_test::harness::{Agent, Client, Config, TestEnv, exists, kill9, signal, until};
+use acpd_test::harness::{Client, Config, TestEnv, exists, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -98,28 +98,6 @@ fn a_stop_leaves_nothing_and_a_detach_or_sigterm_leaves_agents() {
     assert_eq!(shim_dirs, 0, "and nothing of it is on disk");
 }
 
-#[test]
-fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() {
-    const LINES: u64 = 5000;
-    let env = home([echo()]);
-    let mut run = env.spawn_acpctl(&["run", "-s", "fix", &format!("[number {LINES} n 200]")]);
-    run.wait_stdout("n/1\n");
-    let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
-    for _ in 0..3 {
-        env.acpctl(&["daemon", "restart"]).success();
-    }
-    assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
-    env.kill_daemon();
-    let out = run.finish().success();
-    let numbers = |text: &str| -> Vec<u64> {
-        text.split("n/").skip(1).filter_map(|rest| rest.lines().next()?.parse().ok()).collect()
-    };
-    let counted: Vec<u64> = (1..=LINES).collect();
-    assert_eq!(numbers(out.stdout()), counted);
-    assert_eq!(numbers(&env.said("fix")), counted);
-    assert_eq!(env.received("echo", "session/prompt").len(), 1);
-}
-
 /// Asks for a restart that cannot work: it is refused with these words, and nothing has changed.
 fn refused_restart(env: &TestEnv, words: &[&str]) {
     let before = (env.daemon_pid(), env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
@@ -161,37 +139,6 @@ fn a_restart_that_would_fail_is_refused_and_nothing_stops() {
     env.acpctl(&["daemon", "restart"]).success();
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
-}
-
-#[test]
-fn a_killed_host_is_a_killed_agent_and_leaves_no_orphans() {
-    let env = home([stubborn()]);
-    let mut client = env.client("echo");
-    paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
-    let daemon = env.daemon_pid();
-    let old: Vec<u32> =
-        env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
-    assert_eq!(old.len(), 3, "{old:?}");
-    kill9(env.shims()[0].pid);
-    wait_outcomes(&env, "fix", &["interrupted"]);
-    let two = client_says(&env, "say #two");
-    assert_eq!(two, "end_turn");
-    assert!(!old.iter().any(|pid| exists(*pid)), "the old tree is gone first");
-}
-
-/// An agent that does not end before it is killed.
-fn stubborn() -> Agent {
-    echo()
-        .flags("ignore-eof ignore-term")
-        .set("stop.eof", "\"100ms\"")
-        .set("stop.term", "\"100ms\"")
-}
-
-fn client_says(env: &TestEnv, text: &str) -> String {
-    let mut client = env.client("echo");
-    let session = client.attach("fix", None)["session"]["sessionId"].as_str().unwrap().to_owned();
-    let answer = client.say(&session, text).unwrap();
-    answer["stopReason"].as_str().unwrap().to_owned()
 }
 
 #[test]

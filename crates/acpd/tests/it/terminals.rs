@@ -127,33 +127,6 @@ fn running(env: &TestEnv, agent: &str) -> (Client, String, [u32; 4]) {
 }
 
 #[test]
-fn a_command_has_its_arguments_its_environment_and_its_folder() {
-    let env = home([agent()]);
-    let folder = env.path("folder");
-    fs::create_dir(&folder).unwrap();
-    let script = r#"echo "$0 $1 $ACPD_TEST_POINTS $OWN"; pwd; exit 3"#;
-    let wanted = json!({
-        "command":"sh","args":["-c",script,"zero","a b"],"cwd":folder,
-        "env":[{"name":"OWN","value":"2"}],
-    });
-    let file = params(&env, "params", &wanted);
-    let calls = "[terminal wait_for_exit] [terminal output] [terminal release]";
-    let out = env.acpctl(&["run", "-s", "cmd", &format!("[terminal create {file}] {calls}")]);
-    let said = out.success().stdout().to_owned();
-    let status = json!({"exitCode":3,"signal":null});
-    assert_eq!(told(&said, "wait_for_exit"), status);
-    let points = env.points().display().to_string();
-    let output = format!("zero a b {points} 2\n{}\n", folder.canonicalize().unwrap().display());
-    let wanted = json!({"output":output,"truncated":false,"exitStatus":status});
-    assert_eq!(told(&said, "output"), wanted);
-    assert_eq!(told(&said, "release"), json!({}));
-    let file = params(&env, "params", &json!({"command":"no-such-program"}));
-    let out = env.acpctl(&["run", "-s", "cmd", &format!("[terminal create {file}]")]).success();
-    let error = told(out.stdout(), "create")["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("no-such-program") && error.contains("PATH"), "{error}");
-}
-
-#[test]
 fn a_command_gets_no_credential_of_its_agent() {
     let wanted = "{ TOKEN = { env = 'SOME_TOKEN' } }";
     let env = home([agent().set("credentials", wanted)]);
