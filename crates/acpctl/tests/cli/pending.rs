@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, about, session};
+use crate::support::{Client, Done, Home, about, session};
 use crate::terminal::Person;
 
 fn asked(id: &str, name: &str, question: Value) -> Value {
@@ -66,6 +66,23 @@ fn silent(home: &Home, open: Vec<Value>) -> JoinHandle<()> {
     home.daemon(move |client| tells(client, &open))
 }
 
+/// What a command prints while these questions are open; it answers none.
+fn told(open: Vec<Value>, args: &[&str]) -> Done {
+    let home = Home::new();
+    let served = silent(&home, open);
+    let done = home.run(args);
+    served.join().unwrap();
+    done
+}
+
+/// What a command prints that answers one of these questions, and the answer.
+fn answered(open: Vec<Value>, args: &[&str]) -> (Done, Value) {
+    let home = Home::new();
+    let served = daemon(&home, open);
+    let done = home.run(args);
+    (done, served.join().unwrap())
+}
+
 /// Tells the open questions, and the sessions that ask if that matters.
 fn tells(mut client: Client, open: &[Value]) {
     client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
@@ -85,27 +102,20 @@ fn tells(mut client: Client, open: &[Value]) {
 
 #[test]
 fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
-    let home = || (Home::new(), vec![push(), form()]);
-    for (wanted, code, told) in [
+    for (wanted, code, shown) in [
         ("1-5", 0, "1-5 (demo, docs)\n"),
         ("docs", 0, "1-5 (demo, docs)\n"),
         ("s-fi", 0, "1-4 (demo, fix)\n"),
         ("1-8", 3, ""),
         ("nope", 3, ""),
     ] {
-        let (home, open) = home();
-        let served = silent(&home, open);
-        let done = home.run(&["pending", wanted]);
+        let done = told(vec![push(), form()], &["pending", wanted]);
         assert_eq!(done.code, Some(code), "{wanted}: {done:?}");
-        assert!(done.out.starts_with(told), "{wanted}: {}", done.out);
-        served.join().unwrap();
+        assert!(done.out.starts_with(shown), "{wanted}: {}", done.out);
     }
     // A command that decides does not guess the session.
-    let (home, open) = home();
-    let served = silent(&home, open);
-    let done = home.run(&["allow", "fi"]);
+    let done = told(vec![push(), form()], &["allow", "fi"]);
     assert_eq!(done.code, Some(3), "{done:?}");
-    served.join().unwrap();
 }
 
 /// The options of OpenHands, but with a second answer for always.
@@ -124,9 +134,7 @@ fn several() -> Value {
 
 #[test]
 fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_are_listed() {
-    let home = Home::new();
-    let served = silent(&home, vec![several()]);
-    let done = home.run(&["allow", "--always"]);
+    let done = told(vec![several()], &["allow", "--always"]);
     assert_eq!(done.code, Some(2));
     assert_eq!(
         done.err,
@@ -134,7 +142,6 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
          acpctl allow --always 1-7 --option always_proceed  # allow always: \"Always proceed\"\n  \
          acpctl allow --always 1-7 --option 'risk based'  # allow always: \"Unless risky\"\n"
     );
-    served.join().unwrap();
     // By the command in the hint.
     let home = Home::new();
     let served = answering(&home, vec![several()], json!({"ownOption": "Unless risky"}));
@@ -174,22 +181,16 @@ fn script(changed: u32) -> Value {
 #[test]
 fn m7_a_question_is_listed_and_allowed_with_all_that_is_in_it() {
     let whole = "$ Push\n  │ set -e\n  │ git push\n";
-    let home = Home::new();
-    let served = silent(&home, vec![script(0), form()]);
-    let done = home.run(&["pending", "1-4"]);
+    let done = told(vec![script(0), form()], &["pending", "1-4"]);
     assert_eq!((done.out, done.code), (format!("1-4 (demo, fix)\n{whole}"), Some(0)));
-    served.join().unwrap();
-    let home = Home::new();
-    let served = silent(&home, vec![script(0)]);
-    let listed: Value = serde_json::from_str(&home.run(&["pending", "--json"]).out).unwrap();
+
+    let listed = told(vec![script(0)], &["pending", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
     let shown = &listed["interactions"][0]["question"]["shown"];
     assert_eq!(shown["commands"], json!(["set -e\ngit push"]));
-    served.join().unwrap();
-    let home = Home::new();
-    let served = daemon(&home, vec![script(0)]);
-    let done = home.run(&["allow", "1-4"]);
+
+    let (done, _) = answered(vec![script(0)], &["allow", "1-4"]);
     assert_eq!(done.err, format!("allowed: run `git push` (demo, fix)\n{whole}"));
-    served.join().unwrap();
 }
 
 #[test]
@@ -221,43 +222,23 @@ fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
 
 #[test]
 fn fields_fill_in_a_form() {
-    let home = Home::new();
-    let served = daemon(&home, vec![form()]);
-    let done = home.run(&["answer", "--field", "branch=2", "--field", "note=a=b"]);
+    let args = ["answer", "--field", "branch=2", "--field", "note=a=b"];
+    let (done, answer) = answered(vec![form()], &args);
     assert_eq!(done.code, Some(0), "{}", done.err);
     let content = json!({"branch": "next", "count": 2, "note": "a=b"});
-    let answer = json!({"id": "1-5", "answer": {"kind": "accept", "content": content}});
-    assert_eq!(served.join().unwrap(), answer);
-}
-
-#[test]
-fn a_form_without_a_terminal_names_its_fields() {
-    let home = Home::new();
-    let served = silent(&home, vec![form()]);
-    let done = home.run(&["answer", "1-5"]);
-    assert_eq!(done.code, Some(2));
-    assert_eq!(
-        done.err,
-        "error: the question needs a filled-in form\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
-         each field, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
-         count  a whole number; default: 2\n  note  text\n"
-    );
-    served.join().unwrap();
+    assert_eq!(answer, json!({"id": "1-5", "answer": {"kind": "accept", "content": content}}));
 }
 
 #[test]
 fn a_form_is_accepted_with_its_defaults_and_never_by_nothing() {
     let mut empty = form();
     empty["question"]["schema"] = json!({"type": "object", "properties": {}});
-    let home = Home::new();
-    let served = silent(&home, vec![empty.clone()]);
-    assert_eq!(home.run(&["answer", "1-5"]).code, Some(2), "nobody has said yes");
-    served.join().unwrap();
-    let home = Home::new();
-    let served = daemon(&home, vec![empty.clone()]);
-    assert_eq!(home.run(&["answer", "1-5", "--accept"]).code, Some(0));
-    let accepted = json!({"id": "1-5", "answer": {"kind": "accept", "content": {}}});
-    assert_eq!(served.join().unwrap(), accepted);
+    let done = told(vec![empty.clone()], &["answer", "1-5"]);
+    assert_eq!(done.code, Some(2), "nobody has said yes");
+
+    let (done, answer) = answered(vec![empty.clone()], &["answer", "1-5", "--accept"]);
+    assert_eq!(done.code, Some(0));
+    assert_eq!(answer, json!({"id": "1-5", "answer": {"kind": "accept", "content": {}}}));
     // On a terminal it is a question.
     let home = Home::new();
     let served = daemon(&home, vec![empty]);
@@ -289,10 +270,8 @@ fn a_session_that_asks_is_meant_before_one_of_that_name_that_does_not() {
     assert_eq!(home.run(&["deny", "fix"]).code, Some(0));
     assert_eq!(served.join().unwrap()["params"]["id"], "1-4");
     // Of two agents, one is named.
-    let home = Home::new();
-    let served = daemon(&home, vec![push(), other]);
-    assert_eq!(home.run(&["deny", "-a", "demo"]).code, Some(0));
-    assert_eq!(served.join().unwrap()["id"], "1-4");
+    let (done, answer) = answered(vec![push(), other], &["deny", "-a", "demo"]);
+    assert_eq!((done.code, &answer["id"]), (Some(0), &json!("1-4")));
 }
 
 #[test]
@@ -342,12 +321,10 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
     let accepted = json!({"id": "1-6", "answer": {"kind": "accept", "content": null}});
     assert_eq!(served.join().unwrap(), accepted);
 
-    let home = Home::new();
-    let served = daemon(&home, vec![page()]);
-    let done = home.run(&["allow"]);
+    let (done, answer) = answered(vec![page()], &["allow"]);
     assert_eq!(
         done.err,
         "allowed: open a page on a.example: Log in (https://a.example/x) (demo, web)\n"
     );
-    assert_eq!(served.join().unwrap(), accepted);
+    assert_eq!(answer, accepted);
 }

@@ -3,162 +3,30 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Home, capable, run_against, status};
 
-/// The answer to `initialize` of a daemon that takes a client back.
-fn welcome(received: u64, again: &Value) -> Value {
-    let mut result = capable();
-    result["agentCapabilities"]["_meta"]["_acpd"] = json!({"api": 1, "agent": "demo", "generation": "g-1", "received": received, "again": again});
-    result
-}
-
-/// The next daemon's first words with a client of before: what it has.
-fn take_back(client: &mut Client, received: u64, again: &Value) -> Value {
-    let initialize = client.answer("initialize", welcome(received, again));
-    let own = &initialize["params"]["_meta"]["_acpd"];
-    assert!(own["client"]["token"].is_string(), "{initialize}");
-    own["client"]["resume"].clone()
-}
-
-/// The last line of a client that ends.
-fn leaves(mut client: Client) {
-    assert_eq!(client.expect(method::CLIENT_LEAVE)["id"], Value::Null);
-    client.closed();
-}
-
-fn numbered(client: &mut Client, seq: u64, text: &str) {
-    client.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s-1",
-        "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}},
-        "_meta": {"_acpd": {"seq": seq}}}}));
-}
-
-fn received(client: &mut Client, lines: u64) {
-    client.send(json!({"method": method::CLIENT_RECEIVED, "params": {"lines": lines}}));
-}
-
-/// Expects the word that an answer has arrived.
-fn answered(client: &mut Client, id: &Value) {
-    assert_eq!(client.expect(method::CLIENT_ANSWERED)["params"]["ids"], json!([id]));
-}
-
-/// An editor at `acpctl acp`.
-struct Editor {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Editor {
-    /// An editor that has greeted and has a session, and the daemon's side of it.
-    fn begun() -> (Home, UnixListener, Editor, Client) {
-        let (home, listener) = Home::listening();
-        let mut editor = Editor::new(&home);
-        let mut client = Client::accept(&listener);
-        editor.begin(&mut client);
-        (home, listener, editor, client)
-    }
-
-    fn new(home: &Home) -> Editor {
-        let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Editor { child, stdout }
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("`{line}` is no message"))
-    }
-
-    fn heard_text(&mut self) -> String {
-        self.hear()["params"]["update"]["content"]["text"].as_str().unwrap().to_owned()
-    }
-
-    /// Greets, and has a session.
-    fn begin(&mut self, client: &mut Client) {
-        self.say(&json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}}));
-        client.answer("initialize", welcome(0, &json!([])));
-        self.hear();
-        self.say(&json!({"id": 1, "method": "session/new", "params": {"cwd": "/w"}}));
-        client.answer("session/new", json!({"sessionId": "s-1"}));
-        self.hear();
-        answered(client, &json!(1));
-        received(client, 2);
-    }
-
-    /// Leaves with nothing open; nothing else must have come.
-    fn leave(mut self, home: &Home, mut client: Client) {
-        // By then it is taken back, if it was away.
-        numbered(&mut client, 99, "bye");
-        assert_eq!(self.heard_text(), "bye");
-        drop(self.child.stdin.take());
-        leaves(client);
-        let mut rest = String::new();
-        self.stdout.read_line(&mut rest).unwrap();
-        assert_eq!(rest, "");
-        let done = home.wait(self.child);
-        assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
-    }
-}
-
-#[test]
-fn an_editor_sees_one_stream_while_its_prompt_outlives_a_daemon() {
-    let (home, listener, mut editor, mut client) = Editor::begun();
-    editor.say(&json!({"id": 2, "method": "session/prompt", "params": {"sessionId": "s-1"}}));
-    client.expect("session/prompt");
-    received(&mut client, 3);
-    numbered(&mut client, 1, "one");
-    client.raw(b"{\"jsonrpc\":\"2.0\",\"method\":\"session/upd");
-    assert_eq!(editor.heard_text(), "one");
-    drop(client);
-
-    let mut client = Client::accept(&listener);
-    let resume = take_back(&mut client, 3, &json!([]));
-    let has = json!({"generation": "g-1", "sessions": {"s-1": 1}, "open": [2], "asked": []});
-    assert_eq!(resume, has);
-    numbered(&mut client, 1, "one");
-    numbered(&mut client, 2, "two");
-    client.notice(method::CAUGHT_UP, json!({"seq": 2}));
-    client.send(json!({"id": 2, "result": {"stopReason": "end_turn"}}));
-    assert_eq!(editor.heard_text(), "two");
-    assert_eq!(editor.hear()["result"]["stopReason"], "end_turn");
-    answered(&mut client, &json!(2));
-    // An answer that is kept for too long is not given twice.
-    client.send(json!({"id": 2, "result": {"stopReason": "end_turn"}}));
-    editor.leave(&home, client);
-}
-
 #[test]
 fn an_editor_that_terminates_its_agent_does_not_come_back() {
-    let (home, _listener, editor, client) = Editor::begun();
-    let pid = editor.child.id().to_string();
-    assert!(Command::new("/bin/kill").args(["-TERM", &pid]).status().unwrap().success());
-    leaves(client);
-    let done = home.wait(editor.child);
-    assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
-}
-
-#[test]
-fn another_journal_ends_the_connection_with_a_word() {
-    let (home, listener, editor, client) = Editor::begun();
-    drop(client);
-
+    let (home, listener) = Home::listening();
+    let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut client = Client::accept(&listener);
-    let mut other = welcome(0, &json!([]));
-    other["agentCapabilities"]["_meta"]["_acpd"]["generation"] = json!("g-2");
-    client.answer("initialize", other);
+    writeln!(child.stdin.as_mut().unwrap(), r#"{{"id":0,"method":"initialize"}}"#).unwrap();
+    let mut welcome = capable();
+    welcome["agentCapabilities"]["_meta"]["_acpd"] =
+        json!({"api": 1, "agent": "demo", "generation": "g-1", "received": 0, "again": []});
+    client.answer("initialize", welcome);
+    let mut answer = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    crate::run::signal(child.id(), "TERM");
+    assert_eq!(client.expect(method::CLIENT_LEAVE)["id"], Value::Null);
     client.closed();
-    let done = home.wait(editor.child);
-    assert_eq!(done.code, Some(1));
-    assert!(done.err.starts_with("error: acpd came back with another journal"), "{}", done.err);
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
 }
 
 /// A `daemon restart` that the daemon has taken up: it is gone, and what comes next is not there yet.

@@ -5,20 +5,8 @@ use std::process::Stdio;
 use acpd_api::method;
 use serde_json::{Value, json};
 
+use crate::settings::{options, values};
 use crate::support::{Client, Done, Home, capable, run_against};
-
-fn settings(model: &str) -> Value {
-    json!({"modes": {"currentModeId": "ask", "availableModes": [
-            {"id": "ask", "name": "Ask first"}, {"id": "auto", "name": "Do it"}]},
-        "configOptions": options(model, false)})
-}
-
-fn options(model: &str, verbose: bool) -> Value {
-    json!([
-        {"id": "m", "name": "Model", "category": "model", "type": "select", "currentValue": model,
-            "options": [{"value": "m1", "name": "Model One"}, {"value": "m2", "name": "Model Two"}]},
-        {"id": "verbose", "name": "Verbose", "type": "boolean", "currentValue": verbose}])
-}
 
 /// Serves everything up to a session that begins with these settings.
 fn begins(client: &mut Client, settings: &Value) {
@@ -39,10 +27,10 @@ fn prompted(client: &mut Client) -> Value {
 fn a_session_that_begins_is_set_up_before_its_first_turn() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        begins(&mut client, &settings("m1"));
+        begins(&mut client, &values());
         let model = client
             .answer("session/set_config_option", json!({"configOptions": options("m2", false)}));
-        let params = json!({"sessionId": "s-1", "configId": "m", "value": "m2"});
+        let params = json!({"sessionId": "s-1", "configId": "model", "value": "m2"});
         assert_eq!(model["params"], params);
         let mode = client.answer("session/set_mode", json!({}));
         assert_eq!(mode["params"], json!({"sessionId": "s-1", "modeId": "auto"}));
@@ -76,13 +64,13 @@ fn what_the_agent_does_not_have_is_told_before_any_prompt_and_leaves_no_session(
         assert_eq!(done.code, Some(2), "{done:?}");
         done.err
     };
-    let all = settings("m1");
+    let all = values();
     let err = error(&["--model", "m3"], &all);
-    assert_eq!(err, "error: option `m` has no value `m3`\n\nhint: choose one of `m1`, `m2`\n");
+    assert_eq!(err, "error: option `model` has no value `m3`\n\nhint: choose one of `m1`, `m2`\n");
     let err = error(&["--mode", "x"], &all);
     assert_eq!(err, "error: no mode `x`\n\nhint: choose one of `ask`, `auto`\n");
     let err = error(&["--set", "x=y"], &all);
-    assert_eq!(err, "error: no option `x`\n\nhint: choose one of `m`, `verbose`\n");
+    assert_eq!(err, "error: no option `x`\n\nhint: choose one of `model`, `verbose`\n");
     let err = error(&["--model", "m1"], &json!({}));
     assert_eq!(err, "error: the agent has no models to choose from\n");
     let one = json!({"configOptions": [{"id": "v", "type": "boolean", "currentValue": true}]});

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Home, capable, run_against, session};
 
-fn values() -> Value {
+pub(crate) fn values() -> Value {
     json!({"modes": {"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask first", "description": "for every change"},
             {"id": "auto", "name": "Do it"}]},
         "configOptions": options("m1", false)})
 }
 
-fn options(model: &str, verbose: bool) -> Value {
+pub(crate) fn options(model: &str, verbose: bool) -> Value {
     json!([
         {"id": "model", "name": "Model", "description": "who thinks", "category": "model",
             "type": "select", "currentValue": model, "options": [

@@ -56,10 +56,22 @@ fn run(home: &Home, args: &[&str]) -> Done {
     home.wait(home.acpctl(args).env("PATH", path()).spawn().unwrap())
 }
 
+/// Runs `acpctl` against a daemon that serves one connection; its socket is removed afterwards.
+fn against<T: Send + 'static>(
+    home: &Home,
+    args: &[&str],
+    serve: impl FnOnce(Client) -> T + Send + 'static,
+) -> (Done, T) {
+    let daemon = home.daemon(serve);
+    let done = run(home, args);
+    std::fs::remove_dir_all(home.path("run")).unwrap();
+    (done, daemon.join().unwrap())
+}
+
 /// Begins a session in a worktree.
 fn begin(home: &Home, args: &[&str]) -> (Done, Value) {
     let is_named = args.iter().any(|arg| arg.contains("fix"));
-    let daemon = home.daemon(move |mut client| {
+    against(home, args, move |mut client| {
         if is_named {
             client.lists(&[]);
         }
@@ -69,28 +81,21 @@ fn begin(home: &Home, args: &[&str]) -> (Done, Value) {
         client.result(&prompt, json!({"stopReason": "end_turn"}));
         client.closed();
         new["params"].clone()
-    });
-    let done = run(home, args);
-    std::fs::remove_dir_all(home.path("run")).unwrap();
-    (done, daemon.join().unwrap())
+    })
 }
-
 /// Runs `session worktree` for a session that works in this directory.
 fn show(home: &Home, dir: &Path, turn: &'static str, args: &[&str]) -> Done {
     let dir = dir.to_owned();
-    let daemon = home.daemon(move |mut client| {
+    let args = [&["session", "worktree", "fix"], args].concat();
+    let serve = move |mut client: Client| {
         let mut there = session("s-1");
         there["cwd"] = json!(dir);
         there["turn"]["state"] = json!(turn);
         client.finds(&there);
         client.closed();
-    });
-    let done = run(home, &[&["session", "worktree", "fix"], args].concat());
-    std::fs::remove_dir_all(home.path("run")).unwrap();
-    daemon.join().unwrap();
-    done
+    };
+    against(home, &args, serve).0
 }
-
 #[test]
 fn a_session_begins_in_a_worktree_of_its_own() {
     let (home, work) = repository();
@@ -118,14 +123,13 @@ fn a_session_begins_in_a_worktree_of_its_own() {
 #[test]
 fn a_session_that_does_not_begin_leaves_no_worktree() {
     let (home, work) = repository();
-    let daemon = home.daemon(|mut client: Client| {
+    let args = ["run", "--worktree", "-s", "fix", "-a", "x", "go"];
+    let (done, ()) = against(&home, &args, |mut client| {
         client.lists(&[]);
         client.fail("initialize", "no agent `x`", json!({"reason": "agent_unknown"}));
         client.closed();
     });
-    let done = run(&home, &["run", "--worktree", "-s", "fix", "-a", "x", "go"]);
     assert_eq!(done.code, Some(3), "{done:?}");
-    daemon.join().unwrap();
     assert!(!home.path("work.worktrees/fix").exists());
     assert_eq!(git(&work, &["branch", "--list", "acpd/*"]), "");
 }
@@ -202,9 +206,8 @@ fn a_worktree_that_is_not_complete_is_taken_back() {
     git(&work, &["commit", "--quiet", "--message", "filter"]);
     git(&work, &["config", "filter.f.smudge", "false"]);
     git(&work, &["config", "filter.f.required", "true"]);
-    let daemon = home.daemon(Client::closed);
-    let done = run(&home, &["run", "--worktree", "-s", "fix", "go"]);
-    daemon.join().unwrap();
+    let args = ["run", "--worktree", "-s", "fix", "go"];
+    let (done, ()) = against(&home, &args, Client::closed);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(!home.path("work.worktrees/fix").exists());
     assert_eq!(git(&work, &["branch", "--list", "acpd/*"]), "");
@@ -353,24 +356,18 @@ fn worktrees_of_sessions_are_listed_and_stay_when_a_script_deletes_the_session()
     let (done, _) = begin(&home, &["run", "--worktree=fix", "go"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let place = home.path("work.worktrees/fix").canonicalize().unwrap();
-    let serve = move |dirs: [PathBuf; 2], rm: bool| {
-        move |mut client: Client| {
-            let [mut there, mut elsewhere] = ["s-1", "s-2"].map(session);
-            (there["cwd"], elsewhere["cwd"]) = (json!(dirs[0]), json!(dirs[1]));
-            elsewhere["name"] = json!("other");
+    let asked = |args: &[&str], rm: bool| {
+        let [mut there, mut elsewhere] = ["s-1", "s-2"].map(session);
+        (there["cwd"], elsewhere["cwd"]) = (json!(place), json!(work));
+        elsewhere["name"] = json!("other");
+        let serve = move |mut client: Client| {
             client.lists(&[&there, &elsewhere]);
             if rm {
                 client.answer(method::SESSION_REMOVE, json!({}));
             }
             client.closed();
-        }
-    };
-    let asked = |args: &[&str], rm: bool| {
-        let daemon = home.daemon(serve([place.clone(), work.clone()], rm));
-        let done = run(&home, args);
-        std::fs::remove_dir_all(home.path("run")).unwrap();
-        daemon.join().unwrap();
-        done
+        };
+        against(&home, args, serve).0
     };
     insta::assert_snapshot!(asked(&["session", "worktree"], false).out, @"
     SESSION  BRANCH    NOT COMMITTED  NOT MERGED  DIRECTORY
