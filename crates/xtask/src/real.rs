@@ -3,6 +3,7 @@
 //! `crates/xtask/real` installs the agents from npm and PyPI. They talk to a stand-in for the model
 //! providers on loopback: no account, no model, no money.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,9 +18,6 @@ use crate::{Result, test};
 
 /// If set, the tests with real agents pass without a try. Not in continuous integration.
 pub const SKIP: &str = "ACPD_SKIP_REAL";
-
-/// The MCP Inspector, a client by the authors of MCP.
-pub const INSPECTOR: &str = "inspector";
 
 /// Runs real agents under acpd; without names, those that `cargo xtask test` runs.
 pub fn run(agents: &[String]) -> Result {
@@ -36,8 +34,7 @@ pub fn needs() -> Result<Scripts> {
     if !test::on_path("python3") {
         return Err("python3 is missing, which installs agents and plays the model provider".into());
     }
-    let dir = workspace::root().join("crates/xtask/real");
-    Ok(Scripts { dir, store: store() })
+    Ok(Scripts { dir: workspace::root().join("crates/xtask/real"), store: store() })
 }
 
 /// Installs these agents and clients, and returns the scripts. Otherwise prints the reason and
@@ -63,8 +60,7 @@ pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
     }
 }
 
-/// Returns a home with this agent, and the stand-in for its model provider; `None` as from
-/// [`ready`].
+/// A home with this agent, and the stand-in for its model provider; `None` as from [`ready`].
 pub fn home_with(agent: &str) -> Result<Option<(Home, Model)>> {
     let Some(scripts) = ready(&[agent])? else { return Ok(None) };
     let model = scripts.start_model()?;
@@ -85,14 +81,6 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// The command line of the MCP Inspector, in this home.
-    pub fn inspector(&self, home: &Home) -> Command {
-        let main = format!("npm-{INSPECTOR}/node_modules/.bin/mcp-inspector");
-        let mut command = home.command(&self.node());
-        command.arg(self.store.join(main)).arg("--cli");
-        command
-    }
-
     /// The Node of the agents.
     pub fn node(&self) -> PathBuf {
         self.store.join("py-node/node-bin/node")
@@ -114,15 +102,28 @@ impl Scripts {
 
     /// Writes a configuration with this agent; `more` is added to its table.
     pub fn configure(&self, home: &Home, agent: &str, model: &Model, more: &str) -> Result {
-        let env = self.environment(home, model);
+        home.configure(&(self.profile(home, model, agent, &self.command(agent), &[]) + more))
+    }
+
+    /// The command that becomes an agent, as `agent.py` names it.
+    pub fn command(&self, agent: &str) -> Vec<String> {
+        vec![self.run_agent().display().to_string(), agent.to_owned()]
+    }
+
+    /// The table of an agent with this command, which may set variables for it itself.
+    pub fn profile(
+        &self,
+        home: &Home,
+        model: &Model,
+        name: &str,
+        command: &[String],
+        variables: &[(&'static str, String)],
+    ) -> String {
+        let env = self.environment(home, model).into_iter().chain(variables.iter().cloned());
+        let env: BTreeMap<&str, String> = env.collect();
         let env: Vec<String> =
             env.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
-        let program = self.run_agent().display().to_string();
-        home.configure(&format!(
-            "[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
-             env = {{ {} }}\n",
-            env.join(", ")
-        ))
+        format!("[agents.{name}]\ncommand = {command:?}\nenv = {{ {} }}\n", env.join(", "))
     }
 
     pub fn store(&self) -> &Path {
@@ -131,9 +132,8 @@ impl Scripts {
 
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
-        command.arg(self.dir.join("provider.py"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
+        command.arg(self.dir.join("provider.py")).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
         let mut model = Model { child, port: 0 };
         // The first line is its address, "http://127.0.0.1:PORT".

@@ -4,13 +4,15 @@
 //! Each test installs its agent if need be. Outside of continuous integration a test is skipped, with
 //! a line that says so, when npm or the scripts are missing.
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use program::Program;
 use serde_json::Value;
 use xtask::home::{Home, kill_tree};
 use xtask::real::{Model, Scripts, ready};
@@ -45,37 +47,30 @@ fn conversation(agent: &str) -> Result {
     configure(&home, agent, &scripts, &model)?;
 
     // First prompt.
-    let first = say(&home, agent, "say #one")?;
-    assert!(first.contains("tags=one"), "{first}");
+    let prompt = |text| home.acpctl(&["run", "-a", agent, "-s", "work", text]);
+    Program::start(&mut prompt("say #one"))?.finish()?.answers("tags=one");
     let (watcher, watched) = watch(&home)?;
 
     // The daemon dies in mid-answer: a watching client sees the answer completed, once.
-    let mut asked = home.acpctl(&["run", "-a", agent, "-s", "work", "say #mid [slow 30]"]);
-    let mut asked = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let middle = read_until(&mut asked, "tick 5/30")?;
+    let mut asked = Program::start(&mut prompt("say #mid [slow 30]"))?;
+    asked.read_to("tick 5/30")?;
     let daemon = home.daemon()?;
     kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
-    let output = asked.wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let middle = middle + &String::from_utf8_lossy(&output.stdout);
-    all_ticks(agent, &middle);
+    let asked = asked.finish()?;
+    asked.is(0, &[]);
+    all_ticks(agent, &asked.stdout);
     assert_ne!(home.daemon()?, daemon);
 
     // Second prompt; everything dies when a piece of the answer was seen.
-    let mut asked = home.acpctl(&["run", "-a", agent, "-s", "work", "say #two [slow 30]"]);
-    let mut asked = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let seen = read_until(&mut asked, "tick 5/30")?;
+    let mut asked = Program::start(&mut prompt("say #two [slow 30]"))?;
+    asked.read_to("tick 5/30")?;
     let old = kill_tree(home.agent(agent)?);
-    let output = asked.wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(6), "{told}");
-    assert!(told.contains("SIGKILL"), "the message says how it died: {told}");
-    let seen = seen + &String::from_utf8_lossy(&output.stdout);
+    let asked = asked.finish()?;
+    asked.is(6, &["SIGKILL"]);
+    let seen = asked.stdout;
 
     // Third prompt: the conversation came back.
-    let third = say(&home, agent, "say #three")?;
-    assert!(third.contains("tags=one,mid,two,three"), "{third}");
+    Program::start(&mut prompt("say #three"))?.finish()?.answers("tags=one,mid,two,three");
 
     // The old tree was gone when the new agent started.
     let starts = fs::read_to_string(home.path("starts"))?;
@@ -126,30 +121,13 @@ echo "$line" >>"$AGENT_STARTS"
 exec "$@"
 "#;
     fs::write(&note, script)?;
-    let table = |pairs: &[(&str, String)]| {
-        let pairs = pairs.iter().map(|(key, value)| format!("{key} = {value:?}"));
-        pairs.collect::<Vec<_>>().join(", ")
-    };
-    let path = |path: std::path::PathBuf| path.display().to_string();
     let notes = [
-        ("AGENT_STARTS", path(home.path("starts"))),
+        ("AGENT_STARTS", home.path("starts").display().to_string()),
         ("AGENT_WRAP", format!("sh {}", note.display())),
     ];
-    let env = table(&[&scripts.environment(home, model)[..], &notes[..]].concat());
-    let command = path(scripts.run_agent());
     // One process, which is killed.
-    home.configure(&format!(
-        "[agents.{agent}]\nsharing = \"agent\"\n\
-         command = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
-    ))
-}
-
-/// A whole turn; what it printed.
-fn say(home: &Home, agent: &str, prompt: &str) -> Result<String> {
-    let output = home.acpctl(&["run", "-a", agent, "-s", "work", prompt]).output()?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{prompt}: {error}");
-    Ok(String::from_utf8(output.stdout)?)
+    let profile = scripts.profile(home, model, agent, &scripts.command(agent), &notes);
+    home.configure(&(profile + "sharing = \"agent\"\n"))
 }
 
 /// A client that follows the session from its beginning, into a file.
@@ -170,24 +148,6 @@ impl Drop for Ended {
         }
         self.0.wait().ok();
     }
-}
-
-/// Reads stdout up to and including `text`.
-fn read_until(child: &mut Child, text: &str) -> Result<String> {
-    let mut stdout = BufReader::new(child.stdout.as_mut().ok_or("no pipe")?);
-    let mut seen = Vec::new();
-    let mut byte = [0];
-    while !seen.ends_with(text.as_bytes()) {
-        if stdout.read(&mut byte)? == 0 {
-            return Err(
-                format!("the answer ended with {:?}", String::from_utf8_lossy(&seen)).into()
-            );
-        }
-        seen.push(byte[0]);
-    }
-    // Nothing may be lost in the buffer: the rest is read from the pipe itself.
-    seen.extend_from_slice(stdout.buffer());
-    Ok(String::from_utf8(seen)?)
 }
 
 /// Lines of a client or of the journal.

@@ -3,16 +3,18 @@
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
+mod program;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use acpd_sys::process::Liveness;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use program::{Ended, Program};
 use serde_json::Value;
-use xtask::home::{ChildGuard, Home, kill_tree, tree};
+use xtask::home::{Home, kill_tree, tree};
 use xtask::real::{Model, Scripts, ready};
 use xtask::{Result, workspace};
 
@@ -70,7 +72,7 @@ exec "$1" copilot
     };
     let refused = |prompt: &str| -> Result {
         let said = stage.run("copilot", "work", prompt)?;
-        said.ended(4, &["Authentication required", "acpctl auth login copilot"]);
+        said.is(4, &["Authentication required", "acpctl auth login copilot"]);
         Ok(())
     };
 
@@ -92,7 +94,7 @@ exec "$1" copilot
     // With a login it works; without one again, the session waits and its prompt is refused.
     fs::write(&login, "")?;
     stage.home.read(&["agent", "restart", "copilot"])?;
-    stage.run("copilot", "work", "say #one")?.answered("tags=one");
+    stage.run("copilot", "work", "say #one")?.answers("tags=one");
     fs::remove_file(&login)?;
     stage.home.read(&["agent", "restart", "copilot"])?;
     refused("say #two")?;
@@ -105,7 +107,7 @@ exec "$1" copilot
     // A refused prompt is not sent again after the login.
     fs::write(&login, "")?;
     stage.home.read(&["agent", "restart", "copilot"])?;
-    stage.run("copilot", "work", "say #three")?.answered("tags=one,three");
+    stage.run("copilot", "work", "say #three")?.answers("tags=one,three");
     assert_eq!(state("agents")?["auth"]["state"], "authenticated");
     assert_eq!(stage.starts("copilot")?.len(), 4);
     stage.home.stop()
@@ -114,16 +116,16 @@ exec "$1" copilot
 /// The process that acpd has started only waits for the true agent: at least `depth` processes.
 fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
     let Some(stage) = Stage::new(&[agent])? else { return Ok(()) };
-    stage.configure(&[(agent, &stage.variant(variant)?)])?;
-    stage.run(agent, "work", "say #one")?.answered("tags=one");
+    stage.configure(&[(agent, &stage.scripts.command(variant))])?;
+    stage.run(agent, "work", "say #one")?.answers("tags=one");
     let turn = stage.in_a_turn(agent, "work", "say #two [slow 300]")?;
     let wrapper = stage.home.agent(agent)?;
     let old = tree(wrapper).alive();
     assert!(old.len() >= depth, "{old:?}");
     kill(Pid::from_raw(i32::try_from(wrapper.pid)?), Signal::SIGKILL)?;
-    turn.finish()?.ended(6, &["SIGKILL"]);
+    turn.finish()?.is(6, &["SIGKILL"]);
 
-    stage.run(agent, "work", "say #three")?.answered("tags=one,two,three");
+    stage.run(agent, "work", "say #three")?.answers("tags=one,two,three");
     let alive: Vec<_> = old.iter().filter(|process| process.is_alive() != Liveness::Gone).collect();
     assert!(alive.is_empty(), "{alive:?} of {old:?}");
     let starts = stage.starts(agent)?;
@@ -135,14 +137,14 @@ fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
 
 fn forgotten() -> Result {
     let Some(stage) = Stage::new(&["zedcodex"])? else { return Ok(()) };
-    stage.configure(&[("zedcodex", &stage.variant("zedcodex")?)])?;
-    stage.run("zedcodex", "work", "say #one")?.answered("tags=one");
+    stage.configure(&[("zedcodex", &stage.scripts.command("zedcodex"))])?;
+    stage.run("zedcodex", "work", "say #one")?.answers("tags=one");
     stage.home.read(&["agent", "stop", "zedcodex"])?;
     fs::remove_dir_all(stage.home.path("agent/.codex/sessions"))?;
     stage.home.read(&["agent", "start", "zedcodex"])?;
 
     let said = stage.run("zedcodex", "work", "say #two")?;
-    said.ended(7, &["previous session could not be restored", "continues with a summary"]);
+    said.is(7, &["previous session could not be restored", "continues with a summary"]);
     // The stand-in repeats the tags of what it was told: the first can only come from the summary.
     assert!(said.stdout.contains("tags=one,two"), "{said:?}");
     let log = stage.home.read(&["session", "log", "work", "--json"])?;
@@ -152,46 +154,46 @@ fn forgotten() -> Result {
     let levels: Vec<_> = restored.map(|entry| &entry["line"]["params"]["level"]).collect();
     assert_eq!(levels, ["reseeded"]);
     // From here on it is a conversation like any other.
-    stage.run("zedcodex", "work", "say #three")?.answered("tags=one,two,three");
+    stage.run("zedcodex", "work", "say #three")?.answers("tags=one,two,three");
     stage.home.stop()
 }
 
 fn directory_gone(agent: &str) -> Result {
     let Some(stage) = Stage::new(&[agent])? else { return Ok(()) };
-    stage.configure(&[(agent, &stage.variant(agent)?)])?;
+    stage.configure(&[(agent, &stage.scripts.command(agent))])?;
     let (old, new) = (stage.home.path("old"), stage.home.path("new"));
     fs::create_dir(&old)?;
     let begun = ["run", "-a", agent, "-s", "work", "--cwd", &path(&old)?, "say #one"];
-    Said::of(&mut stage.home.acpctl(&begun))?.answered("tags=one");
+    Program::start(&mut stage.home.acpctl(&begun))?.finish()?.answers("tags=one");
     let sessions = stage.home.read_json(&["session", "ls"])?;
     let id = sessions["sessions"][0]["sessionId"].as_str().ok_or("no session")?.to_owned();
 
     fs::rename(&old, &new)?;
     stage.home.read(&["agent", "restart", agent])?;
     let said = stage.run(agent, &id, "say #never")?;
-    said.ended(3, &["does not exist", "acpctl session move work --cwd DIR"]);
+    said.is(3, &["does not exist", "acpctl session move work --cwd DIR"]);
     assert_eq!(stage.home.read_json(&["session", "show", &id])?["state"], "blocked");
     // The directory is back: nothing has to be done.
     fs::rename(&new, &old)?;
-    stage.run(agent, &id, "say #two")?.answered("tags=one,two");
+    stage.run(agent, &id, "say #two")?.answers("tags=one,two");
     // The directory moves for good, and its name with it.
     fs::rename(&old, &new)?;
     stage.home.read(&["session", "move", &id, "--cwd", &path(&new)?])?;
     let there = ["run", "-a", agent, "-s", "work", "--cwd", &path(&new)?, "say #three"];
-    Said::of(&mut stage.home.acpctl(&there))?.answered("tags=one,two,three");
+    Program::start(&mut stage.home.acpctl(&there))?.finish()?.answers("tags=one,two,three");
     stage.home.stop()
 }
 
 fn both_killed() -> Result {
     const AGENTS: [&str; 2] = ["zedcodex", "copilot"];
     let Some(stage) = Stage::new(&AGENTS)? else { return Ok(()) };
-    let [codex, copilot] = [stage.variant("zedcodex")?, stage.variant("copilot")?];
+    let [codex, copilot] = [stage.scripts.command("zedcodex"), stage.scripts.command("copilot")];
     stage.configure(&[("zedcodex", &codex), ("copilot", &copilot)])?;
     let sessions =
         || AGENTS.into_iter().flat_map(|agent| ["a", "b", "c"].map(|name| (agent, name)));
     for (agent, name) in sessions() {
         let tag = format!("{name}-of-{agent}");
-        stage.run(agent, name, &format!("say #{tag}"))?.answered(&format!("tags={tag}"));
+        stage.run(agent, name, &format!("say #{tag}"))?.answers(&format!("tags={tag}"));
     }
     // Each has a turn, too.
     let turns = AGENTS.map(|agent| stage.in_a_turn(agent, "a", "say #cut [slow 300]"));
@@ -200,15 +202,17 @@ fn both_killed() -> Result {
         kill_tree(leader?);
     }
     for turn in turns {
-        turn?.finish()?.ended(6, &["SIGKILL"]);
+        turn?.finish()?.is(6, &["SIGKILL"]);
     }
     // All at once, while they start.
     let back: Vec<_> = sessions()
-        .map(|(agent, name)| (agent, name, Running::start(stage.command(agent, name, "say #back"))))
+        .map(|(agent, name)| {
+            (agent, name, Program::start(&mut stage.command(agent, name, "say #back")))
+        })
         .collect();
     for (agent, name, back) in back {
         let cut = if name == "a" { ",cut" } else { "" };
-        back?.finish()?.answered(&format!("tags={name}-of-{agent}{cut},back"));
+        back?.finish()?.answers(&format!("tags={name}-of-{agent}{cut},back"));
     }
     for agent in AGENTS {
         assert_eq!(stage.starts(agent)?.len(), 2, "{agent}");
@@ -232,11 +236,6 @@ impl Stage {
         Ok(Some(Stage { home, scripts, model }))
     }
 
-    /// The command that becomes an agent, as `agent.py` names it.
-    fn variant(&self, name: &str) -> Result<[String; 2]> {
-        Ok([path(&self.scripts.run_agent())?, name.to_owned()])
-    }
-
     /// Profiles of these names. Each start of one is noted, with all processes that there are then.
     fn configure(&self, agents: &[(&str, &[String])]) -> Result {
         let note = self.home.path("note.sh");
@@ -247,10 +246,7 @@ impl Stage {
                 ("AGENT_STARTS", path(&self.home.path(&format!("{name}.starts")))?),
                 ("AGENT_WRAP", format!("sh {}", path(&note)?)),
             ];
-            let env = self.scripts.environment(&self.home, &self.model);
-            let env = env.iter().chain(&own).map(|(key, value)| format!("{key} = {value:?}"));
-            let env = env.collect::<Vec<_>>().join(", ");
-            tables.push(format!("[agents.{name}]\ncommand = {command:?}\nenv = {{ {env} }}\n"));
+            tables.push(self.scripts.profile(&self.home, &self.model, name, command, &own));
         }
         self.home.configure(&tables.concat())
     }
@@ -266,71 +262,15 @@ impl Stage {
         self.home.acpctl(&["run", "-a", agent, "-s", session, prompt])
     }
 
-    fn run(&self, agent: &str, session: &str, prompt: &str) -> Result<Said> {
-        Said::of(&mut self.command(agent, session, prompt))
+    fn run(&self, agent: &str, session: &str, prompt: &str) -> Result<Ended> {
+        Program::start(&mut self.command(agent, session, prompt))?.finish()
     }
 
     /// A turn of which the first piece was seen.
-    fn in_a_turn(&self, agent: &str, session: &str, prompt: &str) -> Result<Running> {
-        let mut turn = Running::start(self.command(agent, session, prompt))?;
-        // "tick 1/300": the answer is one long line.
-        let stdout = turn.0.0.stdout.as_mut().ok_or("no pipe")?;
-        let mut seen = Vec::new();
-        BufReader::with_capacity(1, stdout).read_until(b'/', &mut seen)?;
-        if seen.ends_with(b"/") { Ok(turn) } else { Err(turn.finish()?.stderr.into()) }
-    }
-}
-
-/// A command that runs; it ends with the test.
-struct Running(ChildGuard);
-
-impl Running {
-    fn start(mut command: Command) -> Result<Running> {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        Ok(Running(ChildGuard(child)))
-    }
-
-    fn finish(mut self) -> Result<Said> {
-        let mut said = Said::default();
-        let child = &mut self.0.0;
-        // Neither is more than a pipe holds.
-        child.stdout.take().ok_or("no pipe")?.read_to_string(&mut said.stdout)?;
-        child.stderr.take().ok_or("no pipe")?.read_to_string(&mut said.stderr)?;
-        said.code = child.wait()?.code();
-        Ok(said)
-    }
-}
-
-/// Output and exit of a command.
-#[derive(Debug, Default)]
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Said {
-    fn of(command: &mut Command) -> Result<Said> {
-        let output = command.output()?;
-        let code = output.status.code();
-        let [stdout, stderr] = [output.stdout, output.stderr].map(String::from_utf8);
-        Ok(Said { code, stdout: stdout?, stderr: stderr? })
-    }
-
-    /// With this code, and these words on stderr.
-    #[track_caller]
-    fn ended(&self, code: i32, words: &[&str]) {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        for word in words {
-            assert!(self.stderr.contains(word), "no {word:?} in {self:?}");
-        }
-    }
-
-    /// A good answer, that ends with `tags`.
-    #[track_caller]
-    fn answered(&self, tags: &str) {
-        self.ended(0, &[]);
-        assert!(self.stdout.trim_end().ends_with(tags), "no {tags:?} at the end of {self:?}");
+    fn in_a_turn(&self, agent: &str, session: &str, prompt: &str) -> Result<Program> {
+        let mut turn = Program::start(&mut self.command(agent, session, prompt))?;
+        turn.read_to("tick 1/300")?;
+        Ok(turn)
     }
 }
 

@@ -3,11 +3,13 @@
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
+mod program;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
+use acpd_test::peer::Peer;
+use program::Program;
 use serde_json::{Value, json};
 use xtask::home::{Home, kill_tree, wait_for};
 use xtask::real::{Scripts, home_with, ready};
@@ -36,21 +38,16 @@ fn steered(agent: &str) -> Result {
     let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     home.read(&["run", "-a", agent, "-s", "work", "say #one"])?;
 
-    let idle = home.acpctl(&["run", "--steer", "work", "say #never"]).output()?;
-    let told = String::from_utf8_lossy(&idle.stderr);
-    assert!(told.starts_with("error: no turn is running in session `work`\n"), "{told}");
+    let mut idle = home.acpctl(&["run", "--steer", "work", "say #never"]);
+    let idle = Program::start(&mut idle)?.finish()?.stderr;
+    assert!(idle.starts_with("error: no turn is running in session `work`\n"), "{idle}");
 
-    let mut run = home.acpctl(&["run", "-s", "work", "say #two [slow 30]"]);
-    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    read_until(&mut run, "tick 5/30")?;
+    let mut run = Program::start(&mut home.acpctl(&["run", "-s", "work", "say #two [slow 30]"]))?;
+    run.read_to("tick 5/30")?;
     home.read(&["run", "--steer", "work", "and #three"])?;
-    let output = run.wait_with_output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("> and #three\n"), "who runs the turn is shown it: {told}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("tags=one,two,three"), "{said}");
-
+    let run = run.finish()?;
+    run.is(0, &["> and #three\n"]);
+    run.answers("tags=one,two,three");
     // The message is restored with the conversation, and is in the journal once.
     let old = home.agent(agent)?;
     kill_tree(old);
@@ -64,21 +61,6 @@ fn steered(agent: &str) -> Result {
     assert!(!log.contains("#never"), "{log}");
     assert_eq!(home.read_json(&["session", "show", "work"])?["prompts"], 3);
     home.stop()
-}
-
-/// Reads stdout up to and including `text`.
-fn read_until(child: &mut Child, text: &str) -> Result {
-    let stdout = child.stdout.as_mut().ok_or("no pipe")?;
-    let mut seen = Vec::new();
-    let mut byte = [0];
-    while !seen.ends_with(text.as_bytes()) {
-        if stdout.read(&mut byte)? == 0 {
-            let seen = String::from_utf8_lossy(&seen);
-            return Err(format!("the answer ended with {seen:?}").into());
-        }
-        seen.push(byte[0]);
-    }
-    Ok(())
 }
 
 /// An MCP server with one tool, named by its argument.
@@ -110,7 +92,8 @@ fn tools(scripts: &Scripts, more: &str) -> Result<Vec<Vec<String>>> {
     scripts.configure(&home, "opencode", &model, more)?;
     let server = home.path("server.py");
     fs::write(&server, SERVER)?;
-    let mut editor = Editor::open(&home, "opencode")?;
+    let mut editor = Peer::start(home.acpctl(&["acp", "opencode"]))?;
+    editor.initialize(&json!({}))?;
     let mut sessions = Vec::new();
     for name in ["alpha", "beta"] {
         let args = json!([server, name]);
@@ -134,50 +117,4 @@ fn tools(scripts: &Scripts, more: &str) -> Result<Vec<Vec<String>>> {
     drop(editor);
     home.stop()?;
     Ok(offered)
-}
-
-/// An editor that starts `acpctl acp`; it ends with its input.
-struct Editor {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    asked: u64,
-}
-
-impl Editor {
-    fn open(home: &Home, agent: &str) -> Result<Editor> {
-        let mut command = home.acpctl(&["acp", agent]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        let mut editor = Editor { child, stdin, stdout, asked: 0 };
-        editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
-        Ok(editor)
-    }
-
-    /// A request and its result.
-    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
-        self.asked += 1;
-        let id = self.asked;
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        writeln!(self.stdin.as_mut().ok_or("no pipe")?, "{line}")?;
-        loop {
-            let mut line = String::new();
-            if self.stdout.read_line(&mut line)? == 0 {
-                return Err(format!("no answer to {method}").into());
-            }
-            let line: Value = serde_json::from_str(&line)?;
-            if line["id"] == id && line.get("method").is_none() {
-                let result = line.get("result").cloned();
-                return result.ok_or_else(|| format!("{method}: {}", line["error"]).into());
-            }
-        }
-    }
-}
-
-impl Drop for Editor {
-    fn drop(&mut self) {
-        self.stdin.take();
-        self.child.wait().ok();
-    }
 }

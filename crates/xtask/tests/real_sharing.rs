@@ -3,11 +3,10 @@
 //!
 //! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
+mod program;
 
+use program::Program;
 use xtask::Result;
-use xtask::home::ChildGuard;
 use xtask::real::home_with;
 
 #[test]
@@ -55,11 +54,8 @@ fn fast_agent_has_a_process_for_each_session() {
 fn sessions(agent: &str, is_shared: bool) -> Result {
     let Some((home, _model)) = home_with(agent)? else { return Ok(()) };
     let say = |session: &str, prompt: &str, tags: &str| -> Result {
-        let said = home.read(&["run", "-a", agent, "-s", session, prompt])?;
-        assert!(
-            said.trim_end().lines().any(|line| line.ends_with(&format!("tags={tags}"))),
-            "{session}: {said}"
-        );
+        let mut run = home.acpctl(&["run", "-a", agent, "-s", session, prompt]);
+        Program::start(&mut run)?.finish()?.answers(&format!("tags={tags}"));
         Ok(())
     };
     say("a", "say #a1", "a1")?;
@@ -82,15 +78,12 @@ fn sessions(agent: &str, is_shared: bool) -> Result {
 
     home.read(&["agent", "restart", agent])?;
     let mut run = home.acpctl(&["run", "-a", agent, "-s", "a", "say #a3 [slow 50]"]);
-    let mut run = ChildGuard(run.stdout(Stdio::piped()).spawn()?);
-    let mut stdout = BufReader::new(run.0.stdout.take().ok_or("no pipe")?);
-    let mut said = Vec::new();
-    stdout.read_until(b'/', &mut said)?;
+    let mut run = Program::start(&mut run)?;
+    run.read_to("tick 1/50")?;
     say("b", "say #b3", "b1,b2,b3")?;
     say("c", "say #c1", "c1")?;
-    stdout.read_to_end(&mut said)?;
-    let said = String::from_utf8(said)?;
-    assert!(said.contains("tick 50/50") && said.contains("tags=a1,a2,a3"), "{said}");
-    assert!(run.0.wait()?.success());
+    let run = run.finish()?;
+    assert!(run.stdout.contains("tick 50/50"), "{run:?}");
+    run.answers("tags=a1,a2,a3");
     home.stop()
 }

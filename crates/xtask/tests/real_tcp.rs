@@ -2,13 +2,16 @@
 //!
 //! Installs the agent if need be, and is skipped like the tests of `real_agents.rs`.
 
-use std::io::{BufRead as _, BufReader, copy};
+mod program;
+
+use std::io::copy;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use program::Program;
 use xtask::home::{Home, kill_tree, wait_for};
 use xtask::real::{Scripts, ready};
 use xtask::{Result, workspace};
@@ -34,18 +37,9 @@ fn copilot_started_by_somebody_else_is_cut_off_and_connected_again() {
 fn spawned(scripts: &Scripts) -> Result {
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
-    let program = scripts.run_agent().display().to_string();
-    let env: Vec<String> = scripts
-        .environment(&home, &model)
-        .into_iter()
-        .map(|(key, value)| format!("{key} = {value:?}"))
-        .collect();
-    home.configure(&format!(
-        "[agents.{AGENT}]\n\
-         command = [{program:?}, {AGENT:?}, \"--port\", \"{{port}}\"]\n\
-         tcp = {{ spawn = true, port = 0 }}\nenv = {{ {} }}\n",
-        env.join(", ")
-    ))?;
+    let command = [scripts.command(AGENT), ["--port", "{port}"].map(str::to_owned).into()].concat();
+    let profile = scripts.profile(&home, &model, AGENT, &command, &[]);
+    home.configure(&(profile + "tcp = { spawn = true, port = 0 }\n"))?;
     conversation(&home, || {
         kill_tree(home.agent(AGENT)?);
         Ok(())
@@ -76,39 +70,21 @@ fn connected(scripts: &Scripts) -> Result {
 /// Three prompts; `strike` comes in the middle of the second.
 fn conversation(home: &Home, strike: impl FnOnce() -> Result) -> Result {
     let run = |prompt: &str| home.acpctl(&["run", "-a", AGENT, "-s", "work", prompt]);
-    say(run("say #one"), "tags=one")?;
-
-    let mut second = run("say #two [slow 50]");
-    let mut second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut stdout = BufReader::new(second.stdout.take().ok_or("no pipe")?);
-    // The first piece, up to its last word: the answer is one long line.
-    let mut seen = Vec::new();
-    stdout.read_until(b'/', &mut seen)?;
+    Program::start(&mut run("say #one"))?.finish()?.answers("tags=one");
+    let mut second = Program::start(&mut run("say #two [slow 50]"))?;
+    second.read_to("tick 1/50")?;
     strike()?;
-    std::io::Read::read_to_end(&mut stdout, &mut seen)?;
-    let second = second.wait_with_output()?;
-    let told = String::from_utf8_lossy(&second.stderr);
-    assert_eq!(second.status.code(), Some(6), "{told}");
-
+    second.finish()?.is(6, &[]);
     // After a cut Copilot goes on clearing up the old connection for as long as its turn would have
     // lasted, and takes the session away from new ones, each time with an error. Then it is back.
     for _ in 0..TRIES {
-        let third = run("say #three").output()?;
-        if third.status.success() {
-            let shown = String::from_utf8_lossy(&third.stdout);
-            assert!(shown.contains("tags=one,two,three"), "{shown}");
+        let third = Program::start(&mut run("say #three"))?.finish()?;
+        if third.code == Some(0) {
+            third.answers("tags=one,two,three");
             return Ok(());
         }
     }
     Err(format!("the session is not back after {TRIES} prompts").into())
-}
-
-/// A whole turn, whose answer holds `text`.
-fn say(mut run: Command, text: &str) -> Result {
-    let output = run.output()?;
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains(text), "{shown}{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
 }
 
 /// An agent that is not acpd's.

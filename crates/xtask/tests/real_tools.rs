@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use xtask::home::{Home, wait_for};
-use xtask::real::{INSPECTOR, ready};
+use xtask::real::ready;
 use xtask::{Result, workspace};
 
 #[test]
@@ -34,12 +34,14 @@ fn the_mcp_inspector_lists_and_calls_tools() {
 }
 
 fn inspected() -> Result {
-    let Some(scripts) = ready(&[INSPECTOR])? else { return Ok(()) };
+    let Some(scripts) = ready(&["inspector"])? else { return Ok(()) };
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     home.configure("")?;
     fs::write(home.path("work/a.txt"), "a needle\n")?;
     let inspect = |more: &[&str]| -> Result<Value> {
-        let mut command = scripts.inspector(&home);
+        let mut command = home.command(&scripts.node());
+        let main = "npm-inspector/node_modules/.bin/mcp-inspector";
+        command.arg(scripts.store().join(main)).arg("--cli");
         // The inspector keeps its environment to itself.
         for name in ["RUNTIME", "STATE", "CONFIG"] {
             let name = format!("ACPD_{name}_DIR");
@@ -102,12 +104,9 @@ fn delegates(lead: Host, middle: Host) -> Result {
     let Some(scripts) = ready(&[lead.agent, middle.agent, LEAF])? else { return Ok(()) };
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
-    let program = scripts.run_agent().display().to_string();
     let agent = |name: &str| {
-        let mut env = scripts.environment(&home, &model);
-        env[2].1 = home.path(name).display().to_string();
-        let env = env.map(|(key, value)| format!("{key} = {value:?}")).join(", ");
-        format!("[agents.{name}]\ncommand = [{program:?}, {name:?}]\nenv = {{ {env} }}\n")
+        let own = [("AGENT_HOME", home.path(name).display().to_string())];
+        scripts.profile(&home, &model, name, &scripts.command(name), &own)
     };
     home.configure(&format!(
         "[mcp.acpd]\nbuiltin = [\"delegate\"]\n[policy]\ndefault = \"allow\"\n{}{}{}",

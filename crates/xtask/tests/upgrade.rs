@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod builds;
+mod program;
 
 use std::path::Path;
 use std::process::Command;

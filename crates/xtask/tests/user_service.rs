@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod builds;
+mod program;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,12 @@
 //! A second build of acpd, and turns whose answers must come whole over a change from one to the other.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use xtask::{Result, workspace};
+
+use crate::program::Program;
 
 /// A folder with programs of another version, for a real one: see CONTRIBUTING.md.
 pub(crate) const OTHER: &str = "ACPD_OTHER_BUILD";
@@ -86,11 +87,8 @@ fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) {
 
 /// `acpctl run` with an answer of a number of lines.
 pub(crate) struct Run {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
+    program: Program,
     lines: usize,
-    seen: String,
-    name: PathBuf,
 }
 
 impl Run {
@@ -103,32 +101,23 @@ impl Run {
     ) -> Result<Run> {
         let prompt = format!("[number {lines} n 20000]");
         acpctl.args(["run", "-a", agent, "-s", session, &prompt]);
-        let mut child = acpctl.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
-        Ok(Run { child, stdout, lines, seen: String::new(), name: Path::new(agent).join(session) })
+        Ok(Run { program: Program::start(&mut acpctl)?, lines })
     }
 
-    /// Reads up to a line.
     pub(crate) fn read_to(&mut self, line: usize) -> Result {
-        while !self.seen.contains(&format!("n/{line}\n")) {
-            if self.stdout.read_line(&mut self.seen)? == 0 {
-                let name = self.name.display();
-                return Err(format!("{name}: it ended with {:?}", self.seen).into());
-            }
-        }
-        Ok(())
+        self.program.read_to(&format!("n/{line}\n"))
     }
 
     /// The rest must come, each line once and in order.
-    pub(crate) fn finish(mut self) -> Result {
-        self.stdout.read_to_string(&mut self.seen)?;
-        let output = self.child.wait_with_output()?;
-        let name = self.name.display();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{name}: {error}");
-        let numbers = self.seen.lines().filter_map(|line| line.strip_prefix("n/"));
-        let numbers: Vec<usize> = numbers.filter_map(|number| number.parse().ok()).collect();
-        assert_eq!(numbers, (1..=self.lines).collect::<Vec<_>>(), "{name}");
+    pub(crate) fn finish(self) -> Result {
+        let run = self.program.finish()?;
+        run.answers(&format!("n/{}", self.lines));
+        let numbers = run.stdout.lines().filter_map(|line| line.strip_prefix("n/")?.parse().ok());
+        assert_eq!(
+            numbers.collect::<Vec<usize>>(),
+            (1..=self.lines).collect::<Vec<_>>(),
+            "{run:?}"
+        );
         Ok(())
     }
 }
