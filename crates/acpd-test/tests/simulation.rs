@@ -5,10 +5,12 @@
 //! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digests of
 //! each seed are written to that file: two versions of the hub that behave the same write the same file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::Write as _;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -21,123 +23,45 @@ const REGRESSIONS: &str = include_str!("simulation.seeds");
 const SEEDS: u64 = 400;
 const STEPS: u64 = 4_000;
 
-/// Events that the seeds together must have met.
-const MUST_OCCUR: &[&str] = &[
-    "adopted",
-    "adopted inside a long line",
-    "adopted with output",
-    "adoption failed",
-    "agent crash",
-    "agent crash without a daemon",
-    "agent held back",
-    "agent hung",
-    "agent stopped reading",
-    "agent went on without a daemon",
-    "answer before its batch is written",
-    "answer while the store fails",
-    "brought back",
-    "cancel ignored",
-    "client came back",
-    "client closed",
-    "client lagged",
-    "client let go for lagging",
-    "client never came back",
-    "client refused",
-    "clock jumped forward",
-    "clock set back between two daemons",
-    "context seen to be whole",
-    "crash loop",
-    "daemon crash",
-    "daemon crash between commit and effect",
-    "daemon restarted",
-    "daemon stopped",
-    "deleted in an editor",
-    "directory missing",
-    "forked",
-    "garbage line",
-    "given up by a person",
-    "given up in the end",
-    "host killed",
-    "host killed with output",
-    "initialize never answered",
-    "killed",
-    "late replay",
-    "left behind, as it does not end",
-    "line for an agent taken already",
-    "line over the limit",
-    "load failed for now",
-    "load never answered",
-    "load of an unknown session",
-    "load that fails for ever",
-    "loaded with replay",
-    "logged in by a client",
-    "logged in in a terminal",
-    "login came by itself",
-    "login seen in its file",
-    "login wanted at initialize",
-    "login wanted by a load",
-    "login wanted by a new session",
-    "login wanted by a prompt",
-    "login wanted by a resume",
-    "login wanted in other words",
-    "message becomes a prompt",
-    "message came too late",
-    "message given back",
-    "message not taken",
-    "message said to be taken",
-    "message taken into a turn",
-    "new session never answered",
-    "nothing to adopt",
-    "old connection closed",
-    "outcome of a turn unknown",
-    "answer to a call as it is",
-    "call changed while it was asked about",
-    "permission cancelled",
-    "permission granted",
-    "permission withdrawn",
-    "piece of journal read",
-    "promised method is not there",
-    "promised method takes nothing",
-    "prompt answered",
-    "prompt answered with nothing",
-    "prompt cancelled",
-    "prompt failed",
-    "prompt never answered",
-    "prompt sent again under its key",
-    "prompt taken without its context by a liar",
-    "resume never answered",
-    "resumed",
-    "session brought back without its context",
-    "session forgotten by a running agent",
-    "session lost",
-    "session moved",
-    "session put away",
-    "session put away by its own client",
-    "session not restored for now",
-    "session titled",
-    "session used elsewhere",
-    "session waits for a login",
-    "session without its directory",
-    "something else never answered",
-    "start refused",
-    "start waited for its turn",
-    "store failing",
-    "success with nothing",
-    "summary before a prompt",
-    "survived SIGKILL",
-    "told as begun anew",
-    "told as loaded",
-    "told as lost",
-    "told as reseeded",
-    "told as resumed",
-    "turn interrupted",
-    "turn refused",
-    "turn unwedged",
-    "update before the session was made",
-    "watched rows read",
-    "watcher knows everything",
-    "watcher went away",
+/// Events that the seeds together need not meet.
+const RARE: [&str; 19] = [
+    "answer of a client that does not count",
+    "answer that tells no outcome",
+    "answer to a client with a token",
+    "attached to another session by the beginning of its id",
+    "client came back too late",
+    "daemon aborted",
+    "expiry logged",
+    "failure logged",
+    "hook run",
+    "left behind, as it does not answer",
+    "notified",
+    "odd line noted",
+    "permission offered",
+    "permission refused",
+    "process gone",
+    "process started",
+    "summary asked for",
+    "told as partial",
+    "trace begun",
 ];
+
+/// Names of all events, from the source of the simulator.
+fn events() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sim");
+    let mut events = BTreeSet::new();
+    for file in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for call in text.split("hit(").skip(1) {
+            let pieces: Vec<&str> = call.split(';').next().unwrap().split('"').collect();
+            let named = pieces
+                .chunks_exact(2)
+                .filter(|piece| piece[0].trim().is_empty() || piece[0].ends_with("=> "));
+            events.extend(named.map(|piece| piece[1].to_owned()));
+        }
+    }
+    events
+}
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -233,7 +157,7 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
     }
     let seconds = start.elapsed().as_secs_f64();
     if let Some(file) = std::env::var_os("ACPD_SIM_DIGESTS") {
-        std::fs::write(file, digests).unwrap();
+        fs::write(file, digests).unwrap();
     }
     let (runs, speed) = (seeds.len(), done as f64 / seconds);
     let mut out = std::io::stdout().lock();
@@ -244,7 +168,9 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
         writeln!(out, "{runs:>9} {times:>9}  {what}").ok();
     }
     if seeds.len() >= SEEDS as usize {
-        let missing: Vec<_> = MUST_OCCUR.iter().filter(|what| !hits.contains_key(*what)).collect();
+        let mut missing = events();
+        assert!(missing.len() > 120, "{missing:?}");
+        missing.retain(|what| !hits.contains_key(&**what) && !RARE.contains(&&**what));
         assert!(missing.is_empty(), "never met: {missing:?}");
     }
 }
