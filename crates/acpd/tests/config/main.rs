@@ -174,24 +174,16 @@ fn environment_tables_and_lists_add_up() {
 }
 
 #[test]
-fn a_command_as_a_string_is_another_program_with_the_known_arguments() {
-    let config = read("[agents.copilot]\ncommand = '/opt/copilot'");
-    assert_eq!(config.agent("copilot").unwrap().command, ["/opt/copilot", "--acp"]);
-}
-
-#[test]
-fn a_command_as_a_list_is_the_whole_command() {
-    let config = read("[agents.copilot]\ncommand = ['npx', 'copilot', '--acp']");
-    assert_eq!(config.agent("copilot").unwrap().command, ["npx", "copilot", "--acp"]);
-    let config = read("[agents.copilot]\nargs = ['--x']\ncommand = ['npx', 'copilot']");
-    assert_eq!(config.agent("copilot").unwrap().command, ["npx", "copilot", "--x"]);
-}
-
-#[test]
-fn arguments_alone_replace_the_known_ones_and_keep_the_program() {
-    let config = read("[agents.copilot]\nargs = ['--acp', '--model', 'x']");
-    let command = &config.agent("copilot").unwrap().command;
-    assert_eq!(command, &["copilot", "--acp", "--model", "x"]);
+fn a_command_is_a_program_with_the_known_arguments_or_all_words() {
+    for (lines, command) in [
+        ("command = '/opt/copilot'", &["/opt/copilot", "--acp"][..]),
+        ("command = ['npx', 'copilot', '--acp']", &["npx", "copilot", "--acp"]),
+        ("args = ['--x']\ncommand = ['npx', 'copilot']", &["npx", "copilot", "--x"]),
+        ("args = ['--acp', '--model', 'x']", &["copilot", "--acp", "--model", "x"]),
+    ] {
+        let config = read(&format!("[agents.copilot]\n{lines}"));
+        assert_eq!(config.agent("copilot").unwrap().command, command, "{lines}");
+    }
 }
 
 #[test]
