@@ -49,7 +49,10 @@ impl Client {
 
     /// Sends `initialize` with these members in `_meta._acpd`; returns the result.
     pub fn initialize(&mut self, meta: Value) -> Value {
-        self.ok("initialize", initialize_params(meta))
+        let info = json!({"name": "test", "version": "0"});
+        let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "clientInfo": info,
+            "_meta": {"_acpd": meta}});
+        self.ok("initialize", params)
     }
 
     pub fn send(&mut self, message: &Value) {
@@ -144,7 +147,11 @@ impl Client {
 
     /// Returns the id.
     pub fn new_session(&mut self, cwd: &Path, name: Option<&str>) -> String {
-        let result = self.ok("session/new", new_session_params(cwd, name));
+        let mut params = json!({"cwd": cwd, "mcpServers": []});
+        if let Some(name) = name {
+            params["_meta"] = json!({"_acpd": {"name": name}});
+        }
+        let result = self.ok("session/new", params);
         result["sessionId"].as_str().expect("a session id").to_owned()
     }
 
@@ -241,21 +248,6 @@ fn read_until(stream: &mut UnixStream, bytes: &mut Vec<u8>, end: Instant) -> io:
 
 fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-fn initialize_params(meta: Value) -> Value {
-    let info = json!({"name": "test", "version": "0"});
-    let capabilities = json!({});
-    json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info,
-        "_meta": {"_acpd": meta}})
-}
-
-fn new_session_params(cwd: &Path, name: Option<&str>) -> Value {
-    let mut params = json!({"cwd": cwd, "mcpServers": []});
-    if let Some(name) = name {
-        params["_meta"] = json!({"_acpd": {"name": name}});
-    }
-    params
 }
 
 pub fn chunk_text(message: &Value) -> Option<&str> {
