@@ -11,8 +11,8 @@ use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
 use crate::confirm::{pick_or_name, yes};
+use crate::daemon::reload;
 use crate::error::{CommandError, Result};
-use crate::replace::reload;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::terminal;
-use crate::ui::complain;
+use crate::ui::{Ui, complain};
 
 const NAME: &str = "acpctl";
 
@@ -18,6 +18,13 @@ const UNBOUND: &str = "\nhint: stop acpd and start it in another terminal: `acpc
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Door {
     pub(crate) spawn: bool,
+}
+
+impl Ui {
+    /// Returns the door of this command; `--no-spawn` forbids it to start a daemon.
+    pub(crate) fn door(&self) -> Door {
+        Door { spawn: self.may_start }
+    }
 }
 
 impl Door {

@@ -1,12 +1,14 @@
 //! Hints for an error of the daemon: a configuration that is not reloaded, a variable that the
 //! daemon lacks, or a method of another version.
 
-use acpd_api::{AgentInfo, AgentRef, AgentState, Empty, Reason, Status, method};
+use acpd_api::{AgentInfo, AgentRef, AgentState, DaemonInfo, Empty, Reason, Status, method};
 
+use crate::daemon::info;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::human;
+use crate::info::{daemon as about, environment};
 use crate::text::{Text, text};
-use crate::{human, info};
 
 /// Adds hints that can be found.
 pub(crate) fn explained(error: CommandError) -> CommandError {
@@ -33,19 +35,12 @@ pub(crate) fn explained(error: CommandError) -> CommandError {
 
 fn of_another_version(error: CommandError) -> CommandError {
     let own = env!("CARGO_PKG_VERSION");
-    let status = Door { spawn: false }
-        .connect()
-        .and_then(|mut connection| Ok(connection.call::<_, Status>(method::STATUS, &Empty {})?));
-    let error = match status {
-        Ok(Status { daemon, .. }) if daemon.version != *own => {
-            let version = daemon.version;
-            let text = text!(
-                "the running acpd is {}, too different from acpctl {} for this",
-                version,
-                own
-            );
-            CommandError::new(error.code(), text)
-        }
+    let daemon = Door { spawn: false }.connect().and_then(|mut connection| info(&mut connection));
+    let error = match daemon {
+        Ok(DaemonInfo { version, .. }) if version != *own => CommandError::new(
+            error.code(),
+            text!("the running acpd is {}, too different from acpctl {} for this", version, own),
+        ),
         _ => error,
     };
     error.hint("run the installed acpd: `acpctl daemon restart`; agents and turns continue")
@@ -57,15 +52,15 @@ fn hints() -> Result<Vec<Text>> {
     let now = human::now();
     let changed = status.daemon.config_changed.as_ref();
     let mut hints: Vec<Text> =
-        changed.map(|changed| info::daemon::config_changed(changed, now)).into_iter().collect();
+        changed.map(|changed| about::config_changed(changed, now)).into_iter().collect();
     let age = Some(now.saturating_sub(status.daemon.since));
     for agent in status.agents.iter().filter(|agent| is_in_trouble(agent)) {
         let agent = AgentRef { agent: agent.name.raw().to_owned() };
         let agent: AgentInfo = connection.call(method::AGENT_SHOW, &agent)?;
-        let lacking = info::environment::only_here(&agent, age);
-        let here = info::environment::found_here(&agent);
-        hints.extend(here.or_else(|| info::environment::asked_in_vain(&agent)));
-        hints.extend(lacking.or_else(|| info::environment::lacking(&agent, age)));
+        let lacking = environment::only_here(&agent, age);
+        let here = environment::found_here(&agent);
+        hints.extend(here.or_else(|| environment::asked_in_vain(&agent)));
+        hints.extend(lacking.or_else(|| environment::lacking(&agent, age)));
     }
     Ok(hints)
 }

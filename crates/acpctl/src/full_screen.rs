@@ -6,7 +6,6 @@ use acpd_client::{PATIENCE, connect_lasting, rejoin};
 use acpd_tui::{Opens, ScreenError, ScreenResult, ScreenStart, Theme};
 
 use crate::dirs::{current_dir, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::terminal;
 use crate::text::{shell_word, text};
@@ -14,14 +13,14 @@ use crate::ui::Ui;
 use crate::user_programs::{Edited, pager};
 
 /// Fails without a suitable terminal, with the hint `instead`.
-pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
+pub(crate) fn start(ui: &Ui, instead: &'static str) -> Result<ScreenStart> {
     if !is_possible() {
         let error = "this needs a terminal that can show a full screen";
         return Err(CommandError::usage(error).hint(instead));
     }
     let theme =
         Theme { is_coloured: ui.is_coloured(), is_unicode: acpd_sys::terminal::has_unicode() };
-    let options = door.options()?;
+    let options = ui.door().options()?;
     Ok(ScreenStart {
         theme,
         home: acpd_sys::paths::home(),

@@ -43,11 +43,7 @@ pub(crate) enum Event {
     /// The command's timeout.
     Late,
     Key(u8),
-}
-
-#[derive(Debug)]
-enum ThreadEvent {
-    Event(Event),
+    /// Any other event of the link; [`Live::next`] handles it.
     Link(LinkEvent),
 }
 
@@ -60,9 +56,9 @@ enum Presence {
 
 #[derive(Debug)]
 pub(crate) struct Live {
-    writer: LinkWriter,
-    events: Receiver<ThreadEvent>,
-    sender: SyncSender<ThreadEvent>,
+    pub(crate) writer: LinkWriter,
+    events: Receiver<Event>,
+    sender: SyncSender<Event>,
     reads_keys: bool,
     presence: Presence,
     /// The timeout passed during a request.
@@ -78,8 +74,9 @@ impl Live {
         let read = move || {
             loop {
                 let (event, is_last) = match reader.recv() {
-                    Ok(event) => (ThreadEvent::Link(event), false),
-                    Err(error) => (ThreadEvent::Event(Event::Ended(error)), true),
+                    Ok(LinkEvent::Line(line)) => (Event::Line(line), false),
+                    Ok(event) => (Event::Link(event), false),
+                    Err(error) => (Event::Ended(error), true),
                 };
                 // Fails only after the receiver is gone.
                 if lines.send(event).is_err() || is_last {
@@ -94,7 +91,7 @@ impl Live {
                 TerminalKey::Interrupt => Event::Interrupt,
                 TerminalKey::Detach => Event::Detach,
             };
-            drop(interrupts.send(ThreadEvent::Event(event)));
+            drop(interrupts.send(event));
         };
         let leaver = writer.clone();
         terminal::on_keys(take, move || leave(&leaver))?;
@@ -111,14 +108,14 @@ impl Live {
         }
         loop {
             match self.step(ui)? {
-                Ok(event) => return Ok(event),
-                Err(silent) => ui.note(in_words(&silent)),
+                Event::Link(LinkEvent::Silent(silent)) => ui.note(in_words(&silent)),
+                event => return Ok(event),
             }
         }
     }
 
     /// Also returns when the daemon does not answer.
-    fn step(&mut self, ui: &mut Ui) -> Result<std::result::Result<Event, NotAnswering>> {
+    fn step(&mut self, ui: &mut Ui) -> Result<Event> {
         loop {
             let event = match self.events.try_recv() {
                 Ok(event) => event,
@@ -135,24 +132,22 @@ impl Live {
                 }
             };
             match event {
-                ThreadEvent::Event(event) => return Ok(Ok(event)),
-                ThreadEvent::Link(LinkEvent::Line(line)) => return Ok(Ok(Event::Line(line))),
-                ThreadEvent::Link(LinkEvent::Silent(silent)) => return Ok(Err(silent)),
-                ThreadEvent::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
+                Event::Link(LinkEvent::Reconnecting | LinkEvent::Stopped) => {
                     self.presence = Presence::AwaySince(Instant::now());
                 }
-                ThreadEvent::Link(LinkEvent::Resumed) => {
+                Event::Link(LinkEvent::Resumed) => {
                     if self.presence == Presence::Reported {
                         note(ui, "acpd is back");
                     }
                     self.presence = Presence::There;
                 }
+                event => return Ok(event),
             }
         }
     }
 
     /// The channel never closes: `self` holds a sender.
-    fn wait(&mut self, ui: &mut Ui) -> ThreadEvent {
+    fn wait(&mut self, ui: &mut Ui) -> Event {
         loop {
             let event = match self.presence {
                 _ if ui.spins() => self.events.recv_timeout(TICK).ok(),
@@ -178,7 +173,7 @@ impl Live {
         let wait = move || {
             thread::sleep(time);
             // Fails only after the receiver is gone.
-            drop(late.send(ThreadEvent::Event(Event::Late)));
+            drop(late.send(Event::Late));
         };
         thread::Builder::new().name("deadline".to_owned()).spawn(wait).map(drop)
     }
@@ -187,7 +182,7 @@ impl Live {
         if !self.reads_keys {
             self.reads_keys = true;
             let keys = self.sender.clone();
-            terminal::read_keys(move |key| keys.send(ThreadEvent::Event(Event::Key(key))).is_ok())?;
+            terminal::read_keys(move |key| keys.send(Event::Key(key)).is_ok())?;
         }
         Ok(())
     }
@@ -201,20 +196,22 @@ impl Live {
         method: &str,
         params: &impl Serialize,
     ) -> Result<R> {
-        let id = self.request(method, params)?;
+        let id = self.writer.request(method, params)?;
         loop {
-            // No turn is running that would justify a longer wait.
-            let event = self.step(ui)?.map_err(LinkError::from)?;
-            let line = match event {
+            let line = match self.step(ui)? {
                 Event::Line(line) => line,
                 Event::Ended(error) => return Err(error.into()),
+                // No turn is running that would justify a longer wait.
+                Event::Link(LinkEvent::Silent(silent)) => {
+                    return Err(LinkError::from(silent).into());
+                }
                 Event::Interrupt | Event::Detach => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
                         "stopped waiting; acpd continues",
                     ));
                 }
-                Event::Key(_) => continue,
+                Event::Key(_) | Event::Link(_) => continue,
                 Event::Late => {
                     self.is_late = true;
                     continue;
@@ -267,19 +264,6 @@ impl Live {
         Ok(attached.session)
     }
 
-    /// Ids are 1, 2, 3 and so on.
-    pub(crate) fn request(&mut self, method: &str, params: &impl Serialize) -> Result<Id> {
-        Ok(self.writer.request(method, params)?)
-    }
-
-    pub(crate) fn notify(&mut self, method: &str, params: &impl Serialize) -> Result {
-        Ok(self.writer.notify(method, params)?)
-    }
-
-    pub(crate) fn answer(&mut self, id: &Id, result: &impl Serialize) -> Result {
-        Ok(self.writer.answer(id, result)?)
-    }
-
     pub(crate) fn refuse(&mut self, id: &Id, method: &str) -> Result {
         Ok(self.writer.refuse(id, format!("acpctl has no `{method}`"))?)
     }
@@ -292,7 +276,8 @@ impl Drop for Live {
     }
 }
 
-fn leave(daemon: &LinkWriter) {
+/// Notifies the daemon that this client will not reconnect, and sends the last lines.
+pub(crate) fn leave(daemon: &LinkWriter) {
     daemon.leave();
     daemon.flush(LAST_WORDS);
 }

@@ -8,6 +8,7 @@ mod checks;
 mod command;
 mod configured;
 mod confirm;
+mod daemon;
 mod default_agent;
 mod dirs;
 mod door;
@@ -27,12 +28,10 @@ mod permission;
 mod programs;
 mod prometheus;
 mod render;
-mod replace;
 mod rows;
 mod screen;
 mod service;
 mod settings;
-mod stop;
 mod suggest;
 mod terminal;
 mod text;
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
     };
-    let mut ui = ui::Ui::new(cli.global.color);
+    let mut ui = ui::Ui::new(cli.global.color, !cli.global.no_spawn);
     let done = command::dispatch(cli, &mut ui);
     // Flush also after an error: the printed part may be useful.
     let flushed = ui.finish().map_err(CommandError::from);
@@ -114,6 +113,6 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
         }
     });
     let Some(failed) = failed else { return ExitCode::from(error.exit_code() as u8) };
-    ui::Ui::new(args::When::Auto).talk(&failed.render());
+    ui::Ui::new(args::When::Auto, false).talk(&failed.render());
     ExitCode::from(failed.code().code())
 }

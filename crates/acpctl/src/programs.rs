@@ -116,10 +116,10 @@ pub(crate) struct ProgramArgs {
 pub(crate) fn become_companion(
     name: &str,
     ProgramArgs { args }: &ProgramArgs,
-    door: crate::door::Door,
+    spawn: bool,
 ) -> CommandError {
     let mut command = Command::new(acpd_client::beside(name));
-    command.args(args).args((!door.spawn).then_some("--no-spawn"));
+    command.args(args).args((!spawn).then_some("--no-spawn"));
     let hint = "install it: `cargo install acpctl`";
     become_program(&mut command).hint(hint)
 }

@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acpd_api::{Untrusted, escape};
-use acpd_view::{ConfigOption, Mode, Settings};
+use acpd_view::{ConfigOption, Mode, Modes, Settings};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -20,13 +20,11 @@ pub(crate) fn option<'a>(settings: &'a Settings, wanted: &str) -> Result<&'a Con
 
 /// Switches to the mode with this id or name.
 pub(crate) fn switch(
-    settings: &mut Settings,
+    modes: &mut Modes,
     session: &Untrusted,
     wanted: &str,
     call: Call<'_>,
 ) -> Result<Mode> {
-    let none = || CommandError::usage("the agent has no modes to choose from");
-    let modes = settings.modes.as_mut().ok_or_else(none)?;
     let none = text!("no mode `{}`", escape::one_line(wanted));
     let all = modes.available_modes.iter().collect();
     let mode = chosen(all, |mode| (&mode.id, mode.name.as_ref()), wanted, none)?.clone();

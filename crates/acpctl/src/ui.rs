@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that writes to the streams")]
 
 use std::env;
-use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
+use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Stderr, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -51,9 +51,12 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
     SPINNER_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[derive(Debug)]
 pub(crate) struct Ui {
-    out: BufWriter<Out>,
+    /// The command may start a daemon.
+    pub(crate) may_start: bool,
+    /// Stdout, or stdin of the pager.
+    out: BufWriter<Box<dyn io::Write>>,
+    pager: Option<Pager>,
     err: Stderr,
     out_is_coloured: bool,
     err_is_coloured: bool,
@@ -73,28 +76,6 @@ pub(crate) struct Ui {
 }
 
 #[derive(Debug)]
-enum Out {
-    Stdout(Stdout),
-    Pager(Pager),
-}
-
-impl io::Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Out::Stdout(out) => out.write(bytes),
-            Out::Pager(pager) => pager.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Out::Stdout(out) => out.flush(),
-            Out::Pager(pager) => pager.flush(),
-        }
-    }
-}
-
-#[derive(Debug)]
 struct Spinner {
     label: Text,
     since: Instant,
@@ -102,7 +83,7 @@ struct Spinner {
 }
 
 impl Ui {
-    pub(crate) fn new(color: When) -> Ui {
+    pub(crate) fn new(color: When, may_start: bool) -> Ui {
         let (out, err) = (io::stdout(), io::stderr());
         let is_coloured = |auto: ColorChoice| match color {
             When::Auto => auto != ColorChoice::Never,
@@ -110,12 +91,14 @@ impl Ui {
             When::Never => false,
         };
         Ui {
+            may_start,
             out_is_coloured: is_coloured(AutoStream::choice(&out)),
             err_is_coloured: is_coloured(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
             can_spin: err.is_terminal() && terminal_redraws(),
-            out: BufWriter::with_capacity(64 * 1024, Out::Stdout(out)),
+            out: buffered(out),
+            pager: None,
             err,
             out_open: false,
             err_open: false,
@@ -129,21 +112,12 @@ impl Ui {
     /// Shows further data in the user's pager if stdout is a terminal, as git does. Messages go
     /// through the pager too, so that they do not overwrite it.
     pub(crate) fn page(&mut self) {
-        if self.out_is_terminal && matches!(self.out.get_ref(), Out::Stdout(_)) {
+        if self.out_is_terminal && self.pager.is_none() {
             let _ = self.out.flush();
-            if let Some(pager) = Pager::start() {
-                self.out = BufWriter::with_capacity(64 * 1024, Out::Pager(pager));
+            if let Some((pager, stdin)) = Pager::start() {
+                (self.pager, self.out) = (Some(pager), buffered(stdin));
             }
         }
-    }
-
-    /// Waits until the user leaves the pager; data goes to stdout again.
-    pub(crate) fn end_page(&mut self) -> io::Result<()> {
-        self.finish()?;
-        if let Out::Pager(_) = self.out.get_ref() {
-            self.out = BufWriter::with_capacity(64 * 1024, Out::Stdout(io::stdout()));
-        }
-        Ok(())
     }
 
     #[cfg(feature = "tui")]
@@ -212,7 +186,7 @@ impl Ui {
 
     /// Shows an incomplete line, which the next output replaces. Only on a terminal.
     pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
-        if self.can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
+        if self.can_redraw() && self.pager.is_none() {
             if self.err_open || self.out_open {
                 self.end_talk();
             }
@@ -316,7 +290,7 @@ impl Ui {
 
     /// Prints whole lines to stderr. Write errors are ignored.
     pub(crate) fn talk(&mut self, lines: &Text) {
-        if self.err_is_terminal && matches!(self.out.get_ref(), Out::Pager(_)) {
+        if self.err_is_terminal && self.pager.is_some() {
             // A user who has left the pager does not want the rest.
             drop(self.end_line().and_then(|()| self.print(lines)));
             return;
@@ -384,13 +358,15 @@ impl Ui {
         self.out.flush()
     }
 
+    /// Ends all lines, and waits until the user leaves the pager; data goes to stdout again.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.stop_spinning();
         if self.err_open {
             self.end_talk();
         }
         let done = self.end_line().and_then(|()| self.flush());
-        if let Out::Pager(pager) = self.out.get_mut() {
+        if let Some(pager) = self.pager.take() {
+            self.out = buffered(io::stdout());
             pager.wait();
         }
         done
@@ -439,6 +415,10 @@ impl Ui {
             let _ = self.err.write_all(CLEAR_LINE.as_bytes());
         }
     }
+}
+
+fn buffered(out: impl io::Write + 'static) -> BufWriter<Box<dyn io::Write>> {
+    BufWriter::with_capacity(64 * 1024, Box::new(out))
 }
 
 pub(crate) fn coded(text: &Text, is_coloured: bool) -> String {

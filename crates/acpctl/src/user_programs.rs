@@ -2,9 +2,9 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 
 use acpd_api::{ExitCode, Untrusted};
 use acpd_sys::process;
@@ -26,37 +26,25 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// Returns none if the user wants no pager or it cannot be started.
-    pub(crate) fn start() -> Option<Pager> {
+    /// Returns the pager and its stdin; none if the user wants no pager or it cannot be started.
+    pub(crate) fn start() -> Option<(Pager, ChildStdin)> {
         let line = pager()?;
         let mut command = process::shell(&line);
         command.stdin(Stdio::piped());
         if env::var_os("LESS").is_none() {
             command.env("LESS", LESS);
         }
-        let child = command.spawn().ok()?;
+        let mut child = command.spawn().ok()?;
+        let stdin = child.stdin.take()?;
         // Ctrl-C is for the pager. Until it ends, this process must not give the terminal back.
         drop(signals::ignore(&[Signal::Interrupt]));
-        Some(Pager { child, _encoding: Utf8::set() })
+        Some((Pager { child, _encoding: Utf8::set() }, stdin))
     }
 
-    pub(crate) fn wait(&mut self) {
-        drop(self.child.stdin.take());
+    /// Waits until the user leaves the pager, whose stdin must be closed.
+    pub(crate) fn wait(mut self) {
         // The exit status is no error of the output.
         drop(self.child.wait());
-    }
-}
-
-impl Write for Pager {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.child.stdin {
-            Some(stdin) => stdin.write(bytes),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.child.stdin.as_mut().map_or(Ok(()), Write::flush)
     }
 }
 

@@ -3,13 +3,12 @@
 //! A notice may be older than the current state. So each relevant notice makes [`Watch`] request
 //! the session, and the last answer counts.
 
-use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, read_legible};
+use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code, lossy_at};
 use acpd_api::{
     ExitCode, Outcome, RestoreLevel, Restored, Role, SessionInfo, SessionState, TurnEnded,
     TurnState, Untrusted, method,
 };
 use acpd_view::cut_short;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::{CommandError, Result};
@@ -53,14 +52,15 @@ impl Watch {
     }
 
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
-        self.asked = Some(live.request(method::SESSION_SHOW, &self.session.exactly())?);
+        self.asked = Some(live.writer.request(method::SESSION_SHOW, &self.session.exactly())?);
         Ok(())
     }
 
     pub(crate) fn hear(&mut self, message: &Message<'_>, live: &mut Live) -> Result {
         match message {
             Message::Notification { method, params: Some(params) } => {
-                let is_ours = session_of(params).is_some_and(|id| id == self.session.session_id);
+                let id = lossy_at(params.get().as_bytes(), &["sessionId"]);
+                let is_ours = id.is_some_and(|id| id == self.session.session_id.raw());
                 if is_ours { self.notice(method, params, live) } else { Ok(()) }
             }
             Message::Response { id, outcome } if self.asked.as_ref() == Some(id) => {
@@ -205,15 +205,6 @@ fn error_of(outcome: &Outcome) -> Option<Text> {
         | Outcome::OutcomeUnknown { reason } => Some(text!(": {}", reason)),
         Outcome::Stopped { .. } => None,
     }
-}
-
-fn session_of(params: &RawValue) -> Option<Untrusted> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        session_id: Untrusted,
-    }
-    read_legible::<Params>(params.get()).ok().map(|params| params.session_id)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use crate::default_agent::daemon_for;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
+use crate::live::leave;
 use crate::lookup::Care;
 use crate::text::text;
 use crate::{lookup, terminal};
@@ -54,20 +55,16 @@ pub(super) struct Acp {
 const BLOCK: usize = 64 * 1024;
 /// Maximum wait for answers after the editor closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Time to send the last lines to the daemon.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
-enum End {
+/// Why a direction ended without a failure.
+enum EditorEnd {
     /// The editor closed stdin.
     Asking,
     /// The editor closed stdout, or has its last answer.
-    Editor,
-    Daemon(LinkError),
-    Broken(io::Error),
-    Ambiguous(CommandError),
+    Done,
 }
 
-pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
+pub(super) fn acp(args: &Acp, door: Door) -> Result {
     let first = match &args.attach {
         Some(wanted) => {
             let wanted = lookup::Wanted::here(wanted, args.agent.as_deref());
@@ -99,27 +96,18 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result<ExitCode> {
     thread::Builder::new()
         .name("down".to_owned())
         .spawn(move || drop(ended.send(to_editor(reader, &wanted, &resumed))))?;
-    let why = end.recv();
-    if let Ok(End::Asking) = why {
+    let why = end.recv().unwrap_or_else(|_| Err(LinkError::Closed.into()));
+    if matches!(why, Ok(EditorEnd::Asking)) {
         // The result does not matter: the editor has left.
         drop(end.recv_timeout(LAST_ANSWERS));
     }
     leave(&writer);
     // Returning ends the process, even if the other thread is blocked.
-    match why {
-        Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
-        Ok(End::Daemon(error)) => Err(error.into()),
-        Err(_) => Err(LinkError::Closed.into()),
-        Ok(End::Ambiguous(error)) => Err(error),
-        Ok(End::Broken(error)) => {
-            Err(CommandError::new(ExitCode::Error, text!("the editor's pipe broke: {}", error)))
-        }
-    }
+    why.map(drop)
 }
 
-fn leave(daemon: &LinkWriter) {
-    daemon.leave();
-    daemon.flush(LAST_WORDS);
+fn broken(error: &io::Error) -> CommandError {
+    CommandError::new(ExitCode::Error, text!("the editor's pipe broke: {}", error))
 }
 
 /// Counts the editor's needs: stdin, and an answer to each request.
@@ -155,63 +143,53 @@ fn to_daemon(
     daemon: &LinkWriter,
     mut rewriter: Rewriter,
     wanted: &Wanted,
-) -> End {
+) -> Result<EditorEnd> {
     let mut framer = Framer::new(usize::MAX);
     let mut block = vec![0; BLOCK];
     loop {
         let count = match stdin.read(&mut block) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return End::Broken(error),
+            Err(error) => return Err(broken(&error)),
         };
         framer.push(&block[..count]);
         let at_end = count == 0;
         while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
             let Body::Line(line) = frame.body else { continue };
             wanted.sent(&line);
-            let line = match rewriter.rewrite(line) {
-                Ok(line) => line,
-                Err(error) => return End::Ambiguous(error),
-            };
-            if let Err(error) = daemon.send(line) {
-                return End::Daemon(error);
-            }
+            daemon.send(rewriter.rewrite(line)?)?;
         }
         if at_end {
             daemon.flush(LAST_ANSWERS);
-            return if wanted.ended() { End::Editor } else { End::Asking };
+            return Ok(if wanted.ended() { EditorEnd::Done } else { EditorEnd::Asking });
         }
     }
 }
 
-fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End {
+fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Result<EditorEnd> {
     #[expect(clippy::disallowed_methods, reason = "an editor gets every byte")]
     let mut stdout = io::stdout();
     let is_terminal = stdout.is_terminal();
     let mut lines = Vec::new();
     let mut had_last = false;
     loop {
-        match daemon.recv() {
-            Ok(LinkEvent::Line(line)) => {
-                had_last |= wanted.given(&line);
-                let mut line = resumed.answer(line);
-                if is_terminal {
-                    line = shown(&line);
-                }
-                lines.extend_from_slice(&line);
-                lines.push(b'\n');
+        if let LinkEvent::Line(line) = daemon.recv()? {
+            had_last |= wanted.given(&line);
+            let mut line = resumed.answer(line);
+            if is_terminal {
+                line = shown(&line);
             }
-            Ok(_) => {}
-            Err(error) => return End::Daemon(error),
+            lines.extend_from_slice(&line);
+            lines.push(b'\n');
         }
         if daemon.is_ready() && lines.len() < BLOCK {
             continue;
         }
         match stdout.write_all(&lines).and_then(|()| stdout.flush()) {
-            Ok(()) if had_last => return End::Editor,
+            Ok(()) if had_last => return Ok(EditorEnd::Done),
             Ok(()) => lines.clear(),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return End::Editor,
-            Err(error) => return End::Broken(error),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(EditorEnd::Done),
+            Err(error) => return Err(broken(&error)),
         }
         // A long line is seldom followed by another one.
         lines.shrink_to(2 * BLOCK);

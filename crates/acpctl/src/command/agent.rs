@@ -10,7 +10,6 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args::Json;
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::log_file::Tail;
@@ -112,41 +111,41 @@ pub(super) enum Agent {
     },
 }
 
-pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn agent(command: Agent, ui: &mut Ui) -> Result {
     match command {
         Agent::Ls { all, json } => {
-            let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
+            let list: AgentList = ui.door().connect()?.call(method::AGENT_LIST, &Empty {})?;
             let overview = overview(&list, all, human::now(), ui.out_width());
             ui.show(json.json, &list, overview)
         }
         Agent::Show { agent, json } => {
-            let info = ask(door, method::AGENT_SHOW, agent)?;
+            let info = show(agent, ui)?;
             ui.show(json.json, &info, info::agent::card(&info))
         }
         Agent::Env { agent, json } => {
-            let info = ask(door, method::AGENT_SHOW, agent)?;
+            let info = show(agent, ui)?;
             environment(&info, json, ui)
         }
         Agent::Discover(json) => discover(json),
         Agent::Install { agent, yes } => {
-            let info = ask(door, method::AGENT_SHOW, agent)?;
+            let info = show(agent, ui)?;
             install::install(&info, yes, ui)
         }
         Agent::Start { agent } => {
             let doing = text!("starting {}", escape::one_line(&agent));
-            change(method::AGENT_START, doing, &AgentRef { agent }, door, ui)
+            change(method::AGENT_START, doing, &AgentRef { agent }, ui)
         }
         Agent::Stop { agent } => {
             let doing = text!("stopping {}", escape::one_line(&agent));
-            change(method::AGENT_STOP, doing, &AgentRef { agent }, door, ui)
+            change(method::AGENT_STOP, doing, &AgentRef { agent }, ui)
         }
         Agent::Restart { agent, force } => {
             let doing = text!("restarting {}", escape::one_line(&agent));
             let params = RestartParams { agent, force };
-            change(method::AGENT_RESTART, doing, &params, door, ui)
+            change(method::AGENT_RESTART, doing, &params, ui)
         }
         Agent::Logs { agent, tail } => {
-            let info = ask(door, method::AGENT_SHOW, agent)?;
+            let info = show(agent, ui)?;
             log_file::print(Path::new(info.log.raw()), tail, ui)
         }
     }
@@ -209,13 +208,13 @@ fn discover(json: Json) -> Result {
     Err(become_program(&mut programs::daemon(args)))
 }
 
-fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
-    Ok(door.connect()?.call(method, &AgentRef { agent })?)
+fn show(agent: String, ui: &Ui) -> Result<AgentInfo> {
+    Ok(ui.door().connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?)
 }
 
-fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &mut Ui) -> Result {
+fn change(method: &str, doing: Text, params: &impl Serialize, ui: &mut Ui) -> Result {
     ui.spin(doing);
-    let mut live = Live::new(door.connect()?)?;
+    let mut live = Live::new(ui.door().connect()?)?;
     let info: AgentInfo = live.call(ui, method, params)?;
     ui.stop_spinning();
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));

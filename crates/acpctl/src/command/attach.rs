@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::current_activity;
@@ -47,12 +46,12 @@ pub(super) struct Attach {
 }
 
 /// Follows until Ctrl-C, until the session is deleted or, with `--until-idle`, until it is idle.
-pub(super) fn attach(args: &Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn attach(args: &Attach, ui: &mut Ui) -> Result<ExitCode> {
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint("answer with `acpctl allow` or `acpctl deny`, or leave out `--control`"));
     }
-    let mut connection = door.connect_lasting()?;
+    let mut connection = ui.door().connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut live = Live::new(connection)?;
     let role = if args.control { Role::Controller } else { Role::Observer };
@@ -125,7 +124,7 @@ fn show(
         let line = match live.next(ui)? {
             Event::Line(line) => line,
             Event::Interrupt | Event::Detach => return Ok(ExitCode::Ok),
-            Event::Late => continue,
+            Event::Late | Event::Link(_) => continue,
             Event::Key(key) => {
                 if let Some(questions) = &mut questions {
                     questions.key(key, &mut live, ui)?;

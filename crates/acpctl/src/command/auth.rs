@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 
 use crate::args::Json;
 use crate::confirm::{ADD_YES, confirm, pick, yes};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::{Event, Live};
 use crate::text::{BOLD, Role, Text, text};
@@ -64,19 +63,19 @@ pub(super) enum Auth {
     },
 }
 
-pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn auth(command: Auth, ui: &mut Ui) -> Result {
     match command {
-        Auth::Status { agent, json } => status(agent, json, door, ui),
-        Auth::Login { agent, method } => login(&agent, method.as_deref(), door, ui),
-        Auth::Logout { agent, yes } => logout(&agent, yes, door, ui),
+        Auth::Status { agent, json } => status(agent, json, ui),
+        Auth::Login { agent, method } => login(&agent, method.as_deref(), ui),
+        Auth::Logout { agent, yes } => logout(&agent, yes, ui),
     }
 }
 
-fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result {
+fn status(agent: Option<String>, json: Json, ui: &mut Ui) -> Result {
     let agents = match agent {
-        Some(agent) => vec![door.connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?],
+        Some(agent) => vec![ui.door().connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?],
         None => {
-            let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
+            let list: AgentList = ui.door().connect()?.call(method::AGENT_LIST, &Empty {})?;
             let known = |agent: &AgentInfo| agent.auth.state != AuthState::Unknown;
             list.agents.into_iter().filter(|agent| json.json || known(agent)).collect()
         }
@@ -87,15 +86,8 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
     ui.show_list(json.json, &agents.iter().map(of).collect::<Vec<Value>>(), nothing, table)
 }
 
-struct Way {
-    id: Untrusted,
-    name: Untrusted,
-    /// The command to run in this terminal instead of a request.
-    terminal: Option<TerminalLogin>,
-}
-
-fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.connect()?)?;
+fn login(agent: &str, wanted: Option<&str>, ui: &mut Ui) -> Result {
+    let mut live = Live::new(ui.door().connect()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
     let shown = escape::one_line(agent);
     ui.spin(text!("asking {}", shown));
@@ -109,7 +101,7 @@ fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
     };
     let way = choose(agent, ways(offered, info.auth.command.as_ref()), wanted, ui)?;
     match &way.terminal {
-        None => authenticate(way.id.raw(), &mut live, ui)?,
+        None => authenticate(&way.id, &mut live, ui)?,
         Some(terminal) => {
             run(agent, terminal, ui)?;
             ui.spin(text!("restarting {}", shown));
@@ -134,25 +126,28 @@ fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
 }
 
 /// Returns the agent's login methods, or else the configured command.
-fn ways(offered: Vec<AuthMethod>, command: Option<&Untrusted>) -> Vec<Way> {
-    let way = |AuthMethod { id, name, kind, terminal, .. }| {
-        let is_possible = terminal.is_some() || kind == "agent";
-        is_possible.then(|| Way { id: Untrusted::from(id), name: Untrusted::from(name), terminal })
-    };
-    let mut ways: Vec<Way> = offered.into_iter().filter_map(way).collect();
+fn ways(mut offered: Vec<AuthMethod>, command: Option<&Untrusted>) -> Vec<AuthMethod> {
+    offered.retain(|way| way.terminal.is_some() || way.kind == "agent");
     let words = command.and_then(|command| shlex::split(command.raw())).unwrap_or_default();
-    if let (true, Some((program, args))) = (ways.is_empty(), words.split_first()) {
+    if let (true, Some((program, args))) = (offered.is_empty(), words.split_first()) {
         let (command, args) = (Some(program.clone()), args.to_vec());
         let terminal = Some(TerminalLogin { command, args, env: Vec::new() });
-        ways.push(Way { id: "command".into(), name: words.join(" ").into(), terminal });
+        let (id, kind, name) = ("command".to_owned(), "terminal".to_owned(), words.join(" "));
+        let (description, meta) = (None, Vec::new());
+        offered.push(AuthMethod { id, name, description, kind, terminal, meta });
     }
-    ways
+    offered
 }
 
-fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) -> Result<Way> {
+fn choose(
+    agent: &str,
+    mut ways: Vec<AuthMethod>,
+    wanted: Option<&str>,
+    ui: &mut Ui,
+) -> Result<AuthMethod> {
     let listed = || {
-        let ids: BTreeSet<&Untrusted> = ways.iter().map(|way| &way.id).collect();
-        Text::join(ids.into_iter().map(|id| text!("`{}`", id)), ", ")
+        let ids: BTreeSet<&String> = ways.iter().map(|way| &way.id).collect();
+        Text::join(ids.into_iter().map(|id| text!("`{}`", Untrusted::from(id))), ", ")
     };
     let agent = escape::one_line(agent);
     let at = match (wanted, ways.len()) {
@@ -173,7 +168,8 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
         }
         (None, 1) => 0,
         (None, _) if ui.can_ask() => {
-            let labels = ways.iter().map(|way| text!("{} ({})", way.name, way.id));
+            let shown = |text: &String| Untrusted::from(text);
+            let labels = ways.iter().map(|way| text!("{} ({})", shown(&way.name), shown(&way.id)));
             pick(ui, "> ", labels)?
         }
         (None, _) => {
@@ -186,16 +182,16 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
 
 fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
     ui.spin("logging in, Ctrl-C cancels");
-    let asked = live.request("authenticate", &json!({"methodId": id}))?;
+    let asked = live.writer.request("authenticate", &json!({"methodId": id}))?;
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
             Event::Ended(error) => return Err(error.into()),
             Event::Interrupt | Event::Detach => {
-                live.notify("$/cancel_request", &json!({"requestId": asked}))?;
+                live.writer.notify("$/cancel_request", &json!({"requestId": asked}))?;
                 return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
             }
-            Event::Key(_) | Event::Late => continue,
+            _ => continue,
         };
         match parse(&line) {
             Ok(Message::Response { id, outcome }) if id == asked => {
@@ -210,7 +206,7 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
                     Some(Ok(question)) if method == "elicitation/create" => {
                         ui.stop_spinning();
                         let answer = answer(&question, ui)?;
-                        live.answer(&id, &answer)?;
+                        live.writer.answer(&id, &answer)?;
                         ui.spin("logging in, Ctrl-C cancels");
                     }
                     _ => live.refuse(&id, &method)?,
@@ -263,8 +259,8 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
         .hint(text!("try again, or `acpctl auth status {}`", agent)))
 }
 
-fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
-    let mut live = Live::new(door.connect()?)?;
+fn logout(agent: &str, sure: bool, ui: &mut Ui) -> Result {
+    let mut live = Live::new(ui.door().connect()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
     let offered = bind(agent, &mut live, ui)?.capabilities;
     let shown = escape::one_line(agent);

@@ -6,7 +6,6 @@ use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
 use clap::Args;
 
 use crate::confirm::yes;
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::session::queued_prompt;
 use crate::live::{Event, Live};
@@ -32,8 +31,8 @@ pub(super) struct Cancel {
 }
 
 /// Waits until the turn is over: then a prompt begins at once.
-pub(super) fn cancel(args: &Cancel, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect_lasting()?;
+pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
     let idle = |waiting: u32| {
         let name = found.handle();
@@ -115,7 +114,7 @@ fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
                     "stopped waiting; the agent was asked to end the turn",
                 ));
             }
-            Event::Key(_) | Event::Late => {}
+            Event::Key(_) | Event::Late | Event::Link(_) => {}
             Event::Ended(error) => return Err(error.into()),
         }
     }

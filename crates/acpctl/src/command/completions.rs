@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use acpd_api::{
-    AgentList, ClientMeta, Empty, InteractionList, LogLevel, Question, Role, SessionInfo,
-    SessionList, SessionListParams, SessionState, Untrusted, method,
+    AgentInfo, AgentList, ClientMeta, Empty, InteractionInfo, InteractionList, LogLevel, Question,
+    Role, SessionInfo, SessionList, SessionListParams, SessionState, Untrusted, method,
 };
 use acpd_client::Connection;
 use acpd_view::{ConfigOption, Settings};
@@ -153,15 +153,17 @@ fn sessions(connection: &mut Connection) -> Result<Vec<Found>> {
 }
 
 fn agents(connection: &mut Connection) -> Result<Vec<Found>> {
-    let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
-    let there = list.agents.iter().filter(|agent| agent.installed != Some(false));
-    Ok(there.map(|agent| (agent.name.clone(), Text::from(&agent.title))).collect())
+    agents_that(|agent| agent.installed != Some(false), connection)
 }
 
 fn missing_agents(connection: &mut Connection) -> Result<Vec<Found>> {
+    agents_that(install::can_install, connection)
+}
+
+fn agents_that(fits: fn(&AgentInfo) -> bool, connection: &mut Connection) -> Result<Vec<Found>> {
     let list: AgentList = connection.call(method::AGENT_LIST, &Empty {})?;
-    let missing = list.agents.iter().filter(|agent| install::can_install(agent));
-    Ok(missing.map(|agent| (agent.name.clone(), Text::from(&agent.title))).collect())
+    let found = list.agents.into_iter().filter(fits);
+    Ok(found.map(|agent| (agent.name, Text::from(&agent.title))).collect())
 }
 
 fn questions(connection: &mut Connection) -> Result<Vec<Found>> {
@@ -174,15 +176,14 @@ fn questions(connection: &mut Connection) -> Result<Vec<Found>> {
 fn answers(connection: &mut Connection) -> Result<Vec<Found>> {
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let words = words();
-    let is_named = list.interactions.iter().any(|open| words.iter().any(|word| open.id == **word));
-    let mut found = Vec::new();
-    for open in list.interactions {
-        let is_wanted = !is_named || words.iter().any(|word| open.id == **word);
-        if let (Question::Permission { options, .. }, true) = (open.question, is_wanted) {
-            found.extend(options.iter().map(|one| (one.option_id.clone(), Text::from(&one.name))));
-        }
-    }
-    Ok(found)
+    let is_named = |open: &InteractionInfo| words.iter().any(|word| open.id == **word);
+    let is_any_named = list.interactions.iter().any(is_named);
+    let wanted = list.interactions.into_iter().filter(|open| !is_any_named || is_named(open));
+    let options = wanted.flat_map(|open| match open.question {
+        Question::Permission { options, .. } => options,
+        _ => Vec::new(),
+    });
+    Ok(options.map(|one| (one.option_id, Text::from(&one.name))).collect())
 }
 
 fn modes(connection: &mut Connection) -> Result<Vec<Found>> {

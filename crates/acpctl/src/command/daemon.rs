@@ -7,13 +7,12 @@ use acpd_client::Paths;
 use clap::Subcommand;
 
 use crate::args::Json;
+use crate::daemon::{self, info, reload, running, stop, to_running};
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::daemon::line;
 use crate::log_file::Tail;
-use crate::replace::{self, reload, to_running};
 use crate::service::Service;
-use crate::stop::{info, running, stop};
 use crate::text::{key_values, text};
 use crate::ui::Ui;
 use crate::{human, log_file};
@@ -72,11 +71,11 @@ pub(super) enum Daemon {
     },
 }
 
-pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn daemon(command: Daemon, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     match command {
-        Daemon::Start => start(&paths, door, ui),
-        Daemon::Stop { detach } => stop(&paths, detach, door, ui),
+        Daemon::Start => start(&paths, ui.door(), ui),
+        Daemon::Stop { detach } => stop(&paths, detach, ui.door(), ui),
         Daemon::Restart => restart(&paths, ui),
         Daemon::Reload => reload(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
@@ -111,7 +110,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         return start(paths, Door { spawn: true }, ui);
     };
     let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
-    replace::restart(connection, paths, environment, ui)
+    daemon::restart(connection, paths, environment, ui)
 }
 
 fn log_level(level: Option<String>, json: Json, paths: &Paths, ui: &mut Ui) -> Result {

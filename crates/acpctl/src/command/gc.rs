@@ -6,7 +6,6 @@ use clap::Args;
 
 use crate::args::Json;
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
-use crate::door::Door;
 use crate::error::Result;
 use crate::expiry::{amount, handle};
 use crate::human;
@@ -35,8 +34,8 @@ pub(super) struct Gc {
     json: Json,
 }
 
-pub(super) fn gc(args: Gc, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+pub(super) fn gc(args: Gc, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let look = GcParams { dry_run: true, ..GcParams::default() };
     let found: GcResult = connection.call(method::GC, &look)?;
     if found.sessions.is_empty() || args.dry_run {

@@ -4,7 +4,6 @@ use acpd_api::{Empty, Metrics as Figures, method};
 use clap::Args;
 
 use crate::args::Json;
-use crate::door::Door;
 use crate::error::Result;
 use crate::prometheus;
 use crate::ui::Ui;
@@ -22,7 +21,7 @@ pub(super) struct Metrics {
     json: Json,
 }
 
-pub(super) fn metrics(Metrics { json }: Metrics, door: Door, ui: &mut Ui) -> Result {
-    let metrics: Figures = door.connect()?.call(method::METRICS, &Empty {})?;
+pub(super) fn metrics(Metrics { json }: Metrics, ui: &mut Ui) -> Result {
+    let metrics: Figures = ui.door().connect()?.call(method::METRICS, &Empty {})?;
     ui.show(json.json, &metrics, prometheus::text(&metrics))
 }

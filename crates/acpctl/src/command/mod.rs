@@ -35,7 +35,6 @@ use acpd_api::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{Global, LazyArgs};
-use crate::door::Door;
 use crate::error::Result;
 #[cfg(feature = "tui")]
 use crate::full_screen;
@@ -181,52 +180,51 @@ enum Session {
 }
 
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
-    let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
         #[cfg(feature = "tui")]
         Command::Top => {
-            let start = full_screen::start(door, ui, "without one: `acpctl ps`")?;
+            let start = full_screen::start(ui, "without one: `acpctl ps`")?;
             full_screen::run(start, ui)?;
         }
         #[cfg(feature = "tui")]
-        Command::Chat(LazyArgs(args)) => return chat::chat(&args, door, ui),
-        Command::Run(LazyArgs(args)) => return run::run(args, door, ui),
-        Command::Attach(LazyArgs(args)) => return attach::attach(&args, door, ui),
-        Command::Wait(LazyArgs(args)) => return wait::wait(&args, door, ui),
-        Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, door, ui)?,
-        Command::Acp(LazyArgs(args)) => return acp::acp(&args, door),
+        Command::Chat(LazyArgs(args)) => return chat::chat(&args, ui),
+        Command::Run(LazyArgs(args)) => return run::run(args, ui),
+        Command::Attach(LazyArgs(args)) => return attach::attach(&args, ui),
+        Command::Wait(LazyArgs(args)) => return wait::wait(&args, ui),
+        Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, ui)?,
+        Command::Acp(LazyArgs(args)) => acp::acp(&args, ui.door())?,
         #[cfg(feature = "mcp")]
         Command::Mcp(LazyArgs(args)) => {
-            return Err(programs::become_companion("acpctl-mcp", &args, door));
+            return Err(programs::become_companion("acpctl-mcp", &args, ui.may_start));
         }
         #[cfg(feature = "web")]
         Command::Web(LazyArgs(args)) => {
-            return Err(programs::become_companion("acpctl-web", &args, door));
+            return Err(programs::become_companion("acpctl-web", &args, ui.may_start));
         }
-        Command::Ps(LazyArgs(args)) => ps::ps(args, door, ui)?,
-        Command::Queue(LazyArgs(args)) => queue::queue(args, door, ui)?,
-        Command::Usage(LazyArgs(args)) => usage::usage(&args, door, ui)?,
+        Command::Ps(LazyArgs(args)) => ps::ps(args, ui)?,
+        Command::Queue(LazyArgs(args)) => queue::queue(args, ui)?,
+        Command::Usage(LazyArgs(args)) => usage::usage(&args, ui)?,
         Command::Session(LazyArgs(Session::Command(command))) => {
-            session::session(command, door, ui)?;
+            session::session(command, ui)?;
         }
-        Command::Session(LazyArgs(Session::Handoff(args))) => return run::handoff(&args, door, ui),
-        Command::Agent(LazyArgs(command)) => agent::agent(command, door, ui)?,
-        Command::Auth(LazyArgs(command)) => auth::auth(command, door, ui)?,
-        Command::Pending(LazyArgs(args)) => pending::pending(&args, door, ui)?,
-        Command::Allow(LazyArgs(args)) => pending::decide(&args, Decision::Allow, door, ui)?,
-        Command::Deny(LazyArgs(args)) => pending::decide(&args, Decision::Deny, door, ui)?,
-        Command::Answer(LazyArgs(args)) => pending::answer(&args, door, ui)?,
-        Command::Policy(LazyArgs(command)) => policy::policy(command, door, ui)?,
-        Command::Daemon(LazyArgs(command)) => daemon::daemon(command, door, ui)?,
+        Command::Session(LazyArgs(Session::Handoff(args))) => return run::handoff(&args, ui),
+        Command::Agent(LazyArgs(command)) => agent::agent(command, ui)?,
+        Command::Auth(LazyArgs(command)) => auth::auth(command, ui)?,
+        Command::Pending(LazyArgs(args)) => pending::pending(&args, ui)?,
+        Command::Allow(LazyArgs(args)) => pending::decide(&args, Decision::Allow, ui)?,
+        Command::Deny(LazyArgs(args)) => pending::decide(&args, Decision::Deny, ui)?,
+        Command::Answer(LazyArgs(args)) => pending::answer(&args, ui)?,
+        Command::Policy(LazyArgs(command)) => policy::policy(command, ui)?,
+        Command::Daemon(LazyArgs(command)) => daemon::daemon(command, ui)?,
         Command::Doctor(LazyArgs(args)) => doctor::doctor(args, ui)?,
-        Command::Metrics(LazyArgs(args)) => metrics::metrics(args, door, ui)?,
-        Command::Trace(LazyArgs(args)) => return trace::trace(&args, door, ui),
+        Command::Metrics(LazyArgs(args)) => metrics::metrics(args, ui)?,
+        Command::Trace(LazyArgs(args)) => return trace::trace(&args, ui),
         Command::Report(LazyArgs(args)) => report::report(&args, ui)?,
         Command::Config(LazyArgs(command)) => config::config(&command, ui)?,
-        Command::Service(LazyArgs(command)) => service::service(command, door, ui)?,
+        Command::Service(LazyArgs(command)) => service::service(command, ui)?,
         Command::Backup(LazyArgs(args)) => backup::backup(&args, ui)?,
         Command::Restore(LazyArgs(args)) => restore::restore(&args, ui)?,
-        Command::Gc(LazyArgs(args)) => gc::gc(args, door, ui)?,
+        Command::Gc(LazyArgs(args)) => gc::gc(args, ui)?,
         Command::Completions(LazyArgs(args)) => completions::completions(args, ui)?,
         Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use crate::args::Json;
 use crate::dirs::{current_dir, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::text::{BOLD, Role, Table, Text, text};
@@ -71,16 +70,16 @@ fn decision(text: &str) -> std::result::Result<i64, &'static str> {
     text.parse().map_err(|_| "not a number; `acpctl policy ls` lists decisions with their numbers")
 }
 
-pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn policy(command: Policy, ui: &mut Ui) -> Result {
     match command {
-        Policy::Ls(json) => list(json, door, ui),
-        Policy::Forget { id } => forget(id, door, ui),
-        Policy::Test(args) => test(args, door, ui),
+        Policy::Ls(json) => list(json, ui),
+        Policy::Forget { id } => forget(id, ui),
+        Policy::Test(args) => test(args, ui),
     }
 }
 
-fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
-    let list: PolicyList = door.connect()?.call(method::POLICY_LIST, &Empty {})?;
+fn list(json: Json, ui: &mut Ui) -> Result {
+    let list: PolicyList = ui.door().connect()?.call(method::POLICY_LIST, &Empty {})?;
     let nothing = "there are no remembered decisions; rules are in `[policy]` of the configuration";
     let nothing = list.remembered.is_empty().then_some(nothing);
     let table = table(&list.remembered, human::now(), ui.out_width());
@@ -102,8 +101,8 @@ fn table(known: &[RememberedInfo], now: u64, width: Option<usize>) -> Text {
     table.render(width)
 }
 
-fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+fn forget(id: i64, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let list: PolicyList = connection.call(method::POLICY_LIST, &Empty {})?;
     let known = list.remembered.into_iter().find(|known| known.id == id);
     let forgotten: std::result::Result<Empty, CallError> =
@@ -122,11 +121,11 @@ fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn test(args: PolicyTest, door: Door, ui: &mut Ui) -> Result {
+fn test(args: PolicyTest, ui: &mut Ui) -> Result {
     let json = args.json;
     let cwd = utf8(&current_dir()?)?;
     let params = PolicyTestParams { agent: args.agent.clone(), cwd, tool_call: tool_call(args) };
-    let explained: Value = door.connect()?.call(method::POLICY_TEST, &params)?;
+    let explained: Value = ui.door().connect()?.call(method::POLICY_TEST, &params)?;
     if json {
         return Ok(ui.json(&explained)?);
     }

@@ -47,12 +47,12 @@ const MEMORY: Duration = Duration::from_secs(5);
 const AWAY: &str = "acpd is not reachable; showing its last state";
 const STOPPED: &str = "acpd is not running. Start it: `acpctl daemon start`";
 
-pub(super) fn ps(args: Ps, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn ps(args: Ps, ui: &mut Ui) -> Result {
     if args.watch {
-        return watch(args, door, ui);
+        return watch(args, ui);
     }
     // JSON has all agents; the table only those in use.
-    let status = status(&mut door.connect()?, !args.json.json)?;
+    let status = status(&mut ui.door().connect()?, !args.json.json)?;
     let overview = overview(&status, args, human::now(), ui.out_width());
     ui.show(args.json.json, &status, overview)
 }
@@ -61,12 +61,12 @@ fn status(daemon: &mut Connection, in_use: bool) -> Result<Status> {
     Ok(daemon.call(method::STATUS, &StatusParams { in_use, ..StatusParams::default() })?)
 }
 
-fn watch(args: Ps, door: Door, ui: &mut Ui) -> Result {
+fn watch(args: Ps, ui: &mut Ui) -> Result {
     if !args.json.json && !ui.can_redraw() {
         return Err(CommandError::usage("`--watch` needs a terminal")
             .hint("`acpctl ps --watch --json` prints a line for each change"));
     }
-    let mut known = status(&mut door.connect()?, true)?;
+    let mut known = status(&mut ui.door().connect()?, true)?;
     let mut rows = RowWatch::begin()?;
     if args.json.json {
         loop {

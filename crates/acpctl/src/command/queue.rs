@@ -12,7 +12,6 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::args::{Json, words};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::queued_prompt;
@@ -86,18 +85,16 @@ const STEPS: [(&str, &str); 3] =
 /// Name for notices to other clients.
 const BY: &str = "acpctl queue";
 
-pub(super) fn queue(args: Queue, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn queue(args: Queue, ui: &mut Ui) -> Result {
     match args.command {
         Some(QueueCommand::Rm { which, numbers }) => {
-            remove(&which, &numbers, &mut door.connect()?, ui)
+            remove(&which, &numbers, &mut ui.door().connect()?, ui)
         }
-        Some(QueueCommand::Edit { which, number, prompt }) => {
-            edit(&which, number, &prompt, door, ui)
-        }
+        Some(QueueCommand::Edit { which, number, prompt }) => edit(&which, number, &prompt, ui),
         Some(QueueCommand::Move { which, number, to }) => {
-            put(&which, number, to, &mut door.connect()?, ui)
+            put(&which, number, to, &mut ui.door().connect()?, ui)
         }
-        None => show(&args.which, args.json.json, &mut door.connect()?, ui),
+        None => show(&args.which, args.json.json, &mut ui.door().connect()?, ui),
     }
 }
 
@@ -174,9 +171,9 @@ fn put(
 }
 
 /// Replaces the text of a prompt; its files and images stay.
-fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -> Result {
+fn edit(which: &Which, number: u32, words: &[String], ui: &mut Ui) -> Result {
     // Not kept open: the user may take long.
-    let queue = Waiting::of(which, &mut door.connect()?, ui)?;
+    let queue = Waiting::of(which, &mut ui.door().connect()?, ui)?;
     let (session, before) = (&queue.session, queue.prompt(number)?);
     let (mut edited, (old, kept)) = (None, before.parts());
     let new = match words {
@@ -203,7 +200,7 @@ fn edit(which: &Which, number: u32, words: &[String], door: Door, ui: &mut Ui) -
         prompt: to_raw_value(&prompt).map_err(std::io::Error::from)?,
         by: Some(BY.to_owned()),
     };
-    let changed = door.connect().and_then(|mut connection| {
+    let changed = ui.door().connect().and_then(|mut connection| {
         Ok(connection.call::<_, QueueInfo>(method::SESSION_QUEUE_EDIT, &params)?)
     });
     match (changed, edited) {

@@ -10,13 +10,13 @@ use clap::{Args, ValueHint};
 use crate::args::Json;
 use crate::configured;
 use crate::confirm::{ADD_YES, confirm};
+use crate::daemon::{has_shims, running_turns, stop};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
 use crate::programs::{contents, copy};
 use crate::service::{Order, Service};
-use crate::stop::{has_shims, running_turns, stop};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 

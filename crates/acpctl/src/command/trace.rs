@@ -6,7 +6,6 @@ use acpd_client::{Connection, read_result};
 use clap::Args;
 use serde_json::value::RawValue;
 
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
@@ -46,8 +45,8 @@ pub(super) struct Trace {
 }
 
 /// Shows lines until Ctrl-C, or until the daemon ends.
-pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    let mut connection = door.connect()?;
+pub(super) fn trace(args: &Trace, ui: &mut Ui) -> Result<ExitCode> {
+    let mut connection = ui.door().connect()?;
     let (of, params) = begin(args, &mut connection, ui)?;
     let mut live = Live::new(connection)?;
     let _: Empty = live.call(ui, method::TRACE, &params)?;
@@ -56,7 +55,7 @@ pub(super) fn trace(args: &Trace, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
             Event::Interrupt | Event::Detach => return Ok(ExitCode::Cancelled),
-            Event::Key(_) | Event::Late => continue,
+            Event::Key(_) | Event::Late | Event::Link(_) => continue,
             Event::Ended(_) => {
                 let text = "acpd has stopped or is restarting; the trace has ended";
                 return Err(CommandError::new(ExitCode::Error, text).hint("start the trace again"));

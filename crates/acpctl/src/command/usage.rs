@@ -4,7 +4,6 @@ use acpd_api::{Cost, SessionInfo, Tokens, UsageBy, UsageParams, UsageReport, Usa
 use clap::Args;
 
 use crate::args::{Json, words};
-use crate::door::Door;
 use crate::error::Result;
 use crate::human;
 use crate::info::session::costs;
@@ -30,9 +29,9 @@ pub(super) struct Usage {
 
 const GROUPS: [&str; 4] = ["agent", "session", "workspace", "day"];
 
-pub(super) fn usage(args: &Usage, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn usage(args: &Usage, ui: &mut Ui) -> Result {
     let by = args.by;
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let params = UsageParams { since: args.since.unwrap_or_default(), by };
     let report: UsageReport = connection.call(method::USAGE, &params)?;
     if args.json.json {

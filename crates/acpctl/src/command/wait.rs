@@ -8,7 +8,6 @@ use acpd_client::LinkError;
 use clap::Args;
 use serde::Serialize;
 
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
@@ -61,9 +60,9 @@ struct Over<'a> {
     exit_code: u8,
 }
 
-pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn wait(args: &Wait, ui: &mut Ui) -> Result<ExitCode> {
     let start = Instant::now();
-    let mut connection = door.connect_lasting()?;
+    let mut connection = ui.door().connect_lasting()?;
     let mut waited: Vec<Waited> = Vec::new();
     for session in &args.sessions {
         let which = Which { session: session.clone(), agent: args.agent.clone() };
@@ -96,7 +95,7 @@ pub(super) fn wait(args: &Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
                 ));
             }
             Event::Late => return Err(late(&waited, args.timeout)),
-            Event::Key(_) => {}
+            Event::Key(_) | Event::Link(_) => {}
             Event::Ended(LinkError::Closed) => {
                 let text = "acpd closed the connection; the outcome of the turns is unknown";
                 return Err(CommandError::new(ExitCode::OutcomeUnknown, text)

@@ -10,14 +10,13 @@ mod question;
 
 use std::collections::{HashSet, VecDeque};
 
-use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acp_wire::{Id, Message, Outcome, read_legible};
+use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest, cancelled_request};
+use acp_wire::{Id, Message, Outcome, locate, read_legible};
 use acpd_api::{
-    Empty, InteractionList, Meta, PermissionMeta, Question as Kind, QuestionAnswered, StateChanged,
-    TurnState, Untrusted, method,
+    Empty, InteractionList, NAMESPACE, PermissionMeta, Question as Kind, QuestionAnswered,
+    StateChanged, TurnState, Untrusted, method,
 };
 use acpd_view::person;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
@@ -78,7 +77,7 @@ impl Questions {
     }
 
     pub(crate) fn look(&mut self, live: &mut Live) -> Result {
-        self.listed = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
+        self.listed = Some(live.writer.request(method::INTERACTION_LIST, &Empty {})?);
         Ok(())
     }
 
@@ -124,7 +123,7 @@ impl Questions {
                 ui.say(own_option(&option.name.as_str().into()));
             }
             if let Some(question) = self.open.pop_front() {
-                live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
+                live.writer.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
             }
             return self.show(live, ui);
         }
@@ -164,17 +163,9 @@ impl Questions {
 
     /// Handles `$/cancel_request`: another client answered the question, or its turn is over.
     fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Withdrawn {
-            request_id: Id,
-        }
-        let Ok(Withdrawn { request_id }) = serde_json::from_str(params.get()) else {
-            return Ok(());
-        };
-        let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
-            return Ok(());
-        };
+        let request = cancelled_request(params);
+        let at = self.open.iter().position(|question| Some(&question.id) == request.as_ref());
+        let Some(at) = at else { return Ok(()) };
         let gone = self.open.remove(at);
         if at > 0 {
             return Ok(());
@@ -191,7 +182,7 @@ impl Questions {
     pub(crate) fn cancel(&mut self, live: &mut Live) -> Result {
         self.keys = None;
         for question in self.open.drain(..) {
-            live.answer(&question.id, &PermissionAnswer::Cancelled)?;
+            live.writer.answer(&question.id, &PermissionAnswer::Cancelled)?;
         }
         Ok(())
     }
@@ -228,10 +219,6 @@ fn is_of_word(key: char) -> bool {
 }
 
 fn meta(params: &RawValue) -> Option<PermissionMeta> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "_meta", default)]
-        meta: Meta<Option<PermissionMeta>>,
-    }
-    read_legible::<Params>(params.get()).ok()?.meta.own
+    let own = locate(params.get().as_bytes(), &["_meta", NAMESPACE])?;
+    read_legible(&params.get()[own]).ok()
 }

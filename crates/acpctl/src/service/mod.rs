@@ -12,14 +12,14 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use acpd_api::ExitCode;
+use acpd_api::{DaemonInfo, ExitCode};
 use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
+use crate::daemon::{info, running};
 use crate::error::{CommandError, Result};
 use crate::log_file::{self, Tail};
 use crate::programs;
-use crate::stop::running;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -100,8 +100,11 @@ impl Service {
         let home = home()?;
         let program = program()?;
         let text = utf8(&program)?;
-        let (dirs, socket, listen) = (dirs(paths)?, socket(paths)?, lasting_socket(paths)?);
-        let is_usual = socket.is_none();
+        let is_usual = !is_set("ACPD_RUNTIME_DIR");
+        let lasts = !paths.runtime.starts_with(env::temp_dir());
+        let (dirs, socket) = (dirs(paths)?, utf8(&paths.socket())?);
+        let listen = lasts.then(|| socket.clone());
+        let socket = (!is_usual).then_some(socket);
         let place = Place { home: &home, program: &text, dirs, socket, listen };
         let manager = match env::consts::OS {
             "macos" => Manager::Launchd,
@@ -229,6 +232,10 @@ impl State {
     pub(crate) fn running(&self, paths: &Paths) -> Result<Option<Connection>> {
         if self.listens && self.pid.is_none() { Ok(None) } else { running(paths) }
     }
+
+    pub(crate) fn serving(&self, paths: &Paths) -> Result<Option<DaemonInfo>> {
+        self.running(paths)?.map(|mut daemon| info(&mut daemon)).transpose()
+    }
 }
 
 impl UnitFile {
@@ -306,21 +313,12 @@ fn dirs(paths: &Paths) -> Result<Vec<(&'static str, String)>> {
         ("ACPD_STATE_DIR", Some("XDG_STATE_HOME"), &paths.state),
         ("ACPD_CONFIG_DIR", Some("XDG_CONFIG_HOME"), &paths.config),
     ];
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let moved = all.into_iter().filter(|(own, base, _)| is_set(own) || base.is_some_and(is_set));
     moved.map(|(own, _, path)| Ok((own, utf8(path)?))).collect()
 }
 
-/// Returns none if managers find the socket.
-fn socket(paths: &Paths) -> Result<Option<String>> {
-    let is_set = env::var_os("ACPD_RUNTIME_DIR").is_some_and(|value| !value.is_empty());
-    is_set.then(|| utf8(&paths.socket())).transpose()
-}
-
-/// Returns none if the socket's directory does not survive a reboot.
-fn lasting_socket(paths: &Paths) -> Result<Option<String>> {
-    let lasts = !paths.runtime.starts_with(env::temp_dir());
-    lasts.then(|| utf8(&paths.socket())).transpose()
+fn is_set(name: &str) -> bool {
+    env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
 fn utf8(path: &Path) -> Result<String> {

@@ -8,7 +8,6 @@ use acpd_tui::Opens;
 use clap::Args;
 
 use crate::dirs::{current_dir, utf8};
-use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Wanted, last_used};
 use crate::ui::Ui;
@@ -35,23 +34,22 @@ pub(super) struct Chat {
     plain: bool,
 }
 
-pub(super) fn chat(args: &Chat, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn chat(args: &Chat, ui: &mut Ui) -> Result<ExitCode> {
     if args.plain {
-        let mut connection = door.connect()?;
+        let mut connection = ui.door().connect()?;
         let found = find(args, &mut connection, ui)?;
         let agent = match &found {
             Some(session) => session.agent.raw().to_owned(),
             None => agent(args, &mut connection, ui)?,
         };
         drop(connection);
-        return plain::plain(found, agent, door, ui);
+        return plain::plain(found, agent, ui);
     }
     let mut start = full_screen::start(
-        door,
         ui,
         "without one: `acpctl chat --plain`, `acpctl run`, `acpctl attach`",
     )?;
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     start.opens = match find(args, &mut connection, ui)? {
         Some(session) => Opens::Session {
             agent: session.agent.into_raw(),

@@ -33,7 +33,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::dirs::{current_dir, utf8};
-use crate::door::{Door, me};
+use crate::door::me;
 use crate::error::{CommandError, Result};
 use crate::info::session::current_activity;
 use crate::live::{Event, Live};
@@ -48,13 +48,8 @@ const WIDTH: usize = 80;
 /// Characters that may follow `@path` in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
 
-pub(super) fn plain(
-    found: Option<SessionInfo>,
-    agent: String,
-    door: Door,
-    ui: &mut Ui,
-) -> Result<ExitCode> {
-    let mut live = Live::new(door.connect_lasting()?)?;
+pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> Result<ExitCode> {
+    let mut live = Live::new(ui.door().connect_lasting()?)?;
     let hello = live.bind(&agent.as_str().into(), Role::Controller, [], ui)?;
     let can = InitializeResult::from_raw(&hello).map(|hello| hello.capabilities);
     let session = match found {
@@ -153,7 +148,7 @@ impl Chat {
                 Event::Key(byte) => self.typed.push(byte),
                 Event::Detach => return Ok(self.left(ui)),
                 Event::Interrupt => self.interrupt(ui)?,
-                Event::Late => {}
+                Event::Late | Event::Link(_) => {}
                 Event::Ended(error) => return Err(error.into()),
             }
             if self.is_at_end && self.prompts.is_empty() {
@@ -196,7 +191,7 @@ impl Chat {
             (line, None) => match self.blocks(line) {
                 Ok(blocks) => {
                     let prompt = json!({"sessionId": self.session.session, "prompt": blocks});
-                    self.prompts.insert(self.live.request("session/prompt", &prompt)?);
+                    self.prompts.insert(self.live.writer.request("session/prompt", &prompt)?);
                 }
                 Err(error) => {
                     ui.talk(&error.render());
@@ -227,7 +222,7 @@ impl Chat {
         }
         let id = question.id.raw().to_owned();
         let params = AnswerParams { id, answer, by: Some(me()), parent: None };
-        let request = self.live.request(method::INTERACTION_ANSWER, &params)?;
+        let request = self.live.writer.request(method::INTERACTION_ANSWER, &params)?;
         self.answers.insert(request, question.id);
         if !self.questions.is_empty() {
             self.ask(ui);
@@ -236,7 +231,7 @@ impl Chat {
     }
 
     fn look(&mut self) -> Result {
-        self.asked = Some(self.live.request(method::INTERACTION_LIST, &Empty {})?);
+        self.asked = Some(self.live.writer.request(method::INTERACTION_LIST, &Empty {})?);
         Ok(())
     }
 
@@ -289,7 +284,7 @@ impl Chat {
         }
         let params =
             CancelParams { session: self.session.clone(), turn_only: false, by: Some(me()) };
-        self.live.request(method::SESSION_CANCEL, &params)?;
+        self.live.writer.request(method::SESSION_CANCEL, &params)?;
         ui.say("cancelling the turn and its queued prompts; Ctrl-C exits now");
         Ok(())
     }

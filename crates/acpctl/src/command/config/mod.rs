@@ -5,17 +5,17 @@ mod show;
 use std::fs;
 use std::io::{self, Read as _};
 
-use acpd_api::{ConfigReport, Empty, ExitCode, Status, Untrusted, method};
+use acpd_api::{ConfigReport, ExitCode, Untrusted};
 use acpd_client::{Paths, open_file};
 use clap::Subcommand;
 
 use crate::args::Json;
 use crate::configured::{self, BEGIN, SCHEMA, offer_schema};
 use crate::confirm::yes;
+use crate::daemon::{info, running};
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::info::daemon::mistakes;
-use crate::stop::running;
 use crate::text::text;
 use crate::ui::Ui;
 use crate::user_programs;
@@ -143,8 +143,7 @@ fn fail_on_mistakes(report: &ConfigReport) -> Result {
 /// A running daemon does not read the changed file by itself.
 fn offer_reload(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else { return Ok(()) };
-    let status: Status = connection.call(method::STATUS, &Empty {})?;
-    if status.daemon.config_changed.is_some() {
+    if info(&mut connection)?.config_changed.is_some() {
         ui.say("acpd does not use it yet. Reload: `acpctl daemon reload`");
     }
     Ok(())

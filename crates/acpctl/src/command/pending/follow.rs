@@ -35,9 +35,9 @@ enum Event<'a> {
     },
 }
 
-pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn follow(json: bool, ui: &mut Ui) -> Result {
     // Starts the daemon if allowed.
-    let _: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    let _: Status = ui.door().connect()?.call(method::STATUS, &Empty {})?;
     let mut rows = RowWatch::begin()?;
     let mut all = Watched::default();
     // Printed questions, with the last line of the session's journal at that time.

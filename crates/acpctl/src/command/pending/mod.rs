@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::args::Json;
 use crate::confirm::yes;
-use crate::door::{Door, me};
+use crate::door::me;
 use crate::error::{CommandError, Result};
 use crate::info::question::{asker, described, remembered, table};
 use crate::lookup::{Care, Wanted};
@@ -83,16 +83,16 @@ pub(super) struct Answer {
     agent: Option<String>,
 }
 
-pub(super) fn pending(args: &Pending, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn pending(args: &Pending, ui: &mut Ui) -> Result {
     if args.follow {
-        return follow::follow(args.json.json, door, ui);
+        return follow::follow(args.json.json, ui);
     }
     if let Some(id) = &args.id {
-        let found = find(Some(id), args.agent.as_deref(), Care::Guess, door, ui)?;
+        let found = find(Some(id), args.agent.as_deref(), Care::Guess, ui)?;
         let text = text!("{} {}\n{}", found.id, asker(&found), call::whole(&found, ui));
         return ui.show(args.json.json, &found, text);
     }
-    let list: InteractionList = door.connect()?.call(method::INTERACTION_LIST, &Empty {})?;
+    let list: InteractionList = ui.door().connect()?.call(method::INTERACTION_LIST, &Empty {})?;
     let nothing = list.interactions.is_empty().then_some("there are no open questions");
     let table = table(&list.interactions, human::now(), ui.out_width());
     ui.show_list(args.json.json, &list, nothing, table)
@@ -104,8 +104,8 @@ pub(super) enum Decision {
     Deny,
 }
 
-pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
-    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
+pub(super) fn decide(args: &Decide, decision: Decision, ui: &mut Ui) -> Result {
+    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
     let option = match (&args.option, &found.question) {
@@ -123,7 +123,7 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
         (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
     let is_seen = decision == Decision::Allow && !is_by_id && call::confirm(&found, ui)?;
-    let given = give(&found, answer, door)?;
+    let given = give(&found, answer, ui)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
     print_remembered(&found, &given, decision == Decision::Allow, ui);
@@ -133,11 +133,11 @@ pub(super) fn decide(args: &Decide, decision: Decision, door: Door, ui: &mut Ui)
     Ok(())
 }
 
-pub(super) fn answer(args: &Answer, door: Door, ui: &mut Ui) -> Result {
-    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, door, ui)?;
+pub(super) fn answer(args: &Answer, ui: &mut Ui) -> Result {
+    let found = find(args.id.as_deref(), args.agent.as_deref(), Care::Exact, ui)?;
     let answer = chosen(&found, args, ui).map_err(or_left_open)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
-    let given = give(&found, answer, door)?;
+    let given = give(&found, answer, ui)?;
     ui.say(text!("{}: {}", verb, described(&found)));
     print_remembered(&found, &given, true, ui);
     Ok(())
@@ -204,10 +204,10 @@ fn or_left_open(error: CommandError) -> CommandError {
 }
 
 /// Uses a new connection, because the user may have taken long.
-fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
+fn give(found: &InteractionInfo, answer: GivenAnswer, ui: &Ui) -> Result<AnswerResult> {
     let params =
         AnswerParams { id: found.id.raw().to_owned(), answer, by: Some(me()), parent: None };
-    Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
+    Ok(ui.door().connect()?.call(method::INTERACTION_ANSWER, &params)?)
 }
 
 fn print_remembered(found: &InteractionInfo, given: &AnswerResult, is_yes: bool, ui: &mut Ui) {
@@ -221,10 +221,9 @@ fn find(
     wanted: Option<&str>,
     agent: Option<&str>,
     care: Care,
-    door: Door,
     ui: &mut Ui,
 ) -> Result<InteractionInfo> {
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let mut open = list.interactions;
     open.retain(|question| agent.is_none_or(|agent| question.agent == agent));

@@ -61,7 +61,7 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
     if !args.yes {
         ui.page();
         ui.print(text!("{}", shown.prose()))?;
-        ui.end_page()?;
+        ui.finish()?;
         let prompt = text!("write this to `{}`? y/n > ", file);
         confirm(ui, DOING, HINT, &Text::new(), prompt)?;
     }

@@ -14,10 +14,8 @@ use super::moved;
 use super::opening::make;
 use super::prompt::prompt;
 use super::set_up::SetUp;
-use super::target::Target;
 use super::turn::{Turn, TurnArgs};
 use crate::dirs::{directory, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find};
@@ -61,9 +59,9 @@ const DEFAULT_TRANSCRIPT_BYTES: usize = 64 * 1024;
 const DEFAULT_PROMPT: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and \
      what comes next. Change nothing yet.";
 
-pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(in crate::command) fn handoff(args: &Handoff, ui: &mut Ui) -> Result<ExitCode> {
     let (words, piped) = prompt(&args.prompt, &[], !args.turn.no_stdin, ui)?;
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
     // The announcement is printed only for an agent that exists.
@@ -80,13 +78,13 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let words = if is_asked { &words } else { DEFAULT_PROMPT };
     let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &transcript))});
     ui.spin("starting");
-    let live = Live::new(door.connect_lasting()?)?;
+    let live = Live::new(ui.door().connect_lasting()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
-    let mut target = Target::of(&mut turn, Some(args.to.clone()), &cwd)?;
+    turn.bind(Some(args.to.clone()), &cwd)?;
     let name = args.name.as_deref();
-    target.session_id =
+    turn.session_id =
         make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;
-    let handle = name.map_or_else(|| Untrusted::from(&target.session_id), Untrusted::from);
+    let handle = name.map_or_else(|| Untrusted::from(&turn.session_id), Untrusted::from);
     let word = shell_word(&handle);
     turn.ui.say(text!(
         "session {} of {}; continue with: acpctl run -s {} ...",
@@ -97,10 +95,10 @@ pub(in crate::command) fn handoff(args: &Handoff, door: Door, ui: &mut Ui) -> Re
     let mut blocks = vec![said];
     let transcript = Attachment::markdown("transcript", transcript.text());
     for attachment in [Some(transcript), piped].iter().flatten() {
-        blocks.extend(attachment.blocks(target.can.embedded_context));
+        blocks.extend(attachment.blocks(turn.can.embedded_context));
     }
     let meta = PromptMeta { title: Some(title), ..PromptMeta::default() };
-    target.prompt(turn, blocks, &args.turn, meta, name)
+    turn.prompt(blocks, &args.turn, meta, name)
 }
 
 fn check(old: &SessionInfo, transcript: &Transcript) -> Result {

@@ -11,16 +11,16 @@ mod turn;
 
 use std::path::PathBuf;
 
-use acpd_api::{ExitCode, PromptMeta, SessionInfo};
+use acpd_api::{ExitCode, PromptMeta};
 use clap::{Args, ValueHint};
 
 use crate::dirs::{current_dir, directory};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
 use opening::{open, open_in_worktree};
 use prompt::Said;
 use set_up::SetUp;
+use target::blocks;
 use turn::TurnArgs;
 
 pub(super) use handoff::{Handoff, handoff};
@@ -100,9 +100,9 @@ pub(super) struct Run {
     pub(super) prompt: Vec<String>,
 }
 
-pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn run(mut args: Run, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
-        return steer::steer(&args, door, ui);
+        return steer::steer(&args, ui);
     }
     // Check all arguments before connecting.
     if args.key.is_some() && args.session.is_none() && args.resume.is_none() {
@@ -114,26 +114,15 @@ pub(super) fn run(mut args: Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         .map_err(|error| if begins { error } else { moved(error) })?;
     let said = Said::read(&args, &args.prompt, ui)?;
     ui.spin("starting");
-    let connection = door.connect_lasting()?;
-    let (turn, target) = match args.worktree.take() {
+    let connection = ui.door().connect_lasting()?;
+    let turn = match args.worktree.take() {
         Some(name) => open_in_worktree(&mut args, name, &cwd, connection, ui)?,
         None => open(&mut args, &cwd, false, connection, ui)?,
     };
-    let blocks = target.blocks(&said)?;
+    let blocks = blocks(&said, &turn.agent, turn.can)?;
     let name = args.session.as_deref().filter(|name| *name != "-");
     let meta = PromptMeta { idempotency_key: args.key.clone(), ..PromptMeta::default() };
-    target.prompt(turn, blocks, &args.turn, meta, name)
-}
-
-/// Prints the data that a script needs to return to the turn.
-fn left_behind(session: &SessionInfo, json: bool, ui: &mut Ui) -> Result<ExitCode> {
-    ui.stop_spinning();
-    if json {
-        ui.json(session)?;
-    } else {
-        ui.relay_line(&session.session_id)?;
-    }
-    Ok(ExitCode::Ok)
+    turn.prompt(blocks, &args.turn, meta, name)
 }
 
 /// A missing directory may have been renamed.

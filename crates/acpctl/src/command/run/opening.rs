@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 
 use super::Run;
 use super::set_up::{SetUp, set_up, set_up_new};
-use super::target::Target;
 use super::turn::Turn;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
@@ -32,7 +31,7 @@ pub(super) fn open<'u>(
     has_to_begin: bool,
     mut connection: Connection,
     ui: &'u mut Ui,
-) -> Result<(Turn<'u>, Target)> {
+) -> Result<Turn<'u>> {
     let cwd = utf8(dir)?;
     let found = existing(args, &cwd, &mut connection, ui)?;
     if let Some(session) = found.as_ref().filter(|_| has_to_begin) {
@@ -45,13 +44,9 @@ pub(super) fn open<'u>(
     let mut turn = Turn::new(Live::new(connection)?, ui, &args.turn);
     let agent = found.as_ref().map(|session| session.agent.raw().to_owned());
     let agent = agent.or(args.agent.clone());
-    let mut target = Target::of(&mut turn, agent.clone(), &cwd)?;
-    target.session_id = match found {
-        Some(session) => {
-            let session = attach(&mut turn, session.session_id.into_raw(), agent)?;
-            set_up(&mut turn, &session, &args.set_up)?;
-            session.session_id.into_raw()
-        }
+    turn.bind(agent.clone(), &cwd)?;
+    turn.session_id = match found {
+        Some(session) => attach(&mut turn, session.session_id.into_raw(), agent, &args.set_up)?,
         None => {
             let id = begin(&mut turn, args, &cwd, agent.clone())?;
             if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
@@ -63,7 +58,7 @@ pub(super) fn open<'u>(
             id
         }
     };
-    Ok((turn, target))
+    Ok(turn)
 }
 
 fn choose_agent(args: &mut Run, cwd: &str, connection: &mut Connection, ui: &mut Ui) -> Result {
@@ -81,14 +76,14 @@ pub(super) fn open_in_worktree<'u>(
     dir: &Path,
     mut connection: Connection,
     ui: &'u mut Ui,
-) -> Result<(Turn<'u>, Target)> {
+) -> Result<Turn<'u>> {
     // Ask before making anything: Ctrl-C at the question leaves nothing behind.
     choose_agent(args, &utf8(dir)?, &mut connection, ui)?;
     let worktree = Worktree::make(dir, name.as_deref().or(args.session.as_deref()))?;
     args.session = args.session.take().or(name);
     let inside = worktree.inside(dir).map_err(CommandError::from);
     let opened = inside.and_then(|inside| open(args, &inside, true, connection, ui));
-    let (turn, target) = opened.map_err(|error| match worktree.remove() {
+    let turn = opened.map_err(|error| match worktree.remove() {
         Ok(()) => error,
         Err(_) => error.hint(text!(
             "remove its worktree: git worktree remove {}",
@@ -104,7 +99,7 @@ pub(super) fn open_in_worktree<'u>(
     if has_changes(dir)? {
         turn.ui.note("uncommitted changes are not in the worktree");
     }
-    Ok((turn, target))
+    Ok(turn)
 }
 
 fn existing(
@@ -199,9 +194,7 @@ fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> R
     match error_data(&error) {
         Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
             let id = data.session_id.unwrap_or_default().into_raw();
-            let session = attach(turn, id, agent)?;
-            set_up(turn, &session, &args.set_up)?;
-            Ok(session.session_id.into_raw())
+            attach(turn, id, agent, &args.set_up)
         }
         _ => Err(CommandError::rpc(&error)),
     }
@@ -230,10 +223,17 @@ pub(super) fn make(
     Ok(Ok(new.session_id.into_owned()))
 }
 
-fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<SessionInfo> {
+/// Joins and configures a session. Returns its full id.
+fn attach(
+    turn: &mut Turn<'_>,
+    session_id: String,
+    agent: Option<String>,
+    wanted: &SetUp,
+) -> Result<String> {
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
-    let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
-    turn.join(&result.session)?;
-    Ok(result.session)
+    let AttachResult { session } = turn.call(method::SESSION_ATTACH, &params)?;
+    turn.join(&session)?;
+    set_up(turn, &session, wanted)?;
+    Ok(session.session_id.into_raw())
 }

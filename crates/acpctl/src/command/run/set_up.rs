@@ -77,17 +77,13 @@ fn apply(turn: &mut Turn<'_>, session_id: &str, mut settings: Settings, wanted: 
         let id = of_category(&settings, "model", "models")?;
         set(turn, &session, &mut settings, &id, model)?;
     }
-    match &wanted.mode {
-        Some(mode) if settings.modes.is_some() => {
-            let mut call = |method, params| turn.call(method, &params);
-            let mode = settings::switch(&mut settings, &session, mode, &mut call)?;
-            turn.ui.note(text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
-        }
-        Some(mode) => {
-            let id = of_category(&settings, "mode", "modes")?;
-            set(turn, &session, &mut settings, &id, mode)?;
-        }
-        None => {}
+    if let (Some(mode), Some(modes)) = (&wanted.mode, &mut settings.modes) {
+        let mut call = |method, params| turn.call(method, &params);
+        let mode = settings::switch(modes, &session, mode, &mut call)?;
+        turn.ui.note(text!("mode: {}", mode.name.as_ref().unwrap_or(&mode.id)));
+    } else if let Some(mode) = &wanted.mode {
+        let id = of_category(&settings, "mode", "modes")?;
+        set(turn, &session, &mut settings, &id, mode)?;
     }
     for (option, value) in &wanted.set {
         let id = settings::option(&settings, option)?.id.clone();

@@ -7,9 +7,8 @@ use serde_json::value::RawValue;
 
 use super::Run;
 use super::prompt::Said;
-use super::target::Target;
+use super::target::blocks;
 use crate::dirs::{current_dir, directory, utf8};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Wanted, to_continue};
@@ -17,7 +16,7 @@ use crate::text::{shell_word, text};
 use crate::ui::Ui;
 
 /// The client of the turn shows the effect.
-pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn steer(args: &Run, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
     let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
         (Some(session), _) => (Some(session), &args.prompt[..]),
@@ -31,7 +30,7 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
         },
     };
     let said = Said::read(args, words, ui)?;
-    let (mut connection, agent) = (door.connect_lasting()?, args.agent.as_deref());
+    let (mut connection, agent) = (ui.door().connect_lasting()?, args.agent.as_deref());
     let found = match session {
         Some(session) => Wanted::new(session, agent, cwd).find(&mut connection, Care::Guess, ui)?,
         None => to_continue(&cwd, agent, &mut connection)?,
@@ -39,11 +38,8 @@ pub(super) fn steer(args: &Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let mut live = Live::new(connection)?;
     let hello = live.bind(&found.agent, Role::Controller, [], ui)?;
     let can = InitializeResult::from_raw(&hello)?.capabilities;
-    let agent = found.agent.raw().to_owned();
-    let session_id = found.session_id.raw().to_owned();
-    let target = Target { session_id, profile: Some(agent.clone()), agent, can };
-    let prompt = target.blocks(&said)?;
-    let params = SteeringParams::new(&target.session_id, &prompt);
+    let prompt = blocks(&said, found.agent.raw(), can)?;
+    let params = SteeringParams::new(found.session_id.raw(), &prompt);
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
     if args.turn.json {
         ui.json_line(&result)?;

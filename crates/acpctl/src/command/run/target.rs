@@ -1,4 +1,4 @@
-//! The session to prompt, and its agent's capabilities.
+//! The agent of a prompt, and the result of the turn.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::left_behind;
 use super::prompt::Said;
 use super::turn::{Ended, Turn, TurnArgs};
 use crate::door::initialize_params;
@@ -23,16 +22,9 @@ use crate::install;
 use crate::terminal::say_at_end;
 use crate::text::{Text, shell_word, text};
 
-pub(super) struct Target {
-    pub(super) session_id: String,
-    /// The agent's name in the configuration, if known.
-    pub(super) profile: Option<String>,
-    pub(super) agent: String,
-    pub(super) can: AgentCapabilities,
-}
-
-impl Target {
-    pub(super) fn of(turn: &mut Turn<'_>, profile: Option<String>, cwd: &str) -> Result<Target> {
+impl Turn<'_> {
+    /// Binds the connection to an agent, or to that of a directory.
+    pub(super) fn bind(&mut self, profile: Option<String>, cwd: &str) -> Result {
         let meta = ClientMeta {
             agent: profile.clone(),
             // The directory decides which agent that is.
@@ -42,29 +34,23 @@ impl Target {
             ..ClientMeta::default()
         };
         if let Some(agent) = &profile {
-            offer_to_install(turn, agent)?;
+            offer_to_install(self, agent)?;
         }
-        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
+        let raw: Box<RawValue> = self.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)?;
         // Prefer the name that commands accept to the agent's own name.
         let path = ["agentCapabilities", "_meta", NAMESPACE, "agent"];
         let configured = str_at(raw.get().as_bytes(), &path);
         let name = profile.clone().or(configured.map(Cow::into_owned));
         let name = name.or(known.agent_info.map(|info| info.name));
-        let target = Target {
-            session_id: String::new(),
-            profile,
-            agent: name.unwrap_or_else(|| "the agent".to_owned()),
-            can: known.capabilities,
-        };
-        turn.hello = Some(raw);
-        Ok(target)
+        self.agent = name.unwrap_or_else(|| "the agent".to_owned());
+        (self.profile, self.can, self.hello) = (profile, known.capabilities, Some(raw));
+        Ok(())
     }
 
     /// Sends the prompt, and shows the turn to its end or leaves it.
     pub(super) fn prompt(
-        &self,
-        mut turn: Turn<'_>,
+        mut self,
         blocks: Vec<Value>,
         how: &TurnArgs,
         mut meta: PromptMeta,
@@ -86,61 +72,63 @@ impl Target {
                 agent: self.profile.clone(),
                 ..SessionRef::default()
             };
-            let (session, ui) = turn.leave_behind(&session, &params)?;
-            return left_behind(&session, how.json, ui);
+            // A script needs this data to return to the turn.
+            let session = self.leave_behind(&session, &params)?;
+            self.ui.stop_spinning();
+            if how.json {
+                self.ui.json(&session)?;
+            } else {
+                self.ui.relay_line(&session.session_id)?;
+            }
+            return Ok(ExitCode::Ok);
         }
         let id = Untrusted::from(&self.session_id);
         let word = shell_word(&name.map_or(id, Untrusted::from));
         let line =
             text!("the turn continues in the background; come back with: acpctl attach {}", word);
         say_at_end(Some(line.clone()));
-        let ended = turn.prompt(&self.session_id, &params);
+        let ended = self.show(&params);
         say_at_end(None);
         match ended {
             Ok(Ended::Answered(answer)) => {
-                if let Some(turn_before) = turn.repeated {
-                    turn.ui.note(text!(
+                if let Some(before) = self.repeated {
+                    self.ui.note(text!(
                         "this prompt was already executed as turn {}; see: acpctl session log {}",
-                        turn_before,
+                        before,
                         word
                     ));
                 }
                 let stop = answer.as_ref().ok().and_then(|result| stop_reason(result));
                 let stop = stop.map(Untrusted::from);
                 let done = match &answer {
-                    Ok(result) => Ok(end(&mut turn, result)),
+                    Ok(result) => Ok(self.end(result)),
                     Err(error) => Err(CommandError::of_agent(&self.agent, error)),
                 };
-                self.print(&mut turn, stop, &done)?;
+                self.print(stop, &done)?;
                 done
             }
             Ok(Ended::Left) => {
-                turn.ui.say(line);
+                self.ui.say(line);
                 Ok(ExitCode::Ok)
             }
             // The reader has enough, as in `acpctl run … | head`; the agent continues.
             Err(error) if error.is_broken_pipe() => {
-                turn.ui.say(line);
+                self.ui.say(line);
                 Ok(ExitCode::OutcomeUnknown)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn print(
-        &self,
-        turn: &mut Turn<'_>,
-        stop_reason: Option<Untrusted>,
-        done: &Result<ExitCode>,
-    ) -> Result {
-        let Some(answer) = turn.screen.kept() else { return Ok(()) };
+    fn print(&mut self, stop_reason: Option<Untrusted>, done: &Result<ExitCode>) -> Result {
+        let Some(answer) = self.screen.kept() else { return Ok(()) };
         let answer = Untrusted::from(answer);
         let failed = |error: &CommandError| Failed {
             message: error.message().as_str().into(),
             reason: error.reason(),
             hint: error.first_hint().map(|hint| hint.as_str().into()),
         };
-        let ended = turn.ended.take().map(|ended| {
+        let ended = self.ended.take().map(|ended| {
             let TurnEnded { turn, started_at, at, tools, files, usage, .. } = ended;
             EndedTurn { turn, started_at, at, tools, files, usage }
         });
@@ -154,32 +142,66 @@ impl Target {
             exit_code: exit_code.code(),
             ended,
         };
-        Ok(turn.ui.json(&report)?)
+        Ok(self.ui.json(&report)?)
     }
 
-    pub(super) fn blocks(&self, said: &Said) -> Result<Vec<Value>> {
-        let mut blocks = Vec::new();
-        if !said.prompt.trim().is_empty() {
-            blocks.push(json!({"type": "text", "text": said.prompt}));
-        }
-        for attachment in &said.attachments {
-            let refused = match attachment {
-                Attachment::Image(_) if !self.can.image => Some(("images", "leave out `--image`")),
-                Attachment::Audio(_) if !self.can.audio => Some(("audio", "leave out `--audio`")),
-                Attachment::Blob(_) if !self.can.embedded_context => {
-                    Some(("binary files", "write the file's path in the prompt"))
-                }
-                _ => None,
-            };
-            if let Some((what, instead)) = refused {
-                let agent = escape::one_line(&self.agent);
-                return Err(CommandError::usage(text!("{} does not accept {}", agent, what))
-                    .hint(text!("choose another agent with `--agent`, or {}", instead)));
+    fn end(&mut self, result: &RawValue) -> ExitCode {
+        let stop = stop_reason(result).unwrap_or_default();
+        let note: Option<Text> = match &*stop {
+            "refusal" => Some("the agent refused".into()),
+            "max_tokens" => {
+                Some("stopped: the answer reached the length limit of the agent".into())
             }
-            blocks.extend(attachment.blocks(self.can.embedded_context));
+            "max_turn_requests" => {
+                Some("stopped: the turn reached the request limit of the agent".into())
+            }
+            "cancelled" => Some("cancelled".into()),
+            "end_turn" if self.is_cancelled => Some("the turn ended before the cancel".into()),
+            "end_turn" => None,
+            "" => Some("stopped: the agent gave no reason".into()),
+            other => Some(text!("stopped: {}", Untrusted::from(other))),
+        };
+        let cut = self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
+        let others = cut.filter(|_| stop == "cancelled" && !self.is_cancelled);
+        match (others.map(cut_short), note) {
+            (Some(others), _) => self.ui.say(others),
+            (None, Some(note)) => self.ui.say(note),
+            (None, None) => {}
         }
-        Ok(blocks)
+        match &*stop {
+            "refusal" => ExitCode::Refused,
+            "cancelled" => ExitCode::Cancelled,
+            // After a cancel, `&&` must not continue, even if the turn was faster.
+            _ if self.is_cancelled => ExitCode::Cancelled,
+            _ if self.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
+            _ => ExitCode::Ok,
+        }
     }
+}
+
+/// Returns the content blocks of a prompt for an agent with these capabilities.
+pub(super) fn blocks(said: &Said, agent: &str, can: AgentCapabilities) -> Result<Vec<Value>> {
+    let mut blocks = Vec::new();
+    if !said.prompt.trim().is_empty() {
+        blocks.push(json!({"type": "text", "text": said.prompt}));
+    }
+    for attachment in &said.attachments {
+        let refused = match attachment {
+            Attachment::Image(_) if !can.image => Some(("images", "leave out `--image`")),
+            Attachment::Audio(_) if !can.audio => Some(("audio", "leave out `--audio`")),
+            Attachment::Blob(_) if !can.embedded_context => {
+                Some(("binary files", "write the file's path in the prompt"))
+            }
+            _ => None,
+        };
+        if let Some((what, instead)) = refused {
+            let agent = escape::one_line(agent);
+            return Err(CommandError::usage(text!("{} does not accept {}", agent, what))
+                .hint(text!("choose another agent with `--agent`, or {}", instead)));
+        }
+        blocks.extend(attachment.blocks(can.embedded_context));
+    }
+    Ok(blocks)
 }
 
 #[derive(Debug, Serialize)]
@@ -233,36 +255,5 @@ fn offer_to_install(turn: &mut Turn<'_>, agent: &str) -> Result {
         }
         // An unknown agent is reported later.
         _ => Ok(()),
-    }
-}
-
-fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
-    let stop = stop_reason(result).unwrap_or_default();
-    let note: Option<Text> = match &*stop {
-        "refusal" => Some("the agent refused".into()),
-        "max_tokens" => Some("stopped: the answer reached the length limit of the agent".into()),
-        "max_turn_requests" => {
-            Some("stopped: the turn reached the request limit of the agent".into())
-        }
-        "cancelled" => Some("cancelled".into()),
-        "end_turn" if turn.is_cancelled => Some("the turn ended before the cancel".into()),
-        "end_turn" => None,
-        "" => Some("stopped: the agent gave no reason".into()),
-        other => Some(text!("stopped: {}", Untrusted::from(other))),
-    };
-    let cut = turn.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
-    let others = cut.filter(|_| stop == "cancelled" && !turn.is_cancelled);
-    match (others.map(cut_short), note) {
-        (Some(others), _) => turn.ui.say(others),
-        (None, Some(note)) => turn.ui.say(note),
-        (None, None) => {}
-    }
-    match &*stop {
-        "refusal" => ExitCode::Refused,
-        "cancelled" => ExitCode::Cancelled,
-        // After a cancel, `&&` must not continue, even if the turn was faster.
-        _ if turn.is_cancelled => ExitCode::Cancelled,
-        _ if turn.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
-        _ => ExitCode::Ok,
     }
 }

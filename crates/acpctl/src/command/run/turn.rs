@@ -1,11 +1,11 @@
 //! One turn: everything between the prompt and its answer.
 
-use acp_wire::acp::CancelParams;
-use acp_wire::{ErrorObject, Id, Message, Outcome, parse, read_legible};
+use acp_wire::acp::{AgentCapabilities, CancelParams};
+use acp_wire::{ErrorObject, Id, Message, Outcome, locate, parse, str_at};
 use acpd_api::{
-    AgentNotice, AgentState, ExitCode, Meta, PromptQueued, PromptRepeated, RestoreLevel, Restored,
-    SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
-    UpdateMeta, method,
+    AgentNotice, AgentState, ExitCode, NAMESPACE, PromptQueued, PromptRepeated, RestoreLevel,
+    Restored, SessionInfo, SessionRef, SessionState, StateChanged, TurnEnded, TurnState, Untrusted,
+    method,
 };
 use acpd_client::{LinkError, read_result};
 use acpd_view::Settings;
@@ -50,7 +50,6 @@ pub(super) struct TurnArgs {
     pub(super) no_stdin: bool,
 }
 
-#[derive(Debug)]
 pub(super) struct Turn<'a> {
     pub(super) ui: &'a mut Ui,
     pub(super) restored: Option<RestoreLevel>,
@@ -60,17 +59,24 @@ pub(super) struct Turn<'a> {
     /// The user cancelled the turn here.
     pub(super) is_cancelled: bool,
     pub(super) hello: Option<Box<RawValue>>,
+    /// The agent's name in the configuration, if known.
+    pub(super) profile: Option<String>,
+    pub(super) agent: String,
+    pub(super) can: AgentCapabilities,
+    pub(super) session_id: String,
     live: Live,
     pub(super) screen: Screen,
     is_stream: bool,
     questions: Questions,
     place: Place,
-    running: Option<String>,
+    is_running: bool,
 }
+
+type Answer = std::result::Result<Box<RawValue>, ErrorObject>;
 
 #[derive(Debug)]
 pub(super) enum Ended {
-    Answered(std::result::Result<Box<RawValue>, ErrorObject>),
+    Answered(Answer),
     /// The user left; the turn continues.
     Left,
 }
@@ -90,12 +96,16 @@ impl<'a> Turn<'a> {
             repeated: None,
             is_cancelled: false,
             hello: None,
+            profile: None,
+            agent: String::new(),
+            can: AgentCapabilities::default(),
+            session_id: String::new(),
             live,
             screen,
             is_stream: how.json_stream,
             questions,
             place,
-            running: None,
+            is_running: false,
         }
     }
 
@@ -130,29 +140,30 @@ impl<'a> Turn<'a> {
         method: &str,
         params: &impl Serialize,
     ) -> Result<std::result::Result<R, ErrorObject>> {
-        let id = self.live.request(method, params)?;
-        Ok(match self.wait(&id)? {
-            Ok(result) => Ok(read_result(method, &result)?),
-            Err(error) => Err(error),
-        })
+        let id = self.live.writer.request(method, params)?;
+        match self.wait_for(&id)? {
+            Ended::Answered(Ok(result)) => Ok(Ok(read_result(method, &result)?)),
+            Ended::Answered(Err(error)) => Ok(Err(error)),
+            Ended::Left => Err(before_the_prompt()),
+        }
     }
 
     /// Returns when the prompt is on disk, with the session at that time.
     pub(super) fn leave_behind(
-        mut self,
+        &mut self,
         session: &SessionRef,
         params: &impl Serialize,
-    ) -> Result<(SessionInfo, &'a mut Ui)> {
-        let prompt = self.live.request("session/prompt", params)?;
+    ) -> Result<SessionInfo> {
+        let prompt = self.live.writer.request("session/prompt", params)?;
         // The answer arrives after everything before it is on disk.
-        let show = self.live.request(method::SESSION_SHOW, session)?;
+        let show = self.live.writer.request(method::SESSION_SHOW, session)?;
         loop {
             let line = match self.live.next(self.ui)? {
                 Event::Line(line) => line,
-                Event::Interrupt | Event::Detach | Event::Key(_) | Event::Late => continue,
                 Event::Ended(error) => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
                 }
+                _ => continue,
             };
             let Ok(Message::Response { id, outcome }) = parse(&line) else { continue };
             match outcome {
@@ -160,7 +171,7 @@ impl<'a> Turn<'a> {
                     return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
                 }
                 Outcome::Result(result) if id == show => {
-                    return Ok((read_result(method::SESSION_SHOW, result)?, self.ui));
+                    return Ok(read_result(method::SESSION_SHOW, result)?);
                 }
                 _ => {}
             }
@@ -169,10 +180,10 @@ impl<'a> Turn<'a> {
 
     /// Sends the prompt, and shows the turn until it ends or the user leaves. Ctrl-C cancels the
     /// turn, Ctrl-\ leaves it.
-    pub(super) fn prompt(&mut self, session_id: &str, params: &impl Serialize) -> Result<Ended> {
-        self.running = Some(session_id.to_owned());
+    pub(super) fn show(&mut self, params: &impl Serialize) -> Result<Ended> {
+        self.is_running = true;
         self.ui.spin("thinking");
-        let id = self.live.request("session/prompt", params)?;
+        let id = self.live.writer.request("session/prompt", params)?;
         let ended = self.wait_for(&id);
         // An open question stays for other clients.
         self.questions = Questions::default();
@@ -182,13 +193,6 @@ impl<'a> Turn<'a> {
             self.screen.end_turn(self.ui)?;
         }
         ended
-    }
-
-    fn wait(&mut self, id: &Id) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
-        match self.wait_for(id)? {
-            Ended::Answered(answer) => Ok(answer),
-            Ended::Left => Err(before_the_prompt()),
-        }
     }
 
     fn wait_for(&mut self, id: &Id) -> Result<Ended> {
@@ -201,19 +205,19 @@ impl<'a> Turn<'a> {
                 }
                 Event::Interrupt => self.interrupt()?,
                 Event::Detach => return Ok(Ended::Left),
-                Event::Late => {}
+                Event::Late | Event::Link(_) => {}
                 Event::Key(key) => {
                     self.questions.key(key, &mut self.live, self.ui)?;
                     self.go_on();
                 }
-                Event::Ended(LinkError::Closed) if self.running.is_some() => {
+                Event::Ended(LinkError::Closed) if self.is_running => {
                     return Err(CommandError::new(
                         ExitCode::OutcomeUnknown,
                         "acpd closed the connection during the turn",
                     )
                     .hint("send another prompt to continue the session"));
                 }
-                Event::Ended(error) if self.running.is_some() => {
+                Event::Ended(error) if self.is_running => {
                     return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
                 }
                 Event::Ended(error) => return Err(error.into()),
@@ -222,11 +226,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Handles a line. Returns the outcome if the line is the answer to `id`.
-    fn line(
-        &mut self,
-        line: &Bytes,
-        id: &Id,
-    ) -> Result<Option<std::result::Result<Box<RawValue>, ErrorObject>>> {
+    fn line(&mut self, line: &Bytes, id: &Id) -> Result<Option<Answer>> {
         let Ok(message) = parse(line) else { return Ok(None) };
         match &message {
             Message::Notification { method, params } => {
@@ -261,7 +261,7 @@ impl<'a> Turn<'a> {
                 }
             }
             Message::Response { id: answered, outcome } if answered == id => {
-                if self.is_stream && self.running.is_some() {
+                if self.is_stream && self.is_running {
                     self.ui.json_relayed(line)?;
                 }
                 return Ok(Some(match outcome {
@@ -280,7 +280,7 @@ impl<'a> Turn<'a> {
     }
 
     fn ask(&mut self, message: &Message<'_>) -> Result {
-        let session = self.running.as_ref().map(Untrusted::from);
+        let session = self.is_running.then(|| Untrusted::from(&self.session_id));
         self.questions.take(message, session.as_ref(), &mut self.live, self.ui)
     }
 
@@ -307,10 +307,12 @@ impl<'a> Turn<'a> {
 
     /// Handles the first Ctrl-C; the second one ends the process elsewhere.
     fn interrupt(&mut self) -> Result {
-        let Some(session_id) = &self.running else {
+        if !self.is_running {
             return Err(before_the_prompt());
-        };
-        self.live.notify("session/cancel", &CancelParams { session_id })?;
+        }
+        self.live
+            .writer
+            .notify("session/cancel", &CancelParams { session_id: &self.session_id })?;
         self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
         self.ui.spin("cancelling, Ctrl-C exits now");
@@ -397,19 +399,10 @@ impl Place {
 
 /// Returns whether an update is a turn's first prompt, not a message to a running turn.
 fn is_prompt(params: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Params {
-        update: Update,
-        #[serde(rename = "_meta", default)]
-        meta: Meta<UpdateMeta>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Update {
-        session_update: String,
-    }
-    read_legible::<Params>(params)
-        .is_ok_and(|p| p.update.session_update == "user_message_chunk" && !p.meta.own.steered)
+    let params = params.as_bytes();
+    let kind = str_at(params, &["update", "sessionUpdate"]);
+    let is_steered = locate(params, &["_meta", NAMESPACE, "steered"]).is_some();
+    kind.is_some_and(|kind| kind == "user_message_chunk") && !is_steered
 }
 
 #[cfg(test)]

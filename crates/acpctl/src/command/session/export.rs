@@ -6,7 +6,6 @@ use acpd_view::{Block, Content, Kind, Message, Turn};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::door::Door;
 use crate::error::Result;
 use crate::lookup::{Care, Which, find, or_last};
 use crate::transcript::markdown::{self, Markdown, Part};
@@ -55,9 +54,9 @@ enum Format {
     Json,
 }
 
-pub(super) fn export(args: &Export, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn export(args: &Export, ui: &mut Ui) -> Result {
     let format = if args.json { Format::Json } else { args.format };
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let info = find(&mut connection, &args.which, Care::Guess, ui)?;
     match format {
         Format::Md => as_markdown(&info, &mut connection, ui),

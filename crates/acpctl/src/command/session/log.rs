@@ -1,15 +1,11 @@
 //! `acpctl session log`: the conversation or its end.
 
 use acp_wire::{Message, parse};
-use acpd_api::{
-    Empty, InteractionList, LogEntry, LogParams, LogResult, SessionInfo, TurnStarted, Untrusted,
-    method,
-};
+use acpd_api::{Empty, InteractionList, LogEntry, SessionInfo, TurnStarted, Untrusted, method};
 use acpd_client::Connection;
 use acpd_view::Settings;
 use clap::Args;
 
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::question::waits;
@@ -69,8 +65,8 @@ impl Part {
     }
 }
 
-pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let part = match (args.last, args.turns, args.since) {
         (true, ..) => Some(Part::Last(1)),
@@ -111,49 +107,29 @@ pub(super) fn log(args: &Log, door: Door, ui: &mut Ui) -> Result {
     if in_turn { print_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
 }
 
-/// Returns the entry before the part; none if it has no turns. Reads from the end, because a
-/// journal may be long.
+/// Returns the entry before the part; none if it has no turns. Reads more and more of the end,
+/// because a journal may be long.
 fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> Result<Option<u64>> {
-    let (mut upto, mut window) = (session.seq, WINDOW);
-    let (mut first, mut count) = (None, 0);
-    while upto > 0 {
-        let after = upto.saturating_sub(window);
-        for (seq, began) in begun(after, upto, session, connection)?.into_iter().rev() {
-            count += 1;
-            if !part.has(count, began) {
-                return Ok(first);
-            }
-            first = Some(seq - 1);
-        }
-        (upto, window) = (after, window * 4);
-    }
-    // Lines before the first turn belong to a selection of all turns.
-    Ok(match part {
-        Part::Last(_) => Some(0),
-        Part::Since(_) => first,
-    })
-}
-
-/// Returns the line number and the time of each turn that began in a part of the journal.
-fn begun(
-    mut after: u64,
-    upto: u64,
-    session: &SessionInfo,
-    connection: &mut Connection,
-) -> Result<Vec<(u64, u64)>> {
-    let mut turns = Vec::new();
-    while after < upto {
-        let limit = u32::try_from(upto - after).ok();
-        let params = LogParams { session: session.exactly(), after, limit };
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
-        let here = page.entries.iter().take_while(|entry| entry.seq <= upto);
-        turns.extend(here.filter_map(|entry| turn_begun(entry, &page.session_id)));
-        match page.next {
-            Some(next) if next > after => after = next,
-            _ => break,
+    let mut window = WINDOW;
+    loop {
+        let after = session.seq.saturating_sub(window);
+        let mut turns = Vec::new();
+        connection.read_log(session.exactly(), after, |page| {
+            let id = &page.session_id;
+            turns.extend(page.entries.iter().filter_map(|entry| turn_begun(entry, id)));
+            Ok::<(), CommandError>(())
+        })?;
+        let wanted = (1..).zip(turns.iter().rev());
+        let wanted = wanted.take_while(|(count, (_, began))| part.has(*count, *began)).count();
+        let first = wanted.checked_sub(1).map(|last| turns[turns.len() - 1 - last].0 - 1);
+        match part {
+            _ if wanted < turns.len() => return Ok(first),
+            // Lines before the first turn belong to a selection of all turns.
+            Part::Last(_) if after == 0 => return Ok(Some(0)),
+            Part::Since(_) if after == 0 => return Ok(first),
+            _ => window *= 4,
         }
     }
-    Ok(turns)
 }
 
 fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<(u64, u64)> {

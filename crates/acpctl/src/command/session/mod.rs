@@ -23,7 +23,6 @@ use serde_json::value::RawValue;
 
 use crate::args::Json;
 use crate::dirs::{directory, utf8};
-use crate::door::Door;
 use crate::error::Result;
 use crate::human;
 use crate::info::session::{card, table};
@@ -181,7 +180,7 @@ pub(super) enum SessionCommand {
     Undo(undo::Undo),
 }
 
-pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
     match command {
         SessionCommand::Ls { agent, cwd, archived, all, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
@@ -190,25 +189,25 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            list(&SessionListParams { agent, cwd, archived }, json, door, ui)
+            list(&SessionListParams { agent, cwd, archived }, json, ui)
         }
         SessionCommand::Show { which: session, json } => {
-            let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
+            let info = find(&mut ui.door().connect()?, &session, Care::Guess, ui)?;
             ui.show(json.json, &info, card(&info, human::now()))
         }
-        SessionCommand::Log(args) => log::log(&args, door, ui),
-        SessionCommand::Search(args) => search::search(&args, door, ui),
-        SessionCommand::Export(args) => export::export(&args, door, ui),
-        SessionCommand::Mode(args) => settings::mode(&args, door, ui),
-        SessionCommand::Set(args) => settings::set(&args, door, ui),
-        SessionCommand::Commands(args) => settings::commands(&args, door, ui),
+        SessionCommand::Log(args) => log::log(&args, ui),
+        SessionCommand::Search(args) => search::search(&args, ui),
+        SessionCommand::Export(args) => export::export(&args, ui),
+        SessionCommand::Mode(args) => settings::mode(&args, ui),
+        SessionCommand::Set(args) => settings::set(&args, ui),
+        SessionCommand::Commands(args) => settings::commands(&args, ui),
         SessionCommand::Rename { which, name, clear: _ } => {
             let params = |session| RenameParams { session, name };
             let said = |info: &SessionInfo| match &info.name {
                 Some(name) => text!("session {} is now named `{}`", info.session_id, name),
                 None => text!("session {} has no name now", info.session_id),
             };
-            change(&which, Care::Guess, method::SESSION_RENAME, params, said, door, ui)
+            change(&which, Care::Guess, method::SESSION_RENAME, params, said, ui)
         }
         SessionCommand::Title { which, title, clear: _ } => {
             let params = |session| TitleParams { session, title };
@@ -216,42 +215,42 @@ pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Resul
                 Some(title) => text!("the title of {} is now `{}`", info.handle(), title),
                 None => text!("{} has no title now", info.handle()),
             };
-            change(&which, Care::Guess, method::SESSION_TITLE, params, said, door, ui)
+            change(&which, Care::Guess, method::SESSION_TITLE, params, said, ui)
         }
         SessionCommand::Archive { which } => {
             let said =
                 |info: &SessionInfo| text!("{} is archived until its next prompt", info.handle());
-            change(&which, Care::Exact, method::SESSION_ARCHIVE, |it| it, said, door, ui)
+            change(&which, Care::Exact, method::SESSION_ARCHIVE, |it| it, said, ui)
         }
         SessionCommand::Unarchive { which } => {
             let said = |info: &SessionInfo| text!("{} is no longer archived", info.handle());
-            change(&which, Care::Guess, method::SESSION_UNARCHIVE, |it| it, said, door, ui)
+            change(&which, Care::Guess, method::SESSION_UNARCHIVE, |it| it, said, ui)
         }
-        SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
-        SessionCommand::Fork { which, name } => fork(&which, name, door, ui),
+        SessionCommand::Worktree(args) => worktree::worktree(&args, ui),
+        SessionCommand::Fork { which, name } => fork(&which, name, ui),
         SessionCommand::Move { which, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
             let params = |session| MoveParams { session, cwd };
             let said = |info: &SessionInfo| text!("{} now works in {}", info.handle(), info.cwd);
-            change(&which, Care::Guess, method::SESSION_MOVE, params, said, door, ui)
+            change(&which, Care::Guess, method::SESSION_MOVE, params, said, ui)
         }
         SessionCommand::Reseed { which, discard } => {
             let params = |session| ReseedParams { session, discard };
-            change(&which, Care::Exact, method::SESSION_RESEED, params, reseeded, door, ui)
+            change(&which, Care::Exact, method::SESSION_RESEED, params, reseeded, ui)
         }
         SessionCommand::Close { which } => {
             let said = |info: &SessionInfo| {
                 text!("{} is closed; the next prompt restores it", info.handle())
             };
-            change(&which, Care::Exact, method::SESSION_CLOSE, |it| it, said, door, ui)
+            change(&which, Care::Exact, method::SESSION_CLOSE, |it| it, said, ui)
         }
-        SessionCommand::Rm(args) => rm::rm(&args, door, ui),
-        SessionCommand::Undo(args) => undo::undo(args, door, ui),
+        SessionCommand::Rm(args) => rm::rm(&args, ui),
+        SessionCommand::Undo(args) => undo::undo(args, ui),
     }
 }
 
-fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+fn list(params: &SessionListParams, json: Json, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let list: SessionList = connection.call(method::SESSION_LIST, params)?;
     // An empty list for an agent that does not exist is an error.
     if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
@@ -267,8 +266,8 @@ fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Resu
     ui.show_list(json.json, &list, nothing, table)
 }
 
-fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect_lasting()?;
+fn fork(session: &Which, name: Option<String>, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect_lasting()?;
     let info = find(&mut connection, session, Care::Guess, ui)?;
     let mut live = Live::new(connection)?;
     ui.spin("forking");
@@ -286,10 +285,9 @@ fn change<P: Serialize>(
     method: &str,
     params: impl FnOnce(SessionRef) -> P,
     said: impl FnOnce(&SessionInfo) -> Text,
-    door: Door,
     ui: &mut Ui,
 ) -> Result {
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let session = find(&mut connection, which, care, ui)?.exactly();
     let info: SessionInfo = connection.call(method, &params(session))?;
     ui.say(said(&info));

@@ -10,7 +10,6 @@ use clap::Args;
 use glob::Pattern;
 
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm, yes};
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::{is_at_work, table};
@@ -77,14 +76,14 @@ impl Plan {
     }
 }
 
-pub(super) fn rm(args: &Rm, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn rm(args: &Rm, ui: &mut Ui) -> Result {
     let glob = args
         .glob
         .as_deref()
         .map(Pattern::new)
         .transpose()
         .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
-    let mut connection = door.connect()?;
+    let mut connection = ui.door().connect()?;
     let list = lookup::all(&mut connection)?;
     let mut plan = if args.sessions.is_empty() {
         matching(args, glob.as_ref(), &list, ui)

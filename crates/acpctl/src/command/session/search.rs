@@ -5,7 +5,6 @@ use clap::Args;
 
 use crate::args::Json;
 use crate::dirs::{current_dir, directory, utf8};
-use crate::door::Door;
 use crate::error::Result;
 use crate::human;
 use crate::text::{BOLD, Role, Text, text};
@@ -38,7 +37,7 @@ pub(in crate::command) struct Search {
     json: Json,
 }
 
-pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn search(args: &Search, ui: &mut Ui) -> Result {
     let here = || utf8(&directory(&current_dir()?)?);
     let params = SearchParams {
         words: args.words.clone(),
@@ -46,7 +45,7 @@ pub(super) fn search(args: &Search, door: Door, ui: &mut Ui) -> Result {
         cwd: args.here.then(here).transpose()?,
         limit: Some(args.limit),
     };
-    let found: SearchResult = door.connect()?.call(method::SESSION_SEARCH, &params)?;
+    let found: SearchResult = ui.door().connect()?.call(method::SESSION_SEARCH, &params)?;
     let (now, nothing) = (human::now(), found.hits.is_empty().then_some("nothing found"));
     let hits: Text = found.hits.iter().map(|hit| entry(hit, now)).collect();
     ui.show_list(args.json.json, &found, nothing, hits)

@@ -1,16 +1,14 @@
 //! `acpctl session mode`, `set` and `commands`: settings of a session, and its agent's slash
 //! commands.
 
-use acp_wire::{Message, parse, read_legible};
+use acp_wire::{locate, lossy_at, read_legible};
 use acpd_api::{Role as ClientRole, SessionInfo, Untrusted};
 use acpd_view::{ConfigOption, Settings};
 use clap::Args;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Json;
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find, or_last};
@@ -70,8 +68,8 @@ struct Open {
 }
 
 impl Open {
-    fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
-        let mut connection = door.connect_lasting()?;
+    fn new(session: &Which, ui: &mut Ui) -> Result<Open> {
+        let mut connection = ui.door().connect_lasting()?;
         let info = find(&mut connection, session, Care::Guess, ui)?;
         let mut live = Live::new(connection)?;
         ui.spin("asking");
@@ -83,16 +81,13 @@ impl Open {
     }
 }
 
-pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
-    let mut open = Open::new(&args.which, door, ui)?;
-    if let Some(wanted) = args.mode.as_ref().filter(|_| open.settings.modes.is_some()) {
-        let Open { live, info, settings, .. } = &mut open;
-        let mut call = |method, params| live.call(ui, method, &params);
-        settings::switch(settings, &info.session_id, wanted, &mut call)?;
+pub(super) fn mode(args: &ModeArgs, ui: &mut Ui) -> Result {
+    let mut open = Open::new(&args.which, ui)?;
+    let Some(mut modes) = open.settings.modes.take() else { return Err(no_modes(&open)) };
+    if let Some(wanted) = &args.mode {
+        let mut call = |method, params| open.live.call(ui, method, &params);
+        settings::switch(&mut modes, &open.info.session_id, wanted, &mut call)?;
     }
-    let Some(modes) = &open.settings.modes else {
-        return Err(no_modes(&open));
-    };
     let current = modes.current_mode_id.clone();
     if args.json.json {
         let mut modes = open.raw["modes"].take();
@@ -114,9 +109,9 @@ pub(super) fn mode(args: &ModeArgs, door: Door, ui: &mut Ui) -> Result {
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
-pub(super) fn set(args: &SetArgs, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn set(args: &SetArgs, ui: &mut Ui) -> Result {
     let SetArgs { which, option, value, json } = args;
-    let mut open = Open::new(which, door, ui)?;
+    let mut open = Open::new(which, ui)?;
     let options = &open.settings.options;
     let none = || text!("session {} has no options", open.info.handle());
     let Some(wanted) = option else {
@@ -180,29 +175,19 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
 }
 
 /// Lists the agent's last announced commands. They are in the journal, so no agent is needed.
-pub(super) fn commands(args: &CommandsArgs, door: Door, ui: &mut Ui) -> Result {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        session_id: Untrusted,
-        update: Update,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Update {
-        available_commands: Vec<Value>,
-    }
-    let mut connection = door.connect()?;
+pub(super) fn commands(args: &CommandsArgs, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
-    let mut commands = Vec::new();
+    let mut commands: Vec<Value> = Vec::new();
     connection.read_log(session.exactly(), 0, |page| {
-        let is_commands = |line: &&str| line.contains("available_commands_update");
-        for line in page.entries.iter().map(|entry| entry.line.get()).filter(is_commands) {
-            if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
-                && let Ok(params) = read_legible::<Params>(params.get())
-                && params.session_id == page.session_id
+        for line in page.entries.iter().map(|entry| entry.line.get()) {
+            let update = ["params", "update", "availableCommands"];
+            let session = lossy_at(line.as_bytes(), &["params", "sessionId"]);
+            if session.is_some_and(|session| session == page.session_id.raw())
+                && let Some(range) = locate(line.as_bytes(), &update)
+                && let Ok(last) = read_legible(&line[range])
             {
-                commands = params.update.available_commands;
+                commands = last;
             }
         }
         Ok::<(), CommandError>(())

@@ -3,7 +3,6 @@
 use acpd_api::{UndoParams, UndoResult, method};
 use clap::Args;
 
-use crate::door::Door;
 use crate::error::Result;
 use crate::expiry;
 use crate::human;
@@ -30,14 +29,14 @@ pub(in crate::command) struct Undo {
     since: Option<u64>,
 }
 
-pub(super) fn undo(args: Undo, door: Door, ui: &mut Ui) -> Result {
+pub(super) fn undo(args: Undo, ui: &mut Ui) -> Result {
     let Undo { session, agent, all, since } = args;
     let params = UndoParams { session, agent, since };
-    if all { undo_all(&params, door, ui) } else { undo_one(&params, door, ui) }
+    if all { undo_all(&params, ui) } else { undo_one(&params, ui) }
 }
 
-fn undo_one(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
-    let result: UndoResult = door.connect()?.call(method::SESSION_UNDO, params)?;
+fn undo_one(params: &UndoParams, ui: &mut Ui) -> Result {
+    let result: UndoResult = ui.door().connect()?.call(method::SESSION_UNDO, params)?;
     report(&result, ui);
     match result.kept {
         0 => {}
@@ -51,8 +50,8 @@ fn undo_one(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// Restores all matching sessions, the last deleted first.
-fn undo_all(params: &UndoParams, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+fn undo_all(params: &UndoParams, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
     let mut count = 0_u64;
     loop {
         let result: UndoResult = connection.call(method::SESSION_UNDO, params)?;

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::args::Json;
 use crate::dirs::directory;
-use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human::counted;
 use crate::lookup::{self, Care, Which, find};
@@ -45,12 +44,12 @@ pub(in crate::command) struct WorktreeArgs {
     json: Json,
 }
 
-pub(super) fn worktree(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
-    let Some(session) = args.session.clone() else { return list(args, door, ui) };
+pub(super) fn worktree(args: &WorktreeArgs, ui: &mut Ui) -> Result {
+    let Some(session) = args.session.clone() else { return list(args, ui) };
     let changes = args.merge || args.remove;
     let care = if changes { Care::Exact } else { Care::Guess };
     let which = Which { session, agent: args.agent.clone() };
-    let session = find(&mut door.connect()?, &which, care, ui)?;
+    let session = find(&mut ui.door().connect()?, &which, care, ui)?;
     let worktree = of(&session)?;
     if changes && session.turn.state != TurnState::Idle {
         let word = shell_word(session.handle());
@@ -78,8 +77,8 @@ struct Listed {
     worktree: Worktree,
 }
 
-fn list(args: &WorktreeArgs, door: Door, ui: &mut Ui) -> Result {
-    let all = lookup::all(&mut door.connect()?)?;
+fn list(args: &WorktreeArgs, ui: &mut Ui) -> Result {
+    let all = lookup::all(&mut ui.door().connect()?)?;
     let is_wanted =
         |session: &SessionInfo| args.agent.as_ref().is_none_or(|agent| session.agent == *agent);
     let mut found = Vec::new();
