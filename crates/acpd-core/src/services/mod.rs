@@ -35,6 +35,8 @@ mod requests;
 mod terminal_mirror;
 mod terminals;
 
+use std::collections::BTreeMap;
+
 use acp_wire::acp::Services;
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, set_id, set_member, str_at};
 use bytes::Bytes;
@@ -43,16 +45,19 @@ use serde_json::json;
 use crate::cx::Cx;
 use crate::event::{Answer, EngineEvent};
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Effect, ServeError, TerminalEnd, TerminalTail, ToClient};
+use crate::input::{Effect, ServeError, TerminalEnd, ToClient};
 use crate::params::session_roots;
-use crate::record::{EventKind, InteractionRow, Record, SessionRow};
-use crate::services::requests::{AgentRequest, Executor, OpenRequests};
-use crate::services::terminals::{TerminalAnswer, TerminalCall, Terminals, own_terminal, unknown};
+use crate::record::{InteractionRow, Record, SessionRow};
+use crate::services::requests::{AgentRequest, Executor};
+use crate::services::terminals::{Mirrors, Terminal, TerminalCall, own_terminal, unknown};
 use crate::views::responder::Responder;
 use crate::views::terminal_name::TerminalName;
 use crate::views::with_known_session;
 
 pub(crate) use crate::services::requests::RequestKind;
+
+/// Open requests of one session.
+const OPEN: usize = 64;
 
 /// The session of a request, and the programs that can carry it out.
 #[derive(Debug)]
@@ -97,8 +102,10 @@ impl Workplace<'_> {
 
 #[derive(Debug, Default)]
 pub(crate) struct AgentServices {
-    requests: OpenRequests,
-    terminals: Terminals,
+    open: BTreeMap<InteractionId, AgentRequest>,
+    /// By the ids that agents know.
+    terminals: BTreeMap<String, Terminal>,
+    mirrors: Mirrors,
 }
 
 enum CallRoute {
@@ -132,7 +139,7 @@ impl AgentServices {
                     InteractionRow { id: request, session, host, line, at: cx.now, frozen: None };
                 cx.out.durable = true;
                 cx.record(Record::Interaction(row.clone()));
-                self.open(cx, place, row, id.clone(), by);
+                self.open(cx, place, row, id.clone(), (by, kind));
                 return true;
             }
             Ok(CallRoute::Answered(result)) => build::response(id, &result),
@@ -156,7 +163,7 @@ impl AgentServices {
         let Some(kind) = RequestKind::of(&method) else { return false };
         let is_repeatable = matches!(kind, RequestKind::Read | RequestKind::Write);
         match place.filter(|_| is_repeatable) {
-            Some(place) => self.open(cx, place, row.clone(), id, Executor::Acpd),
+            Some(place) => self.open(cx, place, row.clone(), id, (Executor::Acpd, kind)),
             None => {
                 cx.record(Record::InteractionGone { id: row.id });
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
@@ -173,7 +180,7 @@ impl AgentServices {
         place: &Workplace<'_>,
         row: InteractionRow,
         asked_as: Id,
-        by: Executor,
+        (by, kind): (Executor, RequestKind),
     ) {
         let (session, agent) = (place.row.key, place.row.agent.clone());
         let roots = session_roots(&place.row.cwd, &place.row.params);
@@ -184,8 +191,8 @@ impl AgentServices {
             let line = set_id(&line, &Id::issued(id.0));
             cx.send(Effect::Client(client, ToClient::Line(line)));
         }
-        let request = AgentRequest { session, agent, roots, host, asked_as, line, by };
-        self.requests.open(id, request);
+        let request = AgentRequest { session, agent, roots, host, asked_as, kind, line, by };
+        self.open.insert(id, request);
         if by == Executor::Acpd {
             self.serve(cx, id);
         }
@@ -193,7 +200,7 @@ impl AgentServices {
 
     /// Begins acpd's work for a request. A wait ends with its command.
     fn serve(&mut self, cx: &mut Cx, id: InteractionId) {
-        match self.requests.get(id).map(|request| request.effect(id)) {
+        match self.open.get(&id).map(|request| request.effect(id)) {
             Some(Ok(effect)) => cx.send_all(effect),
             Some(Err(text)) => {
                 let error = ErrorObject::new(code::INVALID_PARAMS, text);
@@ -205,9 +212,12 @@ impl AgentServices {
 
     fn check_room(&mut self, place: &Workplace<'_>, kind: RequestKind) -> Result<(), ErrorObject> {
         let key = place.row.key;
-        self.requests.check_room(key)?;
+        if self.which(|request| request.session == key).len() >= OPEN {
+            let text = format!("{OPEN} requests of this session are open already");
+            return Err(ErrorObject::new(code::INTERNAL, text));
+        }
         if kind == RequestKind::Terminal {
-            self.terminals.make_room(key, |number| place.editor(number).is_some())?;
+            self.make_room_for_terminal(key, |number| place.editor(number).is_some())?;
         }
         Ok(())
     }
@@ -224,7 +234,7 @@ impl AgentServices {
         match TerminalName::parse(&name) {
             Some(TerminalName::Editor { editor, id }) => {
                 if call == TerminalCall::Release {
-                    self.terminals.forget(&name);
+                    self.terminals.remove(&*name);
                 }
                 let editor = place.editor(editor).ok_or_else(|| {
                     let gone = format!("the editor that has the terminal `{name}` is gone");
@@ -235,10 +245,9 @@ impl AgentServices {
                 Ok(CallRoute::Open(Executor::Client(editor.client), line))
             }
             Some(TerminalName::Own(number)) => {
-                Ok(match self.terminals.call(cx, place.row.key, call, number)? {
-                    TerminalAnswer::Later => CallRoute::Open(Executor::Acpd, line),
-                    TerminalAnswer::Now(result) => CallRoute::Answered(result),
-                })
+                let answer = self.call_terminal(cx, place.row.key, call, number)?;
+                let later = CallRoute::Open(Executor::Acpd, line);
+                Ok(answer.map_or(later, CallRoute::Answered))
             }
             None => Err(unknown(&name)),
         }
@@ -251,12 +260,12 @@ impl AgentServices {
         result: Result<Bytes, ServeError>,
         is_held: impl Fn(SessionKey, HostId) -> bool,
     ) {
-        let Some(request) = self.requests.get(id) else { return };
+        let Some(request) = self.open.get(&id) else { return };
         let (session, host) = (request.session, request.host);
-        let is_new_terminal = result.is_ok() && request.kind() == Some(RequestKind::Terminal);
+        let is_new_terminal = result.is_ok() && request.kind == RequestKind::Terminal;
         let result = match result {
             _ if is_new_terminal && is_held(session, host) => {
-                Ok(self.terminals.made(session, id, cx.now))
+                Ok(self.terminal_made(session, id, cx.now))
             }
             _ if is_new_terminal => {
                 cx.send(Effect::ReleaseTerminal { terminal: id });
@@ -284,19 +293,19 @@ impl AgentServices {
         outcome: &Outcome<'_>,
     ) -> bool {
         let Some(id) = id.as_issued().map(InteractionId) else { return false };
-        let Some(request) = self.requests.get(id) else { return false };
+        let Some(request) = self.open.get(&id) else { return false };
         if request.by != Executor::Client(client) {
             return false;
         }
-        match (outcome, request.kind()) {
+        match (outcome, request.kind) {
             // The client declared the method but does not have it.
-            (Outcome::Error(error), Some(RequestKind::Read))
+            (Outcome::Error(error), RequestKind::Read)
                 if ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND =>
             {
                 self.give_to_acpd(cx, id);
             }
-            (Outcome::Result(_), Some(RequestKind::Terminal)) => {
-                let line = self.terminals.made_by_editor(request.session, editor, line);
+            (Outcome::Result(_), RequestKind::Terminal) => {
+                let line = self.terminal_made_by_editor(request.session, editor, line);
                 self.end(cx, id, |id| set_id(&line, id));
             }
             _ => self.end(cx, id, |id| set_id(line, id)),
@@ -305,14 +314,16 @@ impl AgentServices {
     }
 
     fn give_to_acpd(&mut self, cx: &mut Cx, id: InteractionId) {
-        self.requests.give_to_acpd(id);
+        if let Some(request) = self.open.get_mut(&id) {
+            request.by = Executor::Acpd;
+        }
         self.serve(cx, id);
     }
 
     /// Handles the end of a client: acpd continues reads of files, and other requests fail.
     pub(crate) fn on_client_gone(&mut self, cx: &mut Cx, client: ClientId) {
-        for id in self.requests.which(|request| request.by == Executor::Client(client)) {
-            if self.requests.get(id).and_then(AgentRequest::kind) == Some(RequestKind::Read) {
+        for id in self.which(|request| request.by == Executor::Client(client)) {
+            if self.open[&id].kind == RequestKind::Read {
                 self.give_to_acpd(cx, id);
                 continue;
             }
@@ -325,19 +336,19 @@ impl AgentServices {
     /// Returns whether the request is open here.
     pub(crate) fn on_agent_cancel(&mut self, cx: &mut Cx, host: HostId, id: &Id) -> bool {
         let is_it = |request: &AgentRequest| request.host == host && request.asked_as == *id;
-        let Some(request) = self.requests.which(is_it).first().copied() else { return false };
+        let Some(request) = self.which(is_it).first().copied() else { return false };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
         self.withdraw(cx, [request], &error);
         true
     }
 
     pub(crate) fn end_waits(&mut self, cx: &mut Cx, key: SessionKey, error: &ErrorObject) {
-        let waits = self.requests.waits(key, |_| true);
+        let waits = self.waits(key, |_| true);
         self.withdraw(cx, waits, error);
     }
 
     pub(crate) fn on_session_deleted(&mut self, cx: &mut Cx, key: SessionKey) {
-        let open = self.requests.which(|request| request.session == key);
+        let open = self.which(|request| request.session == key);
         self.withdraw(cx, open, &ErrorObject::new(code::INTERNAL, "the session was deleted"));
     }
 
@@ -348,7 +359,7 @@ impl AgentServices {
         let error = ErrorObject::new(code::INTERNAL, "the session was closed");
         self.end_waits(cx, key, &error);
         let updates = self.end_mirrors(cx, place.row, "ended with the session");
-        for (number, id) in self.terminals.drop_session(cx, key) {
+        for (number, id) in self.drop_terminals(cx, key) {
             let Some(editor) = place.editor(number) else { continue };
             let params = json!({ "sessionId": place.row.public_id, "terminalId": id });
             let line = build::request(&Id::issued(cx.ids.issue()), "terminal/release", &params);
@@ -359,11 +370,14 @@ impl AgentServices {
     }
 
     pub(crate) fn on_process_gone(&mut self, cx: &mut Cx, host: HostId) {
-        self.requests.drop_host(cx, host);
+        for (id, request) in self.open.extract_if(.., |_, request| request.host == host) {
+            cx.record(Record::InteractionGone { id });
+            request.stop(cx, id);
+        }
     }
 
     pub(crate) fn works_for(&self, key: SessionKey) -> bool {
-        self.terminals.has_of(key) || !self.requests.which(|open| open.session == key).is_empty()
+        self.has_terminals(key) || self.open.values().any(|open| open.session == key)
     }
 
     fn withdraw(
@@ -373,43 +387,31 @@ impl AgentServices {
         error: &ErrorObject,
     ) {
         for id in requests {
-            let answer = self.requests.withdraw(cx, id, error);
-            cx.report_all(answer.map(EngineEvent::AgentAnswered));
+            if let Some(request) = self.open.get(&id) {
+                request.stop(cx, id);
+                self.end(cx, id, |id| build::error(id, error));
+            }
         }
     }
 
     fn end(&mut self, cx: &mut Cx, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
-        let answer = self.requests.end(cx, id, answer);
-        cx.report_all(answer.map(EngineEvent::AgentAnswered));
+        let Some(done) = self.open.remove(&id) else { return };
+        cx.record(Record::InteractionGone { id });
+        let answer = Answer { host: done.host, line: answer(&done.asked_as) };
+        cx.report(EngineEvent::AgentAnswered(answer));
     }
 
-    pub(crate) fn session_of(&self, terminal: InteractionId) -> Option<SessionKey> {
-        self.terminals.session_of(terminal)
+    fn which(&self, is_meant: impl Fn(&AgentRequest) -> bool) -> Vec<InteractionId> {
+        self.open.iter().filter(|(_, request)| is_meant(request)).map(|(id, _)| *id).collect()
+    }
+
+    fn waits(&self, key: SessionKey, is_meant: impl Fn(&[u8]) -> bool) -> Vec<InteractionId> {
+        let wait = RequestKind::Call(TerminalCall::Wait);
+        self.which(|open| open.session == key && open.kind == wait && is_meant(&open.line))
     }
 
     pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
         offers.terminal || !self.terminals.is_empty()
-    }
-
-    /// Handles a tool call that is in the journal already.
-    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
-        let line = self.terminals.show(cx, row, line);
-        update(cx, row.key, line);
-    }
-
-    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, terminal: InteractionId) {
-        self.terminals.look(cx, terminal);
-    }
-
-    pub(crate) fn on_terminal_output(
-        &mut self,
-        cx: &mut Cx,
-        row: &SessionRow,
-        terminal: InteractionId,
-        tail: TerminalTail,
-    ) {
-        let lines = self.terminals.seen(cx, row, terminal, tail);
-        update(cx, row.key, lines);
     }
 
     pub(crate) fn on_terminal_end(
@@ -419,22 +421,11 @@ impl AgentServices {
         terminal: InteractionId,
         end: TerminalEnd,
     ) {
-        let Some(status) = self.terminals.ended(terminal, end) else { return };
+        let Some(status) = self.terminal_ended(terminal, end) else { return };
         let is_it = |line: &[u8]| own_terminal(line) == Some(terminal);
-        for wait in self.requests.waits(row.key, is_it) {
+        for wait in self.waits(row.key, is_it) {
             self.end(cx, wait, |id| build::response(id, &status));
         }
-        let lines = self.terminals.show_end(cx, row, terminal);
-        update(cx, row.key, lines);
+        self.show_end(cx, row, terminal);
     }
-
-    /// `why`: the reason in the last updates.
-    pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
-        self.terminals.end_mirrors(cx, row, why)
-    }
-}
-
-fn update(cx: &mut Cx, session: SessionKey, lines: impl IntoIterator<Item = Bytes>) {
-    let kind = EventKind::Update;
-    cx.report_all(lines.into_iter().map(|line| EngineEvent::SessionLine { session, kind, line }));
 }

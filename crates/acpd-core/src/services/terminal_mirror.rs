@@ -21,10 +21,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
-use crate::record::{InteractionRow, Record, SessionRow};
-use crate::services::terminals::{Mirror, Terminals};
+use crate::record::{EventKind, InteractionRow, Record, SessionRow};
+use crate::services::AgentServices;
+use crate::services::terminals::Mirror;
 use crate::timers::Timer;
 use crate::views::terminal_name::TerminalName;
 use crate::views::{replace_terminals, text_item};
@@ -80,10 +82,15 @@ impl TerminalEnd {
     }
 }
 
-impl Terminals {
-    /// Handles a tool call that is in the journal already. Returns the known output of its
-    /// commands.
-    pub(crate) fn show(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) -> Option<Bytes> {
+impl AgentServices {
+    /// Handles a tool call that is in the journal already.
+    pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
+        let line = self.show(cx, row, line);
+        update(cx, row.key, line);
+    }
+
+    /// Returns the known output of the commands.
+    fn show(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) -> Option<Bytes> {
         let content = locate(line, &["params", "update", "content"])?;
         let call = str_at(line, &["params", "update", "toolCallId"])?;
         if line[content.clone()] == *b"null" {
@@ -129,7 +136,7 @@ impl Terminals {
         cx.timers.set(Timer::Terminal(number), due);
     }
 
-    pub(crate) fn look(&mut self, cx: &mut Cx, number: InteractionId) {
+    pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, number: InteractionId) {
         let is_shown = !self.calls_with(number).is_empty();
         let Some((_, own)) = self.own_mut(number) else { return };
         if is_shown {
@@ -138,15 +145,15 @@ impl Terminals {
         }
     }
 
-    pub(crate) fn seen(
+    pub(crate) fn on_terminal_output(
         &mut self,
         cx: &mut Cx,
         row: &SessionRow,
         number: InteractionId,
         tail: TerminalTail,
-    ) -> Vec<Bytes> {
+    ) {
         let Some((_, own)) = self.own_mut(number).filter(|(_, own)| own.end.is_none()) else {
-            return Vec::new();
+            return;
         };
         let growth = &mut own.growth;
         let is_news = growth.tail != tail;
@@ -158,33 +165,29 @@ impl Terminals {
             let distance = (NEAREST << growth.looks.min(10)).min(FARTHEST);
             cx.timers.set(Timer::Terminal(number), cx.now.after(distance));
         }
-        if !is_shown {
-            return Vec::new();
+        if is_shown {
+            for call in self.calls_with(number) {
+                let line = self.step(cx, row, &call, &self.mirrors[&call]);
+                update(cx, row.key, line);
+            }
         }
-        let calls = self.calls_with(number);
-        calls.iter().filter_map(|call| self.step(cx, row, call, &self.mirrors[call])).collect()
     }
 
-    pub(crate) fn show_end(
-        &mut self,
-        cx: &mut Cx,
-        row: &SessionRow,
-        number: InteractionId,
-    ) -> Vec<Bytes> {
+    pub(super) fn show_end(&mut self, cx: &mut Cx, row: &SessionRow, number: InteractionId) {
         cx.timers.clear(Timer::Terminal(number));
-        let mut lines = Vec::new();
         for call in self.calls_with(number) {
             let Some(mut shown) = self.mirrors.remove(&call) else { continue };
             shown.running.remove(&number);
-            if shown.running.is_empty() {
+            let line = if shown.running.is_empty() {
                 cx.record(shown.no_last_word());
-                lines.extend(self.output_line(row, &call.1, &shown.content, None));
+                self.output_line(row, &call.1, &shown.content, None)
             } else {
-                lines.extend(self.step(cx, row, &call, &shown));
+                let line = self.step(cx, row, &call, &shown);
                 self.mirrors.insert(call, shown);
-            }
+                line
+            };
+            update(cx, row.key, line);
         }
-        lines
     }
 
     /// `why`: the reason in the last updates.
@@ -272,4 +275,9 @@ impl Terminals {
         let params = json!({ "sessionId": row.public_id, "update": update });
         Some(build::notification("session/update", &params))
     }
+}
+
+fn update(cx: &mut Cx, session: SessionKey, line: Option<Bytes>) {
+    let kind = EventKind::Update;
+    cx.report_all(line.map(|line| EngineEvent::SessionLine { session, kind, line }));
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cx::Cx;
 use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Effect, TerminalEnd, TerminalTail};
+use crate::services::AgentServices;
 use crate::views::terminal_name::TerminalName;
 
 /// Remembered terminals of one session.
@@ -24,7 +25,7 @@ pub(crate) enum TerminalCall {
 }
 
 #[derive(Debug)]
-struct Terminal {
+pub(super) struct Terminal {
     session: SessionKey,
     of: Of,
 }
@@ -68,39 +69,25 @@ pub(super) struct Growth {
     pub(super) again: bool,
 }
 
-#[derive(Debug)]
-pub(crate) enum TerminalAnswer {
-    /// The runner of the terminal will answer.
-    Later,
-    Now(Value),
-}
+/// Tool calls that show running commands, by session and id.
+pub(super) type Mirrors = BTreeMap<(SessionKey, String), Mirror>;
 
-/// All terminals, by the ids that agents know.
-#[derive(Debug, Default)]
-pub(crate) struct Terminals {
-    by_name: BTreeMap<String, Terminal>,
-    /// Tool calls that show running commands, by session and id.
-    pub(super) mirrors: BTreeMap<(SessionKey, String), Mirror>,
-}
-
-impl Terminals {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+impl AgentServices {
+    pub(super) fn has_terminals(&self, key: SessionKey) -> bool {
+        self.terminals.values().any(|terminal| terminal.session == key && !terminal.is_released())
     }
 
-    pub(crate) fn has_of(&self, key: SessionKey) -> bool {
-        self.by_name.values().any(|terminal| terminal.session == key && !terminal.is_released())
-    }
-
+    /// Returns `None` if the runner of the terminal will answer.
+    ///
     /// # Errors
     /// When the session has no such terminal, which may have ended with the last daemon.
-    pub(crate) fn call(
+    pub(super) fn call_terminal(
         &mut self,
         cx: &mut Cx,
         key: SessionKey,
         call: TerminalCall,
         number: InteractionId,
-    ) -> Result<TerminalAnswer, ErrorObject> {
+    ) -> Result<Option<Value>, ErrorObject> {
         let name = TerminalName::Own(number).to_string();
         let Some((_, own)) = self.own_mut(number).filter(|(of, _)| *of == key) else {
             if number.0 >> 32 == cx.ids.boot() {
@@ -113,34 +100,30 @@ impl Terminals {
             return Err(unknown(&name));
         }
         Ok(match (call, &own.end) {
-            (TerminalCall::Output, _) | (TerminalCall::Wait, None) => TerminalAnswer::Later,
-            (TerminalCall::Wait, Some(end)) => TerminalAnswer::Now(exit_status(end)),
+            (TerminalCall::Output, _) | (TerminalCall::Wait, None) => None,
+            (TerminalCall::Wait, Some(end)) => Some(exit_status(end)),
             (TerminalCall::Kill, _) => {
                 cx.send(Effect::KillTerminal { terminal: number });
-                TerminalAnswer::Now(json!({}))
+                Some(json!({}))
             }
             (TerminalCall::Release, _) => {
                 own.released = true;
                 cx.send(Effect::ReleaseTerminal { terminal: number });
-                TerminalAnswer::Now(json!({}))
+                Some(json!({}))
             }
         })
-    }
-
-    pub(crate) fn forget(&mut self, name: &str) {
-        self.by_name.remove(name);
     }
 
     /// Drops unused terminals. `is_there`: the editor is attached to the session.
     ///
     /// # Errors
     /// When all are needed.
-    pub(crate) fn make_room(
+    pub(super) fn make_room_for_terminal(
         &mut self,
         key: SessionKey,
         is_there: impl Fn(u64) -> bool,
     ) -> Result<(), ErrorObject> {
-        let of_session = self.by_name.iter().filter(|(_, terminal)| terminal.session == key);
+        let of_session = self.terminals.iter().filter(|(_, terminal)| terminal.session == key);
         if of_session.clone().count() < MOST {
             return Ok(());
         }
@@ -154,7 +137,7 @@ impl Terminals {
         };
         match of_session.clone().find(is_over).map(|(name, _)| name.clone()) {
             Some(name) => {
-                self.by_name.remove(&name);
+                self.terminals.remove(&name);
                 Ok(())
             }
             None if of_session.filter(|(_, terminal)| !terminal.is_released()).count() < MOST => {
@@ -170,22 +153,32 @@ impl Terminals {
     }
 
     /// Returns the answer to the agent's request.
-    pub(crate) fn made(&mut self, key: SessionKey, number: InteractionId, now: Time) -> Bytes {
+    pub(super) fn terminal_made(
+        &mut self,
+        key: SessionKey,
+        number: InteractionId,
+        now: Time,
+    ) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
         let growth = Growth { looked: now, ..Growth::default() };
         let own = Own { number, released: false, end: None, growth };
-        self.by_name.insert(name, Terminal { session: key, of: Of::Acpd(own) });
+        self.terminals.insert(name, Terminal { session: key, of: Of::Acpd(own) });
         result.into()
     }
 
     /// Returns the answer with the agent's id of the terminal.
-    pub(crate) fn made_by_editor(&mut self, key: SessionKey, editor: u64, line: &Bytes) -> Bytes {
+    pub(super) fn terminal_made_by_editor(
+        &mut self,
+        key: SessionKey,
+        editor: u64,
+        line: &Bytes,
+    ) -> Bytes {
         let id = str_at(line, &["result", "terminalId"]).filter(|id| id.len() <= LONGEST_ID);
         let Some(id) = id else { return line.clone() };
         let name = TerminalName::Editor { editor, id: &id }.to_string();
         let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
-        self.by_name.insert(name, Terminal { session: key, of: Of::Editor });
+        self.terminals.insert(name, Terminal { session: key, of: Of::Editor });
         line
     }
 
@@ -194,16 +187,21 @@ impl Terminals {
     }
 
     /// Ends a terminal of acpd. Returns the answer for waiting requests.
-    pub(crate) fn ended(&mut self, number: InteractionId, end: TerminalEnd) -> Option<Value> {
+    pub(super) fn terminal_ended(
+        &mut self,
+        number: InteractionId,
+        end: TerminalEnd,
+    ) -> Option<Value> {
         let status = exit_status(&end);
         self.own_mut(number)?.1.end = Some(end);
         Some(status)
     }
 
     /// Drops the terminals of a session. Returns those of editors, which must release them.
-    pub(crate) fn drop_session(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
+    pub(super) fn drop_terminals(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
         let mut of_editors = Vec::new();
-        for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {
+        for (name, terminal) in self.terminals.extract_if(.., |_, terminal| terminal.session == key)
+        {
             match (terminal.of, TerminalName::parse(&name)) {
                 (Of::Acpd(own), _) if !own.released => {
                     cx.send(Effect::ReleaseTerminal { terminal: own.number });
@@ -218,13 +216,13 @@ impl Terminals {
     }
 
     pub(super) fn own(&self, number: InteractionId) -> Option<(SessionKey, &Own)> {
-        let terminal = self.by_name.get(&TerminalName::Own(number).to_string())?;
+        let terminal = self.terminals.get(&TerminalName::Own(number).to_string())?;
         let Of::Acpd(own) = &terminal.of else { return None };
         Some((terminal.session, own))
     }
 
     pub(super) fn own_mut(&mut self, number: InteractionId) -> Option<(SessionKey, &mut Own)> {
-        let terminal = self.by_name.get_mut(&TerminalName::Own(number).to_string())?;
+        let terminal = self.terminals.get_mut(&TerminalName::Own(number).to_string())?;
         let Of::Acpd(own) = &mut terminal.of else { return None };
         Some((terminal.session, own))
     }
