@@ -19,8 +19,8 @@ pub struct Config {
     /// The configuration names no default agent: [`crate::ClientEvent::DefaultFound`] sets it.
     pub default_is_found: bool,
     pub agents: BTreeMap<String, Profile>,
-    /// Quirks by `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
-    pub quirks: BTreeMap<String, Quirks>,
+    /// Known programs by `agentInfo.name`, for profiles with [`Profile::takes_quirks`].
+    pub quirks: BTreeMap<String, Profile>,
     pub policy: Policy,
     /// Limit in bytes, for messages about it.
     pub line_limit: u64,
@@ -312,60 +312,24 @@ impl FailureSign {
     }
 }
 
-/// Ways in which a program differs from the protocol.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Quirks {
-    pub stop: StopTimes,
-    pub auth_errors: Vec<String>,
-    pub gone_errors: Vec<String>,
-    pub late_replay: bool,
-    pub load_after: u64,
-    pub empty_turn_fails: bool,
-    pub failed_turn: Vec<FailureSign>,
-    pub no_resume: bool,
-    pub no_restore_mcp: bool,
-}
-
-impl Quirks {
-    pub fn of(profile: &Profile) -> Quirks {
-        Quirks {
-            stop: profile.stop,
-            auth_errors: profile.auth_errors.clone(),
-            gone_errors: profile.gone_errors.clone(),
-            late_replay: profile.late_replay,
-            load_after: profile.load_after,
-            empty_turn_fails: profile.empty_turn_fails,
-            failed_turn: profile.failed_turn.clone(),
-            no_resume: !profile.use_resume,
-            no_restore_mcp: !profile.restore_mcp,
-        }
-    }
-}
-
 impl Profile {
-    /// Keeps settings that differ from the default.
-    pub(crate) fn take_quirks(&mut self, quirks: &Quirks) {
-        let Quirks { stop, auth_errors, gone_errors, failed_turn, .. } = quirks.clone();
-        if self.stop == StopTimes::default() {
-            self.stop = stop;
-        }
-        for (own, known) in
-            [(&mut self.auth_errors, auth_errors), (&mut self.gone_errors, gone_errors)]
-        {
-            if own.is_empty() {
-                *own = known;
+    /// Takes the ways in which a known program differs from the protocol. Keeps settings that
+    /// differ from the default.
+    pub(crate) fn take_quirks(&mut self, known: &Profile) {
+        fn inherit<T: Clone + Default + PartialEq>(own: &mut T, known: &T) {
+            if *own == T::default() {
+                own.clone_from(known);
             }
         }
-        if self.failed_turn.is_empty() {
-            self.failed_turn = failed_turn;
-        }
-        if self.load_after == 0 {
-            self.load_after = quirks.load_after;
-        }
-        self.late_replay |= quirks.late_replay;
-        self.empty_turn_fails |= quirks.empty_turn_fails;
-        self.use_resume &= !quirks.no_resume;
-        self.restore_mcp &= !quirks.no_restore_mcp;
+        inherit(&mut self.stop, &known.stop);
+        inherit(&mut self.auth_errors, &known.auth_errors);
+        inherit(&mut self.gone_errors, &known.gone_errors);
+        inherit(&mut self.failed_turn, &known.failed_turn);
+        inherit(&mut self.load_after, &known.load_after);
+        self.late_replay |= known.late_replay;
+        self.empty_turn_fails |= known.empty_turn_fails;
+        self.use_resume &= known.use_resume;
+        self.restore_mcp &= known.restore_mcp;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acpd_core::profile::{
     BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, FailureSign, Limits,
-    McpServer, Profile, Quirks, Restart, Services, StopTimes, TimeZone, Workspace,
+    McpServer, Profile, Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_sys::paths::Paths;
 
@@ -44,12 +44,12 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     }
 }
 
-fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Quirks> {
+fn quirks(config: &Config, paths: &Paths) -> BTreeMap<String, Profile> {
     let named = config.agents.values().filter(|known| !known.info_names.is_empty());
     named
         .flat_map(|known| {
-            let quirks = Quirks::of(&hub_profile(config, known, paths));
-            known.info_names.iter().map(move |name| (name.clone(), quirks.clone()))
+            let profile = hub_profile(config, known, paths);
+            known.info_names.iter().map(move |name| (name.clone(), profile.clone()))
         })
         .collect()
 }
