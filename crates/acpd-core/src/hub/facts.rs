@@ -5,7 +5,7 @@ use acpd_api::{ErrorData, NAMESPACE, Reason, SessionInfo};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::auth::changes_login;
+use crate::auth::{changes_login, login_hint};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
@@ -134,8 +134,8 @@ impl Hub {
         if error.is_some_and(|error| {
             self.processes.login_source(slot, "", &error, &self.cx.config).is_some()
         }) {
-            let data =
-                ErrorData::new(Reason::NeedsLogin).with_hint(self.processes.login_hint(slot));
+            let data = ErrorData::new(Reason::NeedsLogin)
+                .with_hint(login_hint(self.processes[&slot].profile()));
             // Data that is neither an object nor null is the agent's text: keep it.
             let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
             if own.is_none_or(|first| matches!(first, b'{' | b'n')) {

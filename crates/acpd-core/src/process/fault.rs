@@ -1,8 +1,9 @@
 //! Reasons why an agent has no process, and advice for the user.
 
 use acp_wire::code;
-use acpd_api::Reason;
+use acpd_api::{Reason, Untrusted};
 
+use crate::auth::login_hint;
 use crate::fault::{Fault, about_agent};
 use crate::ids::SlotId;
 use crate::process::leftovers::HANGS;
@@ -28,19 +29,21 @@ impl Processes {
     pub(crate) fn login_fault(&self, id: SlotId, message: &str) -> Fault {
         Fault::new(Reason::NeedsLogin, message.to_owned())
             .with_code(code::AUTH_REQUIRED)
-            .hint(self.login_hint(id))
+            .hint(login_hint(&self[&id].profile))
     }
 
-    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<String> {
+    pub(crate) fn way_out(&self, id: SlotId, config: &Config) -> Option<Untrusted> {
         let slot = &self[&id];
         let name = &slot.profile;
         let is_down = self.known(name).row.desired == Desired::Down;
         match slot.state {
-            State::Stopping { .. } | State::Ready => self.held_back_hint(id),
+            State::Stopping { .. } | State::Ready => self.may_start(id).err()?.data.hint,
             // The login has its own advice.
             State::NeedsAuth | State::Failed(Reason::NeedsLogin) => None,
-            State::Failed(_) => Some(self.hint(id, config)),
-            State::Stopped if is_down => Some(format!("`acpctl agent start {name}` starts it")),
+            State::Failed(_) => Some(self.hint(id, config).into()),
+            State::Stopped if is_down => {
+                Some(format!("`acpctl agent start {name}` starts it").into())
+            }
             // These states end by themselves or with a prompt.
             State::Stopped
             | State::Queued
@@ -67,26 +70,23 @@ impl Processes {
     /// unresponsive process of the last daemon.
     pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
         let slot = &self[&id];
-        let reason = match slot.host() {
-            Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
-            Some(Host { overdue: true, .. }) => Reason::AgentTimeout,
+        let profile = &slot.profile;
+        let (reason, hint) = match slot.host() {
+            Some(Host { leftovers: Some(_), .. }) => (
+                Reason::AgentLeftovers,
+                format!(
+                    "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
+                ),
+            ),
+            Some(Host { overdue: true, .. }) => (
+                Reason::AgentTimeout,
+                format!(
+                    "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
+                ),
+            ),
             _ => return Ok(()),
         };
         let why = slot.api_reason().unwrap_or_default();
-        let fault = Fault::new(reason, about_agent(&slot.profile, &why));
-        Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
-    }
-
-    pub(super) fn held_back_hint(&self, id: SlotId) -> Option<String> {
-        let Slot { profile, .. } = &self[&id];
-        match self[&id].host()? {
-            Host { leftovers: Some(_), .. } => Some(format!(
-                "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
-            )),
-            Host { overdue: true, .. } => Some(format!(
-                "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
-            )),
-            _ => None,
-        }
+        Err(Fault::new(reason, about_agent(profile, &why)).hint(hint))
     }
 }

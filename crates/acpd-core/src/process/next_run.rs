@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::SlotId;
 use crate::process::Demand;
-use crate::process::slot::{Failed, State, StopWhy};
+use crate::process::slot::{Failures, State, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::timers::Timer;
@@ -44,7 +44,7 @@ impl Processes {
         match verdict {
             Verdict::Fail(kind) => {
                 let reason = if kind == Reason::AgentCrashLoop {
-                    let (times, last) = (self[&id].failures(), reason.unwrap_or_default());
+                    let (times, last) = (self[&id].failures.in_a_row, reason.unwrap_or_default());
                     Some(format!("it failed {times} times in a row, last: {last}"))
                 } else {
                     reason
@@ -84,11 +84,13 @@ impl Processes {
         if !self.has_run_long_enough(&was, id, &cx.config) {
             return Some(why);
         }
+        let slot = self.slot_mut(id);
+        slot.forgive();
         if why == StopWhy::Crashed {
-            self.slot_mut(id).crashed_after_a_good_run(cx.now);
+            // This crash begins a new count.
+            slot.failures.at.push_back(cx.now);
             return None;
         }
-        self.slot_mut(id).forgive();
         Some(why)
     }
 
@@ -99,11 +101,14 @@ impl Processes {
 
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
         let rules = self.profile(id, &cx.config).restart;
-        let Failed { in_a_row, of_late } = self.slot_mut(id).failed(cx.now, rules.window);
-        if of_late >= rules.budget {
+        let Failures { at, in_a_row } = &mut self.slot_mut(id).failures;
+        at.push_back(cx.now);
+        at.retain(|at| cx.now.since(*at) <= rules.window);
+        *in_a_row += 1;
+        if at.len() >= rules.budget as usize {
             return Verdict::Fail(Reason::AgentCrashLoop);
         }
-        let doubled = rules.delay.saturating_mul(1 << (in_a_row - 1).min(16)).min(rules.max_delay);
+        let doubled = rules.delay.saturating_mul(1 << (*in_a_row - 1).min(16)).min(rules.max_delay);
         Verdict::Start { delay: self.jitter(doubled) }
     }
 }

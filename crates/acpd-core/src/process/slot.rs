@@ -19,7 +19,7 @@ pub(crate) struct Slot {
     /// The only session of this slot, for profiles that do not share a process.
     pub(super) dedicated: Option<SessionKey>,
     pub(super) state: State,
-    pub(super) since: Time,
+    pub(crate) since: Time,
     pub(super) reason: Option<String>,
     /// Last lines of the last failed run.
     pub(super) stderr: String,
@@ -28,9 +28,9 @@ pub(crate) struct Slot {
     /// Only [`crate::process::table::Processes`] sets this, because it has an index.
     host: Option<Host>,
     pub(super) start_hint: Option<String>,
-    failures: Failures,
+    pub(super) failures: Failures,
     /// Client extensions that the process got, see [`crate::offer`].
-    pub(super) client_meta: Option<String>,
+    pub(crate) client_meta: Option<String>,
     /// The process was restarted for fresh credentials, and no prompt has succeeded since.
     pub(super) renewed: bool,
     /// Reason of the end of a process that could not be started.
@@ -41,18 +41,12 @@ pub(crate) struct Slot {
     pub(super) parked: BTreeMap<String, Parked>,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failed {
-    /// Failures since the last run that was ready for long enough.
-    pub(crate) in_a_row: u32,
-    /// Failures within the window of the restart rules.
-    pub(crate) of_late: u32,
-}
-
 #[derive(Debug, Default)]
-struct Failures {
-    at: VecDeque<Time>,
-    in_a_row: u32,
+pub(super) struct Failures {
+    /// Failures within the window of the restart rules.
+    pub(super) at: VecDeque<Time>,
+    /// Failures since the last run that was ready for long enough.
+    pub(super) in_a_row: u32,
 }
 
 #[derive(Debug, Default)]
@@ -287,16 +281,8 @@ impl Slot {
         self.dedicated
     }
 
-    pub(crate) fn since(&self) -> Time {
-        self.since
-    }
-
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
-    }
-
-    pub(crate) fn offer(&self) -> Option<&str> {
-        self.client_meta.as_deref()
     }
 
     pub(crate) fn is_queued(&self) -> bool {
@@ -328,12 +314,8 @@ impl Slot {
         self.host.as_mut()
     }
 
-    pub(super) fn put(&mut self, host: Host) {
-        self.host = Some(host);
-    }
-
-    pub(super) fn take(&mut self) -> Option<Host> {
-        self.host.take()
+    pub(super) fn put(&mut self, host: Option<Host>) -> Option<Host> {
+        std::mem::replace(&mut self.host, host)
     }
 
     pub(crate) fn is_renewed(&self) -> bool {
@@ -371,25 +353,6 @@ impl Slot {
 
     pub(super) fn forgive(&mut self) {
         self.failures = Failures::default();
-    }
-
-    /// Restarts the count of failures with this crash after a good run.
-    pub(super) fn crashed_after_a_good_run(&mut self, now: Time) {
-        self.failures = Failures { at: VecDeque::from([now]), in_a_row: 0 };
-    }
-
-    pub(super) fn failed(&mut self, now: Time, window: u64) -> Failed {
-        let Failures { at, in_a_row } = &mut self.failures;
-        at.push_back(now);
-        while at.front().is_some_and(|at| now.since(*at) > window) {
-            at.pop_front();
-        }
-        *in_a_row += 1;
-        Failed { in_a_row: *in_a_row, of_late: at.len() as u32 }
-    }
-
-    pub(super) fn failures(&self) -> u32 {
-        self.failures.in_a_row
     }
 
     pub(crate) fn api_reason(&self) -> Option<String> {

@@ -30,6 +30,9 @@ use crate::record::snapshot::HostState;
 use crate::record::{AgentRow, Desired, Record};
 use crate::timers::Timer;
 
+/// Every `BY_AGE`-th place goes to the longest waiting slot.
+const BY_AGE: u32 = 4;
+
 /// Maximum length of a quoted line from a program that is no agent, in characters.
 const PRINTED: usize = 200;
 
@@ -167,10 +170,12 @@ impl Processes {
     }
 
     pub(super) fn start(&mut self, cx: &mut Cx, id: SlotId) {
-        if self.queue_is_empty() && self.has_place(cx) {
+        if self.queue.is_empty() && self.has_place(cx) {
             return self.launch(cx, id);
         }
-        self.enqueue(id);
+        if !self.queue.contains(&id) {
+            self.queue.push(id);
+        }
         let reason = match cx.config.cold_starts {
             1 => "waits for its turn: another agent is being started".to_owned(),
             most => format!("waits for its turn: {most} agents are being started"),
@@ -190,10 +195,14 @@ impl Processes {
         cx: &mut Cx,
         demand: impl Fn(SlotId) -> Demand,
     ) -> Option<SlotId> {
-        let queued = self.queued();
-        let most_urgent = queued.iter().min_by_key(|id| self.urgency(**id, demand(**id)));
+        let slots = &self.slots;
+        self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
+        let most_urgent = self.queue.iter().min_by_key(|id| self.urgency(**id, demand(**id)));
         let most_urgent = *most_urgent.filter(|_| self.has_place(cx))?;
-        let id = self.take_queued(most_urgent);
+        let by_age = self.given % BY_AGE == BY_AGE - 1;
+        self.given = self.given.wrapping_add(1);
+        let id = if by_age { self.queue[0] } else { most_urgent };
+        self.queue.retain(|waits| *waits != id);
         if self.is_needed(id, demand(id)) {
             self.launch(cx, id);
         } else {
@@ -419,7 +428,7 @@ impl Processes {
     }
 
     pub(crate) fn on_read(&mut self, cx: &mut Cx, host: HostId, end: OutputEnd) {
-        self.note_read(host, end);
+        self.read.insert(host, end);
         let Some(id) = self.slot_of(host) else { return };
         let Some(process) = self.slot_mut(id).host_mut() else { return };
         if process.catch_up.take_if(|upto| *upto <= end.offset).is_some() {

@@ -1,6 +1,6 @@
 //! All process slots, and facts about their profiles. Only this table sets and removes the
 //! processes of slots, so its index is exact. The start queue may hold slots that no longer wait;
-//! [`Processes::queued`] removes them.
+//! [`Processes::start_queued`] removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{discriminant, take};
@@ -11,7 +11,7 @@ use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped};
 use acpd_api::{AgentNotice, method};
 
-use crate::auth::{Logins, login_hint};
+use crate::auth::Logins;
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::{HostId, SessionKey, SlotId, Time};
@@ -21,9 +21,6 @@ use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy};
 use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
 use crate::timers::{Timer, Timers};
-
-/// Every `BY_AGE`-th place goes to the longest waiting slot.
-const BY_AGE: u32 = 4;
 
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
 
@@ -36,14 +33,15 @@ pub(crate) struct OutputEnd {
 
 #[derive(Debug)]
 pub(crate) struct Processes {
-    slots: BTreeMap<SlotId, Slot>,
+    pub(super) slots: BTreeMap<SlotId, Slot>,
     next_slot: u32,
     by_host: BTreeMap<HostId, SlotId>,
     known: BTreeMap<String, AgentInfo>,
-    queue: Vec<SlotId>,
-    given: u32,
+    pub(super) queue: Vec<SlotId>,
+    /// Number of assigned places.
+    pub(super) given: u32,
     /// Output that is committed with this batch.
-    read: BTreeMap<HostId, OutputEnd>,
+    pub(super) read: BTreeMap<HostId, OutputEnd>,
     random: u64,
     pub(super) logins: Logins,
     pub(super) changed: BTreeSet<String>,
@@ -105,12 +103,6 @@ impl Processes {
         id
     }
 
-    fn remove(&mut self, id: SlotId) {
-        if let Some(slot) = self.slots.remove(&id) {
-            mark(&mut self.changed, &slot.profile);
-        }
-    }
-
     pub(crate) fn slot_of(&self, host: HostId) -> Option<SlotId> {
         self.by_host.get(&host).copied()
     }
@@ -122,13 +114,13 @@ impl Processes {
     pub(super) fn put(&mut self, id: SlotId, host: Host) {
         self.by_host.insert(host.id, id);
         if let Some(slot) = self.get_mut(id) {
-            slot.put(host);
+            slot.put(Some(host));
         }
     }
 
     pub(super) fn take(&mut self, host: HostId) -> Option<(SlotId, Host)> {
         let id = self.by_host.remove(&host)?;
-        self.get_mut(id)?.take().map(|host| (id, host))
+        self.get_mut(id)?.put(None).map(|host| (id, host))
     }
 
     pub(crate) fn known(&self, profile: &str) -> &AgentInfo {
@@ -187,36 +179,6 @@ impl Processes {
 
     pub(crate) fn waiting_to_start(&self) -> usize {
         self.values().filter(|slot| slot.state == State::Queued).count()
-    }
-
-    pub(super) fn queue_is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    pub(super) fn enqueue(&mut self, id: SlotId) {
-        if !self.queue.contains(&id) {
-            self.queue.push(id);
-        }
-    }
-
-    /// Returns the queued slots, oldest first.
-    pub(super) fn queued(&mut self) -> Vec<SlotId> {
-        let slots = &self.slots;
-        self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
-        self.queue.clone()
-    }
-
-    /// Returns the next slot. `most_urgent`: among [`Processes::queued`].
-    pub(super) fn take_queued(&mut self, most_urgent: SlotId) -> SlotId {
-        let by_age = self.given % BY_AGE == BY_AGE - 1;
-        self.given = self.given.wrapping_add(1);
-        let id = self.queue.first().filter(|_| by_age).map_or(most_urgent, |oldest| *oldest);
-        self.queue.retain(|waits| *waits != id);
-        id
-    }
-
-    pub(super) fn note_read(&mut self, host: HostId, end: OutputEnd) {
-        self.read.insert(host, end);
     }
 
     pub(crate) fn commit_read(&mut self, cx: &mut Cx) {
@@ -299,10 +261,6 @@ impl Processes {
         }));
     }
 
-    pub(crate) fn login_hint(&self, id: SlotId) -> String {
-        login_hint(&self[&id].profile)
-    }
-
     pub(crate) fn is_needed(&self, id: SlotId, demand: Demand) -> bool {
         self.is_wanted(id, demand) || (self.stays_up(id) && !demand.ending)
     }
@@ -354,7 +312,9 @@ impl Processes {
         if !self.get(&id).is_some_and(is_empty) {
             return false;
         }
-        self.remove(id);
+        if let Some(slot) = self.slots.remove(&id) {
+            mark(&mut self.changed, &slot.profile);
+        }
         timers.clear(Timer::Slot(id));
         timers.clear(Timer::Idle(id));
         true

@@ -90,7 +90,7 @@ impl Hub {
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
-            None => self.processes[&slot].offer().map(str::to_owned),
+            None => self.processes[&slot].client_meta.clone(),
         }
     }
 
