@@ -203,7 +203,7 @@ pub enum StoreState {
 }
 
 /// One agent profile and its process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
     /// Name of the agent's profile.
@@ -402,10 +402,13 @@ impl fmt::Display for McpKind {
 }
 
 /// State of an agent's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
     /// The agent has no process.
+    #[default]
     Stopped,
     /// The process is being started.
     Starting,

@@ -7,18 +7,20 @@ use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::record::Record;
+use crate::store_health::StoreHealth;
 use crate::timers::Timers;
 
 /// Maximum length of a log note in characters.
 const NOTE: usize = 500;
 
-/// The clock, the configuration, and the results of a step.
+/// The clock, the configuration, the state of the journal, and the results of a step.
 #[derive(Debug)]
 pub(crate) struct Cx {
     pub(crate) now: Time,
     pub(crate) config: Config,
     pub(crate) ids: IdSource,
     pub(crate) timers: Timers,
+    pub(crate) store: StoreHealth,
     pub(crate) out: Batch,
     events: Vec<EngineEvent>,
 }
@@ -30,6 +32,7 @@ impl Cx {
             config,
             ids: IdSource::new(boot),
             timers: Timers::default(),
+            store: StoreHealth::default(),
             out: Batch::default(),
             events: Vec::new(),
         }

@@ -30,29 +30,8 @@ use crate::input::{Effect, ToClient};
 /// Places for managers, in addition to `max_clients`.
 const MANAGERS: usize = 16;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Client,
-    Manage,
-    Other,
-}
-
-impl Wish {
-    fn of(message: Option<&Message<'_>>) -> Wish {
-        match message {
-            Some(Message::Request { method, .. }) if method == "initialize" => Wish::Client,
-            Some(Message::Request { method, .. }) if acpd_api::is_own(method) => Wish::Manage,
-            _ => Wish::Other,
-        }
-    }
-}
-
-pub(crate) struct PlaceFacts<'a> {
-    pub(crate) max_clients: usize,
-    pub(crate) is_watching: &'a dyn Fn(ClientId) -> bool,
-    /// The journal cannot be written, so only urgent effects are sent.
-    pub(crate) is_store_failing: bool,
-}
+/// Returns whether a client watches all rows.
+type IsWatching<'a> = &'a dyn Fn(ClientId) -> bool;
 
 impl Client {
     fn is_manager(&self) -> bool {
@@ -71,31 +50,31 @@ impl Clients {
         cx: &mut Cx,
         client: ClientId,
         message: Option<&Message<'_>>,
-        facts: &PlaceFacts<'_>,
+        is_watching: IsWatching<'_>,
     ) -> bool {
         let Some(here) = self.connected.get_mut(&client) else { return false };
         let is_new = here.last_heard.replace(cx.now).is_none();
-        let (wish, is_manager) = (Wish::of(message), here.is_manager());
-        let placed = match wish {
-            Wish::Client if is_manager => self.place_client(cx, client, facts),
+        let is_manager = here.is_manager();
+        let (id, method) = match message {
+            Some(Message::Request { id, method, .. }) => (id.clone(), &**method),
+            _ => (Id::null(), ""),
+        };
+        let placed = match method {
+            "initialize" if is_manager => self.place_client(cx, client, is_watching),
             _ => Ok(()),
         };
-        let refusal = if let Err(refusal) = placed {
-            refusal
-        } else if !is_new || self.connected.len() <= facts.max_clients + MANAGERS {
-            return true;
-        } else if wish == Wish::Other {
-            Fault::new(Reason::TooMany, "too many connections are open")
-                .hint("begin with `initialize`, or close another connection")
-        } else {
-            self.make_place(cx, client, facts);
-            return true;
+        let places = cx.config.max_clients as usize + MANAGERS;
+        let refusal = match placed {
+            Err(refusal) => refusal,
+            Ok(()) if !is_new || self.connected.len() <= places => return true,
+            Ok(()) if method == "initialize" || acpd_api::is_own(method) => {
+                self.make_place(cx, client, is_watching);
+                return true;
+            }
+            Ok(()) => Fault::new(Reason::TooMany, "too many connections are open")
+                .hint("begin with `initialize`, or close another connection"),
         };
-        let id = match message {
-            Some(Message::Request { id, .. }) => id.clone(),
-            _ => Id::null(),
-        };
-        self.let_go(cx, client, &id, &refusal, facts.is_store_failing);
+        self.let_go(cx, client, &id, &refusal);
         false
     }
 
@@ -103,11 +82,11 @@ impl Clients {
         &mut self,
         cx: &mut Cx,
         newcomer: ClientId,
-        facts: &PlaceFacts<'_>,
+        is_watching: IsWatching<'_>,
     ) -> Result<(), Fault> {
         const MORE: &str = "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
              `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`";
-        let most = facts.max_clients;
+        let most = cx.config.max_clients as usize;
         let clients = self.connected.values().filter(|here| !here.is_manager()).count();
         let tools = self.connected.values().filter(|here| here.is_tool()).count();
         let is_person = self.may_decide(newcomer);
@@ -118,52 +97,46 @@ impl Clients {
         if clients < most {
             return Ok(());
         }
-        let Some(least) = self.least_missed(facts, |_, here| is_person && here.is_tool()) else {
+        let Some(least) = self.least_missed(is_watching, |_, here| is_person && here.is_tool())
+        else {
             let text = format!("{clients} clients are connected already");
             return Err(Fault::new(Reason::TooMany, text).hint(MORE));
         };
         let text =
             "the connection was closed to make room for a client that does not run under an agent";
         let fault = Fault::new(Reason::TooMany, text).hint(MORE);
-        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing);
+        self.let_go(cx, least, &Id::null(), &fault);
         Ok(())
     }
 
     /// Returns the least needed connection: an idle one if possible, and the longest silent one.
     fn least_missed(
         &self,
-        facts: &PlaceFacts<'_>,
+        is_watching: IsWatching<'_>,
         of: impl Fn(ClientId, &Client) -> bool,
     ) -> Option<ClientId> {
         let these = self.connected.iter().filter(|(id, here)| of(**id, here));
         let least = these.min_by_key(|(id, here)| {
             let waits = !here.open.is_empty() || self.sessions_of(**id).next().is_some();
-            ((facts.is_watching)(**id) || waits, here.last_heard, **id)
+            (is_watching(**id) || waits, here.last_heard, **id)
         });
         least.map(|(id, _)| *id)
     }
 
-    fn make_place(&mut self, cx: &mut Cx, newcomer: ClientId, facts: &PlaceFacts<'_>) {
+    fn make_place(&mut self, cx: &mut Cx, newcomer: ClientId, is_watching: IsWatching<'_>) {
         let is_other = |id, here: &Client| id != newcomer && here.is_manager();
-        let Some(least) = self.least_missed(facts, is_other) else { return };
+        let Some(least) = self.least_missed(is_watching, is_other) else { return };
         let text = "the connection was closed to make room for another one";
         let fault = Fault::new(Reason::TooMany, text)
             .hint("connect again; connections that have said `initialize` are kept");
-        self.let_go(cx, least, &Id::null(), &fault, facts.is_store_failing);
+        self.let_go(cx, least, &Id::null(), &fault);
     }
 
     /// Closes a connection with an error, under the id of its request if there is one.
-    pub(super) fn let_go(
-        &mut self,
-        cx: &mut Cx,
-        client: ClientId,
-        id: &Id,
-        fault: &Fault,
-        is_store_failing: bool,
-    ) {
+    pub(super) fn let_go(&mut self, cx: &mut Cx, client: ClientId, id: &Id, fault: &Fault) {
         let line = build::error(id, &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
-        let effects = if is_store_failing { &mut cx.out.urgent } else { &mut cx.out.effects };
+        let effects = if cx.store.is_failing() { &mut cx.out.urgent } else { &mut cx.out.effects };
         effects.extend(last);
         self.on_closed(cx, client);
     }
@@ -175,7 +148,6 @@ impl Clients {
         cx: &mut Cx,
         client: ClientId,
         token: &str,
-        is_store_failing: bool,
     ) -> Result<bool, Fault> {
         let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
@@ -191,7 +163,7 @@ impl Clients {
             let text = "another connection came with this client's token";
             let fault = Fault::new(Reason::Replaced, text)
                 .hint("do not come back with this token; each client needs one of its own");
-            self.let_go(cx, old, &Id::null(), &fault, is_store_failing);
+            self.let_go(cx, old, &Id::null(), &fault);
         }
         Ok(true)
     }

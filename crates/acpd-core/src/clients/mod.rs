@@ -52,7 +52,6 @@ use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::{ClientOrigin, View};
 use crate::views::responder::Responder;
 
-pub(crate) use crate::clients::admission::PlaceFacts;
 pub(crate) use crate::clients::replies::UnwrittenAnswer;
 pub(crate) use crate::clients::rights::not_under_agent;
 

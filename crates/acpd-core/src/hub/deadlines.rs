@@ -19,53 +19,54 @@ impl Hub {
     }
 
     pub(crate) fn on_tick(&mut self) {
-        if self.store_health.is_failing() {
+        if self.cx.store.is_failing() {
             return;
         }
         while let Some(timer) = self.cx.timers.pop_due(self.cx.now) {
-            match timer {
-                Timer::Slot(id) if self.processes.contains_key(&id) => {
-                    self.on_slot_timer(id);
-                }
-                Timer::Idle(id) if self.processes.contains_key(&id) => self.on_idle(id),
-                Timer::Restore(key) if self.sessions.contains_key(&key) => {
-                    self.on_restore_timer(key);
-                }
-                Timer::Cancel(key) if self.sessions.contains_key(&key) => {
-                    self.on_cancel_timeout(key);
-                }
-                Timer::Stall(key) if self.sessions.contains_key(&key) => {
-                    self.on_stall_timer(key);
-                }
-                Timer::Sleep(key) if self.sessions.contains_key(&key) => {
-                    self.on_sleep_timer(key);
-                }
-                Timer::Limit(key) if self.sessions.contains_key(&key) => self.on_limit_timer(key),
-                Timer::Asked(ask) => self.on_asked_timer(ask),
-                Timer::Terminal(terminal) => {
-                    self.services.on_terminal_deadline(&mut self.cx, terminal);
-                }
-                Timer::Lent(call) => {
-                    self.end_server_calls(&CallEnd::Deadline(call));
-                }
-                Timer::Lifecycle => {
-                    self.end_unused();
-                    self.route();
-                    self.on_lifecycle_timer();
-                }
-                Timer::Retention => self.on_retention_timer(),
-                Timer::Resumable => self.on_resumable_timer(),
-                // Watch: served at the end of the batch. The others: their slot or session is gone.
-                Timer::Watch
-                | Timer::Slot(_)
-                | Timer::Idle(_)
-                | Timer::Restore(_)
-                | Timer::Cancel(_)
-                | Timer::Limit(_)
-                | Timer::Sleep(_)
-                | Timer::Stall(_) => {}
+            let is_there = match timer {
+                Timer::Slot(id) | Timer::Idle(id) => self.processes.contains_key(&id),
+                Timer::Restore(key)
+                | Timer::Cancel(key)
+                | Timer::Stall(key)
+                | Timer::Sleep(key)
+                | Timer::Limit(key) => self.sessions.contains_key(&key),
+                _ => true,
+            };
+            if is_there {
+                self.on_timer(timer);
+                self.route();
             }
-            self.route();
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::Slot(id) => {
+                let demand = self.demand(id);
+                self.processes.on_timer(&mut self.cx, id, demand);
+            }
+            Timer::Idle(id) => self.on_idle(id),
+            Timer::Restore(key) => self.on_restore_timer(key),
+            Timer::Cancel(key) => self.on_cancel_timeout(key),
+            Timer::Stall(key) => self.on_stall_timer(key),
+            Timer::Sleep(key) => self.on_sleep_timer(key),
+            Timer::Limit(key) => self.on_limit_timer(key),
+            Timer::Asked(ask) => self.on_asked_timer(ask),
+            Timer::Terminal(terminal) => {
+                self.services.on_terminal_deadline(&mut self.cx, terminal);
+            }
+            Timer::Lent(call) => {
+                self.end_server_calls(&CallEnd::Deadline(call));
+            }
+            Timer::Lifecycle => {
+                self.end_unused();
+                self.route();
+                self.on_lifecycle_timer();
+            }
+            Timer::Retention => self.on_retention_timer(),
+            Timer::Resumable => self.on_resumable_timer(),
+            // Served at the end of the batch.
+            Timer::Watch => {}
         }
     }
 }

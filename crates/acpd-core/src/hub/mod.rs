@@ -49,7 +49,6 @@ use crate::services::AgentServices;
 use crate::session::State;
 use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
-use crate::store_health::StoreHealth;
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -67,7 +66,6 @@ pub struct Hub {
     budget: Budget,
     prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     looks: Looks,
-    store_health: StoreHealth,
     shutdown: Shutdown,
     watch: Watch,
     tally: Tally,
@@ -85,7 +83,7 @@ impl Hub {
     fn step(&mut self, now: Time, input: Input) {
         let before = self.cx.now;
         self.cx.now = before.max(now);
-        if self.store_health.is_failing() && self.cx.now > before {
+        if self.cx.store.is_failing() && self.cx.now > before {
             // Deadlines stand still, also those set meanwhile.
             let passed = self.cx.now.since(before);
             self.cx.timers.delay(passed);
@@ -105,9 +103,9 @@ impl Hub {
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end),
             Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail),
             Input::StoreFailing { reason, hint } => {
-                self.store_health.fails(self.cx.now, reason, hint);
+                self.cx.store.fails(self.cx.now, reason, hint);
             }
-            Input::StoreWorks => self.store_health.works(),
+            Input::StoreWorks => self.cx.store.works(),
             Input::Stop => self.begin_shutdown(),
             Input::Tick => self.on_tick(),
         }
@@ -204,7 +202,7 @@ impl Hub {
         self.tell_watchers();
         self.processes.commit_read(&mut self.cx);
         // Confirmations are records: while the store fails, they would pile up in empty batches.
-        if !self.store_health.is_failing() || !self.cx.out.records.is_empty() {
+        if !self.cx.store.is_failing() || !self.cx.out.records.is_empty() {
             self.clients.commit_received(&mut self.cx);
         }
     }
@@ -219,7 +217,7 @@ impl Hub {
 
     /// Time of the next [`Input::Tick`]; `None` while the store fails and acpd reads no peers.
     pub fn deadline(&self) -> Option<Time> {
-        self.cx.timers.next().filter(|_| !self.store_health.is_failing())
+        self.cx.timers.next().filter(|_| !self.cx.store.is_failing())
     }
 
     /// Number of this daemon on its journal; the upper half of every number that it issues.

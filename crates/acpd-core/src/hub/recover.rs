@@ -43,7 +43,6 @@ use crate::session::turn::{Queued, Running, TurnFailure};
 use crate::session::work::Work;
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
-use crate::store_health::StoreHealth;
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -112,7 +111,6 @@ impl Hub {
             client_servers: ClientServers::default(),
             requests: Requests::default(),
             looks: Looks::default(),
-            store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
             watch: Watch::default(),
             tally: Tally::default(),

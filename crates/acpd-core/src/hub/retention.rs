@@ -78,7 +78,7 @@ impl Hub {
         let Some(look) = self.looks.answered(question) else { return };
         match (look, sizes) {
             (Look::Asked(to, params), Ok(sizes)) => {
-                match self.store_health.fault().filter(|_| !params.dry_run) {
+                match self.cx.store.fault().filter(|_| !params.dry_run) {
                     Some(fault) => self.refuse(&to, &fault),
                     None => self.collect_measured(&to, &params, &sizes),
                 }
@@ -159,7 +159,7 @@ impl Hub {
 
     /// Deletes nothing while the store fails: deletions would pile up.
     fn collect_by_time(&mut self, sizes: &Sizes) {
-        let gone = if self.store_health.is_failing() { Vec::new() } else { self.plan(sizes) };
+        let gone = if self.cx.store.is_failing() { Vec::new() } else { self.plan(sizes) };
         let round = &gone[..gone.len().min(ROUND)];
         let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
         let mut until = None;

@@ -30,7 +30,7 @@ impl Hub {
             EngineEvent::ProcessNotified(Answer { host, line }) => {
                 let slot =
                     self.processes.slot_of(host).filter(|slot| !self.processes.is_clogged(*slot));
-                if let Some(slot) = slot.filter(|_| !self.store_health.is_failing()) {
+                if let Some(slot) = slot.filter(|_| !self.cx.store.is_failing()) {
                     self.processes.write(&mut self.cx, slot, line);
                 }
             }

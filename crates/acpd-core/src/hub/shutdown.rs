@@ -55,7 +55,7 @@ impl Hub {
 
     /// Does not wait for agents on the second request, or while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self) {
-        if self.store_health.is_failing() || self.shutdown.is_ending() {
+        if self.cx.store.is_failing() || self.shutdown.is_ending() {
             let farewell = self.shutdown.end();
             for to in farewell.watchers {
                 if self.clients.close_request(&to) {

@@ -16,18 +16,7 @@ use crate::process::slot::Slot;
 use crate::record::Desired;
 
 impl Hub {
-    pub(crate) fn send_metrics(&mut self, to: &Requester) {
-        let metrics = Box::new(self.metrics());
-        self.send_status(to, StatusPart::Metrics(metrics));
-    }
-
-    pub(crate) fn agents_with_metrics(&self) -> BTreeSet<String> {
-        let with_slots = self.processes.values().map(Slot::profile);
-        let others = self.sessions.agents().chain(self.tally.restarted_agents());
-        with_slots.map(str::to_owned).chain(others.cloned()).collect()
-    }
-
-    fn metrics(&self) -> Metrics {
+    pub(crate) fn metrics(&self) -> Metrics {
         let facts = &self.cx.config.daemon;
         let mut states = BTreeMap::new();
         for session in self.sessions.values() {
@@ -58,16 +47,13 @@ impl Hub {
                 starts: self.processes.waiting_to_start() as u64,
                 outbox_lines: lines,
                 outbox_bytes: bytes,
-                transactions: 0,
+                ..QueueMetrics::default()
             },
             journal: JournalMetrics {
-                writable: self.store_health.state() == StoreState::Ok,
+                writable: self.cx.store.state() == StoreState::Ok,
                 events: self.sessions.values().map(|session| session.head).sum(),
-                bytes: None,
-                index_bytes: None,
                 expired: self.tally.expired(),
-                removed: 0,
-                given_back: 0,
+                ..JournalMetrics::default()
             },
             latencies: self.tally.latencies(),
         }
@@ -87,7 +73,11 @@ impl Hub {
         let names = match &part {
             StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
             StatusPart::All(_) | StatusPart::Agents => self.agent_names(),
-            StatusPart::Metrics(_) => self.agents_with_metrics(),
+            StatusPart::Metrics(_) => {
+                let with_slots = self.processes.values().map(Slot::profile);
+                let others = self.sessions.agents().chain(self.tally.restarted_agents());
+                with_slots.map(str::to_owned).chain(others.cloned()).collect()
+            }
         };
         let (params, sessions) = match &part {
             StatusPart::All(params) => (params.clone(), self.session_infos(|row| !row.archived)),
@@ -109,7 +99,7 @@ impl Hub {
                 since: facts.since,
                 rss: None,
                 clients: self.clients.len() as u32,
-                store: self.store_health.state(),
+                store: self.cx.store.state(),
                 budget: self.budget.info(&self.cx.config, self.cx.now),
                 default_agent: self.cx.config.agent_for(params.cwd.as_deref()).into(),
                 default_is_found: self.cx.config.is_found_for(params.cwd.as_deref()),
@@ -134,11 +124,8 @@ impl Hub {
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host().is_some()));
         let shown = shown.or_else(|| slots.first());
-        let waits = self
-            .processes
-            .of_profile(name)
-            .into_iter()
-            .find(|id| self.processes.way_out(*id, &self.cx.config).is_some());
+        let ids = self.processes.of_profile(name).into_iter();
+        let mut ways_out = ids.filter_map(|id| self.processes.way_out(id, &self.cx.config));
         // An agent that acpd only connects to has no process here: its pid is 0.
         let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
@@ -149,48 +136,35 @@ impl Hub {
         let (reason, hint) = if self.cx.config.agents.contains_key(name) {
             let reason = shown.and_then(|agent| agent.api_reason());
             let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
-            let hint = waits.and_then(|id| self.processes.way_out(id, &self.cx.config));
-            let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it"));
-            (reason, hint.or_else(start))
+            let start = || is_down.then(|| format!("`acpctl agent start {name}` starts it").into());
+            (reason, ways_out.next().or_else(start))
         } else {
-            (Some(NOT_CONFIGURED.to_owned()), Some(not_configured_hint(name)))
+            (Some(NOT_CONFIGURED.to_owned()), Some(not_configured_hint(name).into()))
         };
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),
-            state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
-            since: shown.map_or(self.cx.config.daemon.since, |agent| agent.since().0),
+            state: shown.map(|agent| agent.api_state()).unwrap_or_default(),
+            since: shown.map_or(self.cx.config.daemon.since, |agent| agent.since.0),
             reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
-            rss: None,
-            processes: None,
             restarts: self.tally.restarts_of(name),
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
             sessions: self.sessions.count_of(name) as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: hint.map(Into::into),
+            hint,
             mcp: self.mcp_agent(name).infos(known.row.initialize.is_some()),
             auth: self.processes.auth_info(name, &self.cx.config),
-            installed: None,
-            install: None,
-            packages: Vec::new(),
-            address: None,
-            not_found: None,
             default_mode: known
                 .begins_in
                 .clone()
                 .filter(|_| profile.defaults.mode.is_none())
                 .map(Into::into),
             unsupported: known.lies().into_iter().map(Into::into).collect(),
-            inherits: Vec::new(),
-            inherited: Vec::new(),
-            lacks: Vec::new(),
-            environment: Vec::new(),
-            login_shell: None,
-            shims: Vec::new(),
+            ..AgentInfo::default()
         }
     }
 

@@ -27,7 +27,7 @@ impl Hub {
         batches: &mut [&mut Vec<Effect>],
         out: &mut Batch,
     ) {
-        let Some(fault) = self.store_health.fault() else { return };
+        let Some(fault) = self.cx.store.fault() else { return };
         for Accepted { to, is_initialize } in accepted {
             let answer = match self.clients.take_answer(&to, batches) {
                 UnwrittenAnswer::Given => continue,

@@ -89,7 +89,9 @@ impl Hub {
                 let level = ToClient::LogLevel { id: to.id.clone(), level };
                 self.clients.respond_with(&mut self.cx, to, None, level);
             }
-            method::METRICS => self.send_metrics(to),
+            method::METRICS => {
+                self.send_status(to, StatusPart::Metrics(Box::new(self.metrics())));
+            }
             method::TRACE => self.begin_trace(asked)?,
             method::INTERACTION_LIST => self.list_questions(to),
             method::INTERACTION_ANSWER => self.answer_question(asked)?,

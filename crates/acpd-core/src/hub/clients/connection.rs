@@ -74,8 +74,7 @@ impl Hub {
 
     fn name_client(&mut self, client: ClientId, named: ClientToken) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
-        let is_store_failing = self.store_health.is_failing();
-        if !self.clients.claim_token(&mut self.cx, client, &token, is_store_failing)? {
+        if !self.clients.claim_token(&mut self.cx, client, &token)? {
             return Ok(());
         }
         let resume = resume.filter(|resume| self.clients.is_of_journal(resume));

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::clients::{Asked, PlaceFacts, Served};
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
@@ -93,7 +93,7 @@ impl Hub {
                 // A log shows the journal, so it waits for lines that are being written.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
-                if self.store_health.is_failing() || from_memory {
+                if self.cx.store.is_failing() || from_memory {
                     // Do not wait for the store, which may be about to fail.
                     self.cx.out.urgent.append(&mut served.effects);
                 } else {
@@ -151,19 +151,14 @@ impl Hub {
     fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
         // These need no store: the daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
-        match self.store_health.fault().filter(|_| needs_store(method) && !ends) {
+        match self.cx.store.fault().filter(|_| needs_store(method) && !ends) {
             Some(fault) => Err(fault),
             None => self.clients.accept(&mut self.cx, to, method),
         }
     }
 
     fn admit(&mut self, client: ClientId, message: Option<&Message<'_>>) -> bool {
-        let facts = PlaceFacts {
-            max_clients: self.cx.config.max_clients as usize,
-            is_watching: &|id| self.watch.has(id),
-            is_store_failing: self.store_health.is_failing(),
-        };
-        self.clients.admit(&mut self.cx, client, message, &facts)
+        self.clients.admit(&mut self.cx, client, message, &|id| self.watch.has(id))
     }
 
     fn client_asked(&mut self, asked: Asked<'_>) -> Served {
@@ -293,7 +288,7 @@ impl Hub {
             let slot = self.processes.shared(&profile, self.cx.now);
             if self.processes[&slot].is_up()
                 && !self.processes.is_clogged(slot)
-                && !self.store_health.is_failing()
+                && !self.cx.store.is_failing()
             {
                 self.processes.write(&mut self.cx, slot, line.clone());
             }
@@ -313,7 +308,7 @@ impl Hub {
             self.cancel(key, by, Some(line.clone()));
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
-            if self.processes.is_clogged(slot) || self.store_health.is_failing() {
+            if self.processes.is_clogged(slot) || self.cx.store.is_failing() {
                 return;
             }
             let line = self.sessions.to_agent_id(key, line.clone());

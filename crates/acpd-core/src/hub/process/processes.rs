@@ -117,11 +117,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_slot_timer(&mut self, id: SlotId) {
-        let demand = self.demand(id);
-        self.processes.on_timer(&mut self.cx, id, demand);
-    }
-
     pub(crate) fn begin_stop(&mut self, id: SlotId, why: StopWhy, reason: Option<String>) {
         let has_turns = self.has_turns(id);
         self.processes.stop(&mut self.cx, id, why, reason, has_turns);

@@ -51,7 +51,7 @@ impl Hub {
         let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
         let host = self.processes[&slot].usable_host().filter(|_| {
-            let can = !self.store_health.is_failing() && !self.processes.is_clogged(slot);
+            let can = !self.cx.store.is_failing() && !self.processes.is_clogged(slot);
             // An agent without an archive has no archived sessions.
             can && lists && (archives || archived != ArchiveFilter::Only)
         });
