@@ -10,7 +10,7 @@
 //!                                  idle ones first, the longest silent one
 //! ```
 //!
-//! Clients that run under an agent ([`rights`](super::rights)) have at most half of the places, and
+//! Clients that run under an agent have at most half of the places, and
 //! lose them to other clients when none is left, idle ones first. So an agent's tools cannot lock
 //! out the user's editors.
 //!

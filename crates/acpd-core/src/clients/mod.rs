@@ -8,13 +8,13 @@
 //! ```
 //!
 //! [`admission`] has the places for connections, [`resumable`] the clients with a token, [`attachments`] their
-//! cursors in journals, [`replies`] requests and answers, [`rights`] the limits of clients under an agent.
+//! cursors in journals, [`replies`] requests and answers.
 //!
 //! | Input | Handler |
 //! | --- | --- |
 //! | a connection, its line, its end | `connect`, `admit`, `count_line`, `on_closed` |
 //! | `initialize`, its token, its answer | `introduce`, `claim_token`, `name`, `come_back`, `set_initialized` |
-//! | a request, its answer, a notice | `may_send`, `accept`, `respond`, `tell` |
+//! | a request, its answer, a notice | `accept`, `respond`, `tell` |
 //! | the journal cannot be written | `take_answer` |
 //! | answers are confirmed, the client leaves | `on_replies_taken`, `take_token` |
 //! | a session is opened, left, or has another line | `attach`, `detach`, `show` |
@@ -30,7 +30,6 @@ pub(crate) mod name;
 mod notices;
 mod replies;
 pub(crate) mod resumable;
-mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -53,7 +52,6 @@ use crate::input::{ClientOrigin, View};
 use crate::views::responder::Responder;
 
 pub(crate) use crate::clients::replies::UnwrittenAnswer;
-pub(crate) use crate::clients::rights::not_under_agent;
 
 #[derive(Debug)]
 pub(crate) struct Clients {
@@ -139,6 +137,11 @@ impl Clients {
         if let Some(here) = self.connected.get_mut(&client) {
             here.made.insert(key);
         }
+    }
+
+    /// Returns `false` for a client that runs under an agent.
+    pub(crate) fn may_decide(&self, client: ClientId) -> bool {
+        self.connected.get(&client).is_some_and(|here| !here.under_agent)
     }
 
     /// Returns the client if it may decide for a person.

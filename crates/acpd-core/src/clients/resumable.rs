@@ -52,13 +52,7 @@ pub(crate) struct Resumable {
     /// Sessions of the last connection, with the order of their attachments.
     was_at: BTreeMap<SessionKey, u64>,
     received: u64,
-    replies: BTreeMap<Id, Reply>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Reply {
-    pub(crate) line: Bytes,
-    pub(crate) session: Option<SessionKey>,
+    replies: BTreeMap<Id, ReplyRow>,
 }
 
 impl Clients {
@@ -69,8 +63,6 @@ impl Clients {
     ) -> Clients {
         let resumable =
             (1..).zip(known).map(|(number, (token, ClientState { received, replies }))| {
-                let reply = |(id, ReplyRow { line, session, .. })| (id, Reply { line, session });
-                let replies = replies.into_iter().map(reply).collect();
                 // Numbers that no connection gets.
                 let client = ClientId(u64::MAX - number);
                 (token, Resumable { away: Some(now), received, replies, ..Resumable::new(client) })
@@ -270,9 +262,9 @@ impl Clients {
             return;
         }
         let Some((token, known)) = self.known_mut(to.client) else { return };
-        known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
-        let (id, line) = (to.id.clone(), line.clone());
-        cx.record(Record::Reply(ReplyRow { token, id, line, session }));
+        let row = ReplyRow { token, id: to.id.clone(), line: line.clone(), session };
+        known.replies.insert(to.id.clone(), row.clone());
+        cx.record(Record::Reply(row));
     }
 
     pub(crate) fn on_replies_taken(
@@ -310,14 +302,14 @@ impl Clients {
         cx: &mut Cx,
         client: ClientId,
         open: &[RawId],
-    ) -> Vec<Reply> {
+    ) -> Vec<ReplyRow> {
         let Some((token, known)) = self.known_mut(client) else { return Vec::new() };
         let open: BTreeSet<Id> = ids(open).into_iter().collect();
         let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
         for id in had.collect::<Vec<_>>() {
             known.confirm(cx, &token, &id);
         }
-        let mut replies: Vec<Reply> = known.replies.values().cloned().collect();
+        let mut replies: Vec<_> = known.replies.values().cloned().collect();
         if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
             // Options were not filtered while the client's abilities were unknown.
             for reply in &mut replies {

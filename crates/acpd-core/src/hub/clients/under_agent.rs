@@ -1,29 +1,53 @@
-//! Facts for the rules about clients under an agent (`clients/rights.rs`).
+//! Rights of clients that run under an agent. They are checked here only.
+//!
+//! [`acpd_api::under_agent`] lists the rights. The daemon looks at the processes between agent and
+//! client, which prevents accidents but is no security boundary.
+//!
+//! Architecture invariant: a client under an agent decides nothing for a person and ends nothing
+//! that a person has begun, except, if the user allows it, for questions of the agents that it
+//! works with.
 
-use acp_wire::str_at;
-use acpd_api::{AnswerParams, SessionRef, is_own};
+use acp_wire::{locate, str_at};
+use acpd_api::under_agent::FLAGS;
+use acpd_api::{AnswerParams, NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
 use serde_json::value::RawValue;
 
-use crate::clients::not_under_agent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
+use crate::input::ClientOrigin;
 use crate::params::read;
 use crate::session::State;
 
 impl Hub {
+    /// # Errors
+    /// When a client under an agent may not send this.
     pub(crate) fn may_send(
         &self,
         client: ClientId,
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<(), Fault> {
-        let answers_its_own = || self.may_answer_its_own(client, params);
-        let ends_turns_of_others = || {
-            let key = self.target_session(client, method, params);
-            key.is_some_and(|key| self.sessions.has_turns_of_others(client, key))
+        if self.clients.may_decide(client) {
+            return Ok(());
+        }
+        let refused = match UnderAgent::of_method(method) {
+            // `must_be_its_own` checks these when the session is known.
+            UnderAgent::Allowed | UnderAgent::OwnSessions(_) => None,
+            UnderAgent::OwnQuestions(what) => {
+                (!self.may_answer_its_own(client, params)).then_some(what)
+            }
+            UnderAgent::Refused(what) => Some(what),
+            UnderAgent::OwnTurns(what) => {
+                let key = self.target_session(client, method, params);
+                let ends_others = key.filter(|key| self.sessions.has_turns_of_others(client, *key));
+                ends_others.map(|_| what)
+            }
         };
-        self.clients.may_send(client, method, params, answers_its_own, ends_turns_of_others)
+        match refused.or_else(|| params.and_then(refused_flag)) {
+            None => Ok(()),
+            Some(what) => Err(not_under_agent(what)),
+        }
     }
 
     /// Returns an error unless the client runs under the process that holds the session.
@@ -38,10 +62,13 @@ impl Hub {
 
     fn is_its_own(&self, client: ClientId, key: SessionKey) -> bool {
         let session = self.session(key);
-        self.clients.may_act_for(client, |host| {
-            self.processes.slot_of(host) == Some(session.slot)
-                && !matches!(session.state, State::Dormant)
-        })
+        match self.clients.get(&client).map(|here| here.origin) {
+            None | Some(ClientOrigin::User) => true,
+            Some(ClientOrigin::Agent(host)) => {
+                host.is_some_and(|host| self.processes.slot_of(host) == Some(session.slot))
+                    && !matches!(session.state, State::Dormant)
+            }
+        }
     }
 
     /// Returns whether a tool may answer this question of another agent: once, after seeing all of
@@ -82,4 +109,23 @@ impl Hub {
         let child = || self.sessions.child_by_public_id(profile, &id).map(|(key, ..)| key);
         self.sessions.by_public_id(profile, &id).or_else(child)
     }
+}
+
+/// `what` follows "may not".
+fn not_under_agent(what: &str) -> Fault {
+    let text = format!("a process that runs under an agent may not {what}");
+    let mut fault = Fault::invalid(text);
+    fault.data.reason = Reason::UnderAgent;
+    fault.hint("do it in a terminal or an editor of your own")
+}
+
+fn refused_flag(params: &RawValue) -> Option<&'static str> {
+    let json = params.get().as_bytes();
+    let is_set = |name: &str| {
+        locate(json, &["_meta", NAMESPACE, name]).is_some_and(|at| &json[at] != b"null")
+    };
+    FLAGS.iter().find_map(|(name, side)| match side {
+        UnderAgent::Refused(what) if is_set(name) => Some(*what),
+        _ => None,
+    })
 }

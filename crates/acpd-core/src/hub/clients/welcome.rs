@@ -4,10 +4,11 @@ use acp_wire::{Id, build, remove_member, set_member};
 use acpd_api::{NAMESPACE, Resume, SessionGone, method};
 use serde_json::json;
 
-use crate::clients::resumable::{Reply, ids};
+use crate::clients::resumable::ids;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
 use crate::input::{Effect, ReadStyle, ToClient};
+use crate::record::ReplyRow;
 use crate::session::Session;
 
 impl Hub {
@@ -98,7 +99,7 @@ impl Hub {
         }
         // Replies may be about sessions that the client does not know yet: it has no line of them.
         let replies = self.clients.replies_after_return(&mut self.cx, client, &open);
-        for Reply { line, session } in replies {
+        for ReplyRow { line, session, .. } in replies {
             self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)));
             self.attach_from_start(client, session);
         }
