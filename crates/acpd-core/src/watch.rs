@@ -85,19 +85,7 @@ impl Watch {
         self.watchers.contains_key(&client)
     }
 
-    pub(crate) fn session_changed(&mut self, key: SessionKey) {
-        self.changed(RowKey::Session(key));
-    }
-
-    pub(crate) fn agent_changed(&mut self, name: &str) {
-        self.changed(RowKey::Agent(name.to_owned()));
-    }
-
-    pub(crate) fn interaction_changed(&mut self, id: InteractionId) {
-        self.changed(RowKey::Question(id));
-    }
-
-    fn changed(&mut self, key: RowKey) {
+    pub(crate) fn changed(&mut self, key: RowKey) {
         if self.is_on() {
             self.stale.insert(key);
         }

@@ -19,6 +19,7 @@ use crate::record::Record;
 use crate::requests::Requests;
 use crate::session::table::Sessions;
 use crate::tool_calls::call::{Call, update_in};
+use crate::watch::RowKey;
 
 fn place<'h>(
     sessions: &'h Sessions,
@@ -204,7 +205,7 @@ impl Hub {
         let ClosedQuestion { question, session, permission, withdrawals } = closed;
         // The row is deleted after the answer is on disk.
         self.cx.record(Record::InteractionGone { id: question });
-        self.watch.interaction_changed(question);
+        self.watch.changed(RowKey::Question(question));
         if let Some(time) = permission {
             self.tally.permission(time);
         }

@@ -2,6 +2,7 @@
 
 use crate::event::{Answer, EngineEvent};
 use crate::hub::Hub;
+use crate::watch::RowKey;
 
 impl Hub {
     /// Runs the reactions to an event, and to what they report, before the next event.
@@ -52,7 +53,7 @@ impl Hub {
                 self.sessions.note_asked(session, &line);
             }
             EngineEvent::QuestionAsked { question, session, offers } => {
-                self.watch.interaction_changed(question);
+                self.watch.changed(RowKey::Question(question));
                 if let Some(key) = session {
                     self.tell_state(key);
                 }

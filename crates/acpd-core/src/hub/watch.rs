@@ -15,9 +15,10 @@ impl Hub {
             return;
         }
         if is_first {
-            self.sessions.keys().for_each(|key| self.watch.session_changed(*key));
-            self.agent_names().iter().for_each(|name| self.watch.agent_changed(name));
-            self.questions.iter().for_each(|(id, _)| self.watch.interaction_changed(id));
+            self.sessions.keys().for_each(|key| self.watch.changed(RowKey::Session(*key)));
+            let names = self.agent_names().into_iter();
+            names.for_each(|name| self.watch.changed(RowKey::Agent(name)));
+            self.questions.iter().for_each(|(id, _)| self.watch.changed(RowKey::Question(id)));
         }
         self.note_touched();
         self.note_changes();
@@ -46,14 +47,14 @@ impl Hub {
     /// Marks sessions that may have changed, or whose clients have.
     pub(crate) fn note_touched(&mut self) {
         self.sessions.touch(self.clients.take_touched());
-        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
+        self.sessions.touched().for_each(|key| self.watch.changed(RowKey::Session(key)));
     }
 
     /// Marks changed agents. Sessions are marked at the end of the batch.
     fn note_changes(&mut self) {
         if self.watch.is_on() {
             for name in self.processes.take_changed() {
-                self.watch.agent_changed(&name);
+                self.watch.changed(RowKey::Agent(name));
             }
         }
     }

@@ -34,7 +34,9 @@ use crate::offer::is_offered;
 use crate::process::slot::{LoginRepeat, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::process::table::{Processes, mark};
 use crate::profile::Config;
-use crate::record::Desired;
+use crate::record::{AuthRow, Desired, Record};
+
+const PROMPT: &str = "session/prompt";
 
 /// Work of a process that a login must not disturb.
 #[derive(Debug, Clone, Copy)]
@@ -51,13 +53,19 @@ impl Waiting {
 
 impl Processes {
     pub(crate) fn auth_state(&self, profile: &str) -> AuthState {
-        self.logins.state(profile)
+        self.logins.get(profile).map_or(AuthState::Unknown, |row| row.state)
     }
 
     fn set_auth(&mut self, cx: &mut Cx, profile: &str, state: AuthState, source: AuthSource) {
-        if !self.logins.set(cx, profile, state, source, cx.now) {
+        let old = self.logins.get(profile);
+        if old.is_some_and(|row| row.state == state && row.source == source) {
             return;
         }
+        let since = old.filter(|row| row.state == state).map_or(cx.now, |row| row.since);
+        let method = old.and_then(|row| row.method.clone());
+        let row = AuthRow { agent: profile.to_owned(), state, since, source, method };
+        self.logins.insert(profile.to_owned(), row.clone());
+        cx.record(Record::Auth(row));
         mark(&mut self.changed, profile);
         self.watch_login(cx, profile);
         let notice =
@@ -66,21 +74,30 @@ impl Processes {
         cx.report(EngineEvent::AgentNotified { agent: profile.to_owned(), line });
     }
 
+    fn set_login_method(&mut self, cx: &mut Cx, profile: &str, method: Option<String>) {
+        if let Some(row) = self.logins.get_mut(profile)
+            && row.method != method
+        {
+            row.method = method;
+            cx.record(Record::Auth(row.clone()));
+        }
+    }
+
     pub(crate) fn watch_logins(&self, cx: &mut Cx) {
-        self.logins.profiles().for_each(|profile| self.watch_login(cx, profile));
+        self.logins.keys().for_each(|profile| self.watch_login(cx, profile));
     }
 
     /// Watches the file with an agent's login while a login is missing.
     fn watch_login(&self, cx: &mut Cx, profile: &str) {
         if cx.config.profile(profile).has_login_file {
-            let wanted = self.logins.state(profile).wants_login();
+            let wanted = self.auth_state(profile).wants_login();
             cx.send(Effect::WatchLogin { agent: profile.to_owned(), wanted });
         }
     }
 
     pub(crate) fn auth_info(&self, profile: &str, config: &Config) -> AuthInfo {
         let row = self.logins.get(profile);
-        let state = self.logins.state(profile);
+        let state = self.auth_state(profile);
         let methods = self.logins_of(profile, config).into_iter().map(|method| LoginMethod {
             id: method.id.clone().into(),
             name: method.name.clone().into(),
@@ -162,9 +179,12 @@ impl Processes {
     }
 
     fn miss_login(&mut self, cx: &mut Cx, profile: &str, source: AuthSource) {
-        if let Some(state) = self.logins.after_refusal(profile) {
-            self.set_auth(cx, profile, state, source);
-        }
+        let state = match self.auth_state(profile) {
+            AuthState::Authenticated => AuthState::Expired,
+            AuthState::Unknown | AuthState::NotRequired => AuthState::NeedsLogin,
+            AuthState::NeedsLogin | AuthState::Expired => return,
+        };
+        self.set_auth(cx, profile, state, source);
     }
 
     /// The next process starts with a login or the user's next prompt.
@@ -176,7 +196,7 @@ impl Processes {
         error: ErrorObject,
     ) {
         let profile = self[&id].profile.clone();
-        let is_news = !self.logins.state(&profile).wants_login();
+        let is_news = !self.auth_state(&profile).wants_login();
         forget_credentials(cx, &profile);
         self.miss_login(cx, &profile, source);
         if is_news {
@@ -186,10 +206,22 @@ impl Processes {
         cx.report(EngineEvent::StartWantsLogin { slot: id, error });
     }
 
+    /// Handles a successful request, which may prove a login. After a refused prompt only a prompt
+    /// proves one, because many agents make and load sessions without a login.
     pub(crate) fn on_success(&mut self, cx: &mut Cx, id: SlotId, method: &str) {
         let profile = self[&id].profile.clone();
-        let offers_login = !self.logins_of(&profile, &cx.config).is_empty();
-        if let Some(state) = self.logins.after_success(&profile, method, offers_login) {
+        let proves = match self.logins.get(&profile) {
+            Some(AuthRow { state: AuthState::Authenticated | AuthState::NotRequired, .. }) => false,
+            Some(AuthRow {
+                source: AuthSource::Refused { method: of } | AuthSource::Pattern { method: of },
+                ..
+            }) => method == PROMPT || of != PROMPT,
+            _ => method == PROMPT,
+        };
+        if proves {
+            let has_one = self.auth_state(&profile).wants_login()
+                || !self.logins_of(&profile, &cx.config).is_empty();
+            let state = if has_one { AuthState::Authenticated } else { AuthState::NotRequired };
             self.log_in(cx, &profile, state, AuthSource::Worked { method: method.into() });
         }
     }
@@ -203,14 +235,14 @@ impl Processes {
         let profile = self[&id].profile.clone();
         forget_credentials(cx, &profile);
         self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
-        self.logins.set_method(cx, &profile, method);
+        self.set_login_method(cx, &profile, method);
         self.end_login_repeat(id);
     }
 
     pub(crate) fn on_logout(&mut self, cx: &mut Cx, id: SlotId) {
         let profile = self[&id].profile.clone();
         self.set_auth(cx, &profile, AuthState::NeedsLogin, AuthSource::Logout);
-        self.logins.set_method(cx, &profile, None);
+        self.set_login_method(cx, &profile, None);
         if self[&id].is_up() {
             self.set_state(cx, id, State::NeedsAuth, Some("logged out".to_owned()));
         }
@@ -264,7 +296,7 @@ impl Processes {
             return;
         }
         let profile = self[&id].profile.clone();
-        if self.logins.state(&profile) != state {
+        if self.auth_state(&profile) != state {
             self.log_in(cx, &profile, state, AuthSource::Status);
         }
     }
@@ -341,7 +373,7 @@ impl Processes {
         if worked {
             self.log_in(cx, &profile, AuthState::Authenticated, AuthSource::Login);
         } else {
-            self.logins.set_method(cx, &profile, None);
+            self.set_login_method(cx, &profile, None);
         }
     }
 

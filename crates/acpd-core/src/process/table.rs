@@ -11,7 +11,6 @@ use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped};
 use acpd_api::{AgentNotice, method};
 
-use crate::auth::Logins;
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::{HostId, SessionKey, SlotId, Time};
@@ -43,7 +42,7 @@ pub(crate) struct Processes {
     /// Output that is committed with this batch.
     pub(super) read: BTreeMap<HostId, OutputEnd>,
     random: u64,
-    pub(super) logins: Logins,
+    pub(super) logins: BTreeMap<String, AuthRow>,
     pub(super) changed: BTreeSet<String>,
 }
 
@@ -62,7 +61,7 @@ impl Processes {
             given: 0,
             read: BTreeMap::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            logins: Logins::new(logins),
+            logins,
             changed: BTreeSet::new(),
         }
     }

@@ -15,6 +15,7 @@ use crate::ids::SessionKey;
 use crate::profile::Defaults;
 use crate::record::Preset;
 use crate::requests::purpose::Purpose;
+use crate::watch::RowKey;
 
 struct Offered<'a> {
     modes: Option<&'a RawValue>,
@@ -49,7 +50,7 @@ impl Hub {
             let known = self.processes.known_mut(&agent);
             if known.begins_in != mode {
                 known.begins_in = mode;
-                self.watch.agent_changed(&agent);
+                self.watch.changed(RowKey::Agent(agent));
             }
         }
     }
