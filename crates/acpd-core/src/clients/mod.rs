@@ -26,7 +26,6 @@
 
 mod admission;
 mod attachments;
-pub(crate) mod name;
 mod notices;
 mod replies;
 pub(crate) mod resumable;
@@ -35,13 +34,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use acp_wire::Id;
-use acp_wire::acp::{ClientCapabilities, ClientInitialize};
-use acpd_api::{ClientMeta, ClientName, Resume, Role};
+use acp_wire::acp::{ClientCapabilities, ClientInitialize, Implementation};
+use acp_wire::bound::NAME;
+use acp_wire::clipped;
+use acpd_api::{ClientMeta, ClientName, Resume, Role, Untrusted};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::attachments::Attachment;
-use crate::clients::name::name_in;
 use crate::clients::resumable::Resumable;
 use crate::cx::Cx;
 use crate::event::EngineEvent;
@@ -63,7 +63,7 @@ pub(crate) struct Clients {
     counted: BTreeSet<String>,
     /// Identity of the journal. Positions in other journals do not count.
     generation: String,
-    naming: Vec<Naming>,
+    pub(crate) naming: Vec<Naming>,
 }
 
 impl Clients {
@@ -151,24 +151,33 @@ impl Clients {
         Some(Responder { client, name, capabilities, view })
     }
 
+    /// `said`: the name in this request.
+    pub(crate) fn name_of(&self, client: ClientId, said: Option<ClientName>) -> Option<ClientName> {
+        let known = || self.get(&client).map(|here| here.name.clone());
+        let name = said.map(bounded).or_else(known)?;
+        (name != ClientName::default()).then_some(name)
+    }
+
     pub(crate) fn responders(&self, key: SessionKey) -> impl Iterator<Item = Responder<'_>> {
         self.controllers(key).filter_map(|client| self.responder(client))
     }
+}
 
-    pub(crate) fn naming(&self) -> &[Naming] {
-        &self.naming
-    }
+fn name_in(info: Option<&Implementation>, place: Option<String>) -> ClientName {
+    bounded(ClientName {
+        name: info.map(|info| info.name.as_str()).unwrap_or_default().into(),
+        title: info.and_then(|info| info.title.clone()).map(Into::into),
+        place: place.map(Into::into),
+    })
+}
 
-    pub(crate) fn wait_for_name(&mut self, wait: Naming) {
-        self.naming.push(wait);
-    }
-
-    pub(crate) fn take_naming(&mut self, at: usize) -> Naming {
-        self.naming.remove(at)
-    }
-
-    pub(crate) fn forget_naming(&mut self, to: &Requester) -> bool {
-        self.naming.extract_if(.., |wait| wait.to == *to).count() > 0
+/// Clips all parts of a name, because journals repeat it.
+fn bounded(name: ClientName) -> ClientName {
+    let short = |text: Untrusted| Untrusted::from(clipped(text.raw(), NAME));
+    ClientName {
+        name: short(name.name),
+        title: name.title.map(short),
+        place: name.place.map(short),
     }
 }
 

@@ -114,10 +114,6 @@ impl Clients {
         Some((token, known))
     }
 
-    pub(crate) fn is_of_journal(&self, resume: &Resume) -> bool {
-        resume.generation == self.generation
-    }
-
     /// Takes the state that the client came back with, once the missed lines are sent.
     pub(crate) fn take_resume(&mut self, client: ClientId) -> Option<Resume> {
         self.connected.get_mut(&client)?.resume.take()

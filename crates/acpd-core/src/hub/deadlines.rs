@@ -56,7 +56,7 @@ impl Hub {
                 self.services.on_terminal_deadline(&mut self.cx, terminal);
             }
             Timer::Lent(call) => {
-                self.end_server_calls(&CallEnd::Deadline(call));
+                self.client_servers.on_call_end(&mut self.cx, &CallEnd::Deadline(call));
             }
             Timer::Lifecycle => {
                 self.end_unused();

@@ -227,7 +227,7 @@ impl Hub {
     pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id) {
         let call = CallEnd::AgentCancel(process.host, request);
         if self.services.on_agent_cancel(&mut self.cx, process.host, request)
-            || self.end_server_calls(&call)
+            || self.client_servers.on_call_end(&mut self.cx, &call)
         {
             return;
         }

@@ -1,5 +1,7 @@
 //! A connection from `initialize` to its end, and clients that reconnect.
 
+use std::collections::BTreeSet;
+
 use acp_wire::acp::ClientInitialize;
 use acp_wire::{Id, code};
 use acpd_api::{ClientMeta, ClientToken};
@@ -8,7 +10,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::ClientId;
+use crate::ids::{ClientId, SessionKey};
 use crate::mcp::client_servers::CallEnd;
 use crate::offer::offer;
 use crate::params::own_meta;
@@ -77,7 +79,7 @@ impl Hub {
         if !self.clients.claim_token(&mut self.cx, client, &token)? {
             return Ok(());
         }
-        let resume = resume.filter(|resume| self.clients.is_of_journal(resume));
+        let resume = resume.filter(|resume| resume.generation == self.clients.generation());
         let back = self.clients.by_token(&token).zip(resume);
         if back.is_none() {
             self.forget_resumable(&token);
@@ -121,6 +123,45 @@ impl Hub {
         }
     }
 
+    /// `returns`: the client may reconnect.
+    pub(crate) fn on_client_left(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        returns: bool,
+        sessions: Vec<SessionKey>,
+    ) {
+        self.services.on_client_gone(&mut self.cx, client);
+        self.client_servers.on_call_end(&mut self.cx, &CallEnd::ToolGone(client));
+        self.questions.on_client_gone(client);
+        self.watch.end(client);
+        if returns {
+            // The client sends requests again that no agent got.
+            for session in self.sessions.values_mut() {
+                session.waiting.retain(|relayed| relayed.to.client != client);
+            }
+            self.processes.forget_client(client);
+        } else {
+            self.client_servers.on_call_end(&mut self.cx, &CallEnd::ClientGone(number));
+        }
+        let mut slots = BTreeSet::new();
+        for key in sessions {
+            let session = self.session_mut(key);
+            slots.insert(session.slot);
+            if returns {
+                continue;
+            }
+            // The turn continues without a receiver of its response.
+            let queued = session.queue.iter_mut().map(|prompt| &mut prompt.senders);
+            for senders in queued.chain(session.running.iter_mut().map(|turn| &mut turn.senders)) {
+                senders.retain(|to| to.client != client);
+            }
+        }
+        for slot in slots {
+            self.check_idle(slot);
+        }
+    }
+
     pub(crate) fn client_leaves(&mut self, client: ClientId) {
         if let Some(token) = self.clients.take_token(client) {
             self.forget_resumable(&token);
@@ -136,7 +177,7 @@ impl Hub {
         for ask in self.requests.disown_all(gone) {
             self.save_asked(ask);
         }
-        self.end_server_calls(&CallEnd::ClientGone(number_of(token)));
+        self.client_servers.on_call_end(&mut self.cx, &CallEnd::ClientGone(number_of(token)));
         self.cx.record(Record::ClientGone { token: token.to_owned() });
     }
 }

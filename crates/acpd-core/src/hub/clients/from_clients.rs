@@ -64,14 +64,7 @@ impl Hub {
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string());
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.on_service_answer(client, &id, line, &outcome)
-                    || self.on_server_answer(client, &id, line)
-                {
-                    return;
-                }
-                // Duplicate members are no consent.
-                let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
-                self.on_question_answer(client, &id, &outcome, line);
+                self.on_client_answer(client, &id, line, outcome, is_intact);
             }
             Ok(Message::Notification { method, params }) => {
                 self.client_notified(client, &method, params, line);
@@ -111,10 +104,23 @@ impl Hub {
         let text = format!("the client's answer cannot be read: {reason}");
         let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
         let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
-        let nothing = Outcome::Result(RawValue::NULL);
-        self.on_service_answer(client, id, &failed, &outcome)
-            || self.on_server_answer(client, id, &failed)
-            || self.on_question_answer(client, id, &nothing, &failed)
+        self.on_client_answer(client, id, &failed, outcome, false)
+    }
+
+    /// Returns whether a request with that id was open.
+    fn on_client_answer(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        is_intact: bool,
+    ) -> bool {
+        // Duplicate members are no consent.
+        let answer = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
+        self.on_service_answer(client, id, line, &outcome)
+            || self.on_server_answer(client, id, line)
+            || self.on_question_answer(client, id, &answer, line)
     }
 
     fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64) {
@@ -329,7 +335,9 @@ impl Hub {
                 .with_code(code::CANCELLED);
             return self.refuse(to, &fault);
         }
-        if !self.end_server_calls(&CallEnd::ToolCancel(to)) && !self.cancel_opener(to) {
+        if !self.client_servers.on_call_end(&mut self.cx, &CallEnd::ToolCancel(to))
+            && !self.cancel_opener(to)
+        {
             self.cancel_relayed(to);
         }
     }

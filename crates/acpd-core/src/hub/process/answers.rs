@@ -70,11 +70,7 @@ impl Hub {
                     self.prompt_answered(session, &line, outcome);
                 }
             }
-            Purpose::NewSession(new) => self.refuse(&new.to, fault),
-            Purpose::Relay { to, .. } => self.refuse(&to, fault),
             Purpose::Steer(steer) => self.refuse(&steer.to, fault),
-            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None),
-            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
             Purpose::Restore { session, .. } => {
                 self.cx.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message);
@@ -82,10 +78,7 @@ impl Hub {
             Purpose::Abandoned { .. } => self.on_abandoned_ended(slot),
             Purpose::Preset { session, .. } => self.wake_session(session),
             Purpose::LoginAgain => self.logged_in_again(slot, false),
-            Purpose::GivenUp { .. }
-            | Purpose::AuthStatus
-            | Purpose::Title { .. }
-            | Purpose::Farewell => {}
+            why => self.refuse_askers(slot, why, fault),
         }
     }
 

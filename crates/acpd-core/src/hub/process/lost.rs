@@ -16,28 +16,15 @@ impl Hub {
     ) {
         for why in self.drop_requests_of(host) {
             match why {
-                Purpose::Relay { to, .. } => self.refuse(&to, fault),
-                Purpose::NewSession(new) => self.refuse(&new.to, fault),
                 Purpose::Steer(steer) => self.steer_lost(&steer, fault),
-                Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
-                Purpose::List { to, wanted } => self.listed(id, &to, &wanted, None),
-                Purpose::Prompt { .. }
-                | Purpose::Abandoned { .. }
-                | Purpose::Restore { .. }
-                | Purpose::Preset { .. }
-                | Purpose::GivenUp { .. }
-                | Purpose::Initialize
-                | Purpose::AuthStatus
-                | Purpose::LoginAgain
-                | Purpose::Title { .. }
-                | Purpose::Farewell => {}
+                why => self.refuse_askers(id, why, fault),
             }
         }
         let asked =
             self.questions.which(|open| open.host() == Some(host) && open.session().is_none());
         self.close_questions(asked);
         self.services.on_process_gone(&mut self.cx, host);
-        self.end_server_calls(&CallEnd::ProcessGone(host));
+        self.client_servers.on_call_end(&mut self.cx, &CallEnd::ProcessGone(host));
         let sessions = self.sessions.of_slot(id);
         let mut cut_off = sessions.clone();
         cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
@@ -46,6 +33,18 @@ impl Hub {
         }
         for key in &cut_off {
             self.load_cut_off(*key, cut_off.len() == 1);
+        }
+    }
+
+    /// Refuses the clients that wait for a request without an answer, except those of a message to
+    /// a turn.
+    pub(crate) fn refuse_askers(&mut self, slot: SlotId, why: Purpose, fault: &Fault) {
+        match why {
+            Purpose::Relay { to, .. } => self.refuse(&to, fault),
+            Purpose::NewSession(new) => self.refuse(&new.to, fault),
+            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault),
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None),
+            _ => {}
         }
     }
 

@@ -1,5 +1,3 @@
-pub(crate) mod abandoned;
-pub(crate) mod after_login;
 pub(crate) mod agents;
 pub(crate) mod answers;
 pub(crate) mod from_agents;

@@ -1,4 +1,4 @@
-//! Requests of users that an agent does not answer.
+//! Requests of users that an agent does not answer, and abandoned turns.
 //!
 //! ```text
 //!  asked ─┬─ stall_notice ────▶ notice to the sender and the log; again after the same time
@@ -7,6 +7,17 @@
 //!
 //! acpd sets no time limit: only the user knows how long a new session may take. A late answer
 //! still counts, also after its sender has left.
+//!
+//! A turn is abandoned if its session was closed or deleted while the agent worked.
+//!
+//! ```text
+//!  close, delete ─▶ abandoned ── the agent answers the prompt ─▶ over: the session may come back
+//!                      │  └───── process gone ─────────────────▶ over
+//!                      └── no answer within `cancel_timeout` ──▶ agent stopped
+//! ```
+//!
+//! Architecture invariant: while a turn runs in a process, its session is neither restored nor
+//! prompted there for any client: two turns would write one history.
 
 use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
@@ -15,6 +26,7 @@ use crate::clients::Naming;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, NOBODY, Requester, SlotId, duration};
+use crate::process::slot::StopWhy;
 use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -74,7 +86,7 @@ impl Hub {
             }
             _ => false,
         };
-        let behind = self.clients.naming().iter().filter(is_behind).map(|wait| wait.to.client);
+        let behind = self.clients.naming.iter().filter(is_behind).map(|wait| wait.to.client);
         own.into_iter().chain(behind).collect()
     }
 
@@ -88,5 +100,23 @@ impl Hub {
         self.refuse(&to, &fault);
         self.cancel_questions(self.questions.about(&Id::issued(ask)));
         self.save_asked(ask);
+    }
+
+    pub(crate) fn on_abandoned_ended(&mut self, slot: SlotId) {
+        self.lease(slot);
+        if self.processes[&slot].is_up() {
+            self.agent_usable(slot);
+        }
+    }
+
+    pub(crate) fn on_abandoned_timer(&mut self, ask: u64) {
+        let host = self.requests.get(ask).map(|asked| asked.host);
+        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+        if self.processes[&slot].is_stopping() {
+            return;
+        }
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let reason = format!("it worked on for {time} in a session that was closed");
+        self.begin_stop(slot, StopWhy::Wedged, Some(reason));
     }
 }

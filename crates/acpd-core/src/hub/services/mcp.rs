@@ -11,7 +11,7 @@ use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
 use crate::input::{Effect, LeftOut, ToClient};
-use crate::mcp::client_servers::{CallEnd, OpenedSession, tool_call};
+use crate::mcp::client_servers::{OpenedSession, tool_call};
 use crate::mcp::server_list::{
     Lender, as_declared, lent, list, params_for_agent, params_for_restore, with_list,
 };
@@ -178,11 +178,6 @@ impl Hub {
             &params,
             session,
         )
-    }
-
-    /// Returns whether there were any.
-    pub(crate) fn end_server_calls(&mut self, why: &CallEnd<'_>) -> bool {
-        self.client_servers.on_call_end(&mut self.cx, why)
     }
 
     /// Sends a call, or its cancellation, to the lending client if it is connected.

@@ -86,7 +86,7 @@ impl Hub {
         self.end_children(key);
         self.services.on_session_deleted(&mut self.cx, key);
         let servers = lent(&self.session(key).servers());
-        self.end_server_calls(&CallEnd::SessionDeleted(&servers));
+        self.client_servers.on_call_end(&mut self.cx, &CallEnd::SessionDeleted(&servers));
         self.drop_terminals(key);
     }
 
