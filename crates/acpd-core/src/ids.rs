@@ -42,7 +42,9 @@ impl SessionKey {
 }
 
 /// One run of one agent process. Unique across daemons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct HostId(pub u64);
 
 /// One client connection. Unique within a daemon.

@@ -53,7 +53,7 @@ use crate::views::responder::Responder;
 
 pub(crate) use crate::clients::replies::UnwrittenAnswer;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clients {
     connected: BTreeMap<ClientId, Client>,
     attached: BTreeMap<SessionKey, BTreeMap<ClientId, Attachment>>,

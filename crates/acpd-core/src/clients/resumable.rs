@@ -67,15 +67,7 @@ impl Clients {
                 let client = ClientId(u64::MAX - number);
                 (token, Resumable { away: Some(now), received, replies, ..Resumable::new(client) })
             });
-        Clients {
-            connected: BTreeMap::new(),
-            attached: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            resumable: resumable.collect(),
-            counted: BTreeSet::new(),
-            generation,
-            naming: Vec::new(),
-        }
+        Clients { resumable: resumable.collect(), generation, ..Clients::default() }
     }
 
     pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {

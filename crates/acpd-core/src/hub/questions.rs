@@ -254,8 +254,7 @@ impl Hub {
         self.answer(to, &InteractionList { interactions });
     }
 
-    pub(crate) fn answer_question(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn answer_question(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let AnswerParams { id, answer, by, parent } = read(params)?;
         let (id, open) = self.questions.named(&id)?;
         let place = place!(self, open.subject);

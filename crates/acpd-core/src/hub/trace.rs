@@ -12,8 +12,7 @@ use crate::params::read;
 const MAX_PATTERN_BYTES: usize = 200;
 
 impl Hub {
-    pub(crate) fn begin_trace(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn begin_trace(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let TraceParams { session, agent, clients, full, method } = read(params)?;
         let of = match (session, agent) {
             (Some(session), None) => TraceOf::Session(self.resolve(&session)?),

@@ -91,9 +91,7 @@ fn described(left: &[LeftProcess]) -> String {
     match left.len() {
         0 => "something of its last run does not end".to_owned(),
         1 => format!("process {named} of its last run does not end"),
-        count if count > NAMED => {
-            format!("processes {named} and {} more of its last run do not end", count - NAMED)
-        }
-        _ => format!("processes {named} of its last run do not end"),
+        2..=NAMED => format!("processes {named} of its last run do not end"),
+        count => format!("processes {named} and {} more of its last run do not end", count - NAMED),
     }
 }

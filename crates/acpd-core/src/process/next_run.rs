@@ -88,7 +88,7 @@ impl Processes {
         slot.forgive();
         if why == StopWhy::Crashed {
             // This crash begins a new count.
-            slot.failures.at.push_back(cx.now);
+            slot.failures.at.push(cx.now);
             return None;
         }
         Some(why)
@@ -102,7 +102,7 @@ impl Processes {
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
         let rules = self.profile(id, &cx.config).restart;
         let Failures { at, in_a_row } = &mut self.slot_mut(id).failures;
-        at.push_back(cx.now);
+        at.push(cx.now);
         at.retain(|at| cx.now.since(*at) <= rules.window);
         *in_a_row += 1;
         if at.len() >= rules.budget as usize {

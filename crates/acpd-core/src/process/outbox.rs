@@ -13,23 +13,19 @@ use bytes::Bytes;
 
 use crate::record::snapshot::HostState;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    next: u64,
+    last: u64,
     /// Number and length of each line.
     unwritten: VecDeque<(u64, usize)>,
     pub(crate) bytes: usize,
 }
 
 impl Outbox {
-    pub(crate) fn new() -> Outbox {
-        Outbox { next: 1, unwritten: VecDeque::new(), bytes: 0 }
-    }
-
     pub(crate) fn recovered(state: &HostState) -> Outbox {
         let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
         Outbox {
-            next: last.max(state.written) + 1,
+            last: last.max(state.written),
             unwritten: state.outbox.iter().map(|(chunk, line)| (*chunk, line.len())).collect(),
             bytes: state.outbox.values().map(Bytes::len).sum(),
         }
@@ -44,11 +40,10 @@ impl Outbox {
     }
 
     pub(crate) fn push(&mut self, len: usize) -> u64 {
-        let chunk = self.next;
-        self.next += 1;
-        self.unwritten.push_back((chunk, len));
+        self.last += 1;
+        self.unwritten.push_back((self.last, len));
         self.bytes += len;
-        chunk
+        self.last
     }
 
     pub(crate) fn written(&mut self, chunk: u64) {

@@ -1,6 +1,6 @@
 //! A process slot. The diagram of its states is in [`crate::process`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use acp_wire::acp::{AgentCapabilities, AuthMethod, Implementation, InitializeResult};
 use acpd_api::{AgentState, Reason};
@@ -44,7 +44,7 @@ pub(crate) struct Slot {
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     /// Failures within the window of the restart rules.
-    pub(super) at: VecDeque<Time>,
+    pub(super) at: Vec<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(super) in_a_row: u32,
 }
@@ -127,7 +127,7 @@ pub(crate) enum Stage {
     Kill,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) pid: Option<u32>,
@@ -156,25 +156,7 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(id: HostId) -> Host {
-        Host {
-            id,
-            pid: None,
-            start: 0,
-            reachable: true,
-            overdue: false,
-            offset: 0,
-            catch_up: None,
-            lost: false,
-            leased: None,
-            made: None,
-            ready_since: None,
-            stale_from: None,
-            exited: None,
-            login: LoginRepeat::Untried,
-            kills: 0,
-            leftovers: None,
-            outbox: Outbox::new(),
-        }
+        Host { id, reachable: true, ..Host::default() }
     }
 
     pub(super) fn recovered(state: &HostState) -> Host {
@@ -191,8 +173,9 @@ impl Host {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum LoginRepeat {
+    #[default]
     Untried,
     Asked,
     Over,

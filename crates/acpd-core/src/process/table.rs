@@ -30,7 +30,7 @@ pub(crate) struct OutputEnd {
     pub(crate) inside: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Processes {
     pub(super) slots: BTreeMap<SlotId, Slot>,
     next_slot: u32,
@@ -53,16 +53,10 @@ impl Processes {
         seed: u64,
     ) -> Processes {
         Processes {
-            slots: BTreeMap::new(),
-            next_slot: 0,
-            by_host: BTreeMap::new(),
             known: known.into_iter().map(|(name, row)| (name, AgentInfo::new(row))).collect(),
-            queue: Vec::new(),
-            given: 0,
-            read: BTreeMap::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             logins,
-            changed: BTreeSet::new(),
+            ..Processes::default()
         }
     }
 

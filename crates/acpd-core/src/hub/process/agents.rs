@@ -14,8 +14,7 @@ use crate::record::{Desired, Dormant};
 pub(crate) const STOPPED: &str = "stopped by a person";
 
 impl Hub {
-    pub(crate) fn agent_start(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn agent_start(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let agent = self.agent_ref(params)?;
         self.processes.set_desired(&mut self.cx, &agent, Desired::Up);
         let slot = self.processes.shared(&agent, self.cx.now);
@@ -29,8 +28,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn agent_stop(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn agent_stop(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let agent = self.agent_ref(params)?;
         self.processes.set_desired(&mut self.cx, &agent, Desired::Down);
         let shared = self.processes.shared(&agent, self.cx.now);
@@ -52,8 +50,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn agent_restart(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn agent_restart(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let agent = self.agent_ref(params)?;
         let RestartParams { force, .. } = read(params)?;
         for slot in self.processes.of_profile(&agent).into_iter().filter(|_| !force) {

@@ -50,8 +50,7 @@ impl Hub {
         self.tell_state(key);
     }
 
-    pub(crate) fn auth_done(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn auth_done(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         let agent = self.agent_ref(params)?;
         self.login_found(&agent, AuthSource::Login);
         self.cx.report(EngineEvent::LoginDone { agent, to: to.clone() });
