@@ -29,10 +29,8 @@ impl Hub {
                 self.on_client_left(client, number, returns, sessions);
             }
             EngineEvent::ProcessNotified(Answer { host, line }) => {
-                let slot =
-                    self.processes.slot_of(host).filter(|slot| !self.processes.is_clogged(*slot));
-                if let Some(slot) = slot.filter(|_| !self.cx.store.is_failing()) {
-                    self.processes.write(&mut self.cx, slot, line);
+                if let Some(slot) = self.processes.slot_of(host) {
+                    self.processes.notify(&mut self.cx, slot, line);
                 }
             }
             EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line),

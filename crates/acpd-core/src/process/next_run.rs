@@ -71,6 +71,7 @@ impl Processes {
                 self.give_up(cx, id, kind);
             }
         }
+        cx.report(EngineEvent::SlotFreed(id));
     }
 
     /// Returns the reason of the stop; `None` for a crash after a good run.
@@ -80,7 +81,7 @@ impl Processes {
         };
         let (_, was) = self.take(host)?;
         cx.timers.clear(Timer::Slot(id));
-        let State::Stopping { why, .. } = self[&id].state.clone() else { return None };
+        let why = self[&id].stop_why().cloned()?;
         if !self.has_run_long_enough(&was, id, &cx.config) {
             return Some(why);
         }

@@ -272,12 +272,19 @@ impl Slot {
         self.state == State::Queued
     }
 
+    pub(super) fn stop_why(&self) -> Option<&StopWhy> {
+        match &self.state {
+            State::Stopping { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
-        matches!(self.state, State::Stopping { .. })
+        self.stop_why().is_some()
     }
 
     pub(crate) fn is_wedged(&self) -> bool {
-        matches!(self.state, State::Stopping { why: StopWhy::Wedged, .. })
+        self.stop_why() == Some(&StopWhy::Wedged)
     }
 
     pub(crate) fn is_crash_loop(&self) -> bool {
@@ -302,7 +309,7 @@ impl Slot {
     }
 
     pub(crate) fn is_renewed(&self) -> bool {
-        self.renewed && matches!(self.state, State::Stopping { why: StopWhy::Restart, .. })
+        self.renewed && self.stop_why() == Some(&StopWhy::Restart)
     }
 
     /// Returns whether acpd is repeating the login, so requests that need it wait.

@@ -118,13 +118,13 @@ impl Processes {
             process.exited.get_or_insert(cx.now);
         }
         let was_starting = matches!(slot.state, State::Starting | State::Initializing);
-        let was_stopping = matches!(slot.state, State::Stopping { .. });
-        let why = match &slot.state {
-            State::Stopping { why, .. } => why.clone(),
-            _ if was_starting => {
+        let was_stopping = slot.is_stopping();
+        let why = match slot.stop_why() {
+            Some(why) => why.clone(),
+            None if was_starting => {
                 StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: false }
             }
-            _ => StopWhy::Crashed,
+            None => StopWhy::Crashed,
         };
         let reason = match &why {
             StopWhy::Crashed => format!("it {ending}"),
@@ -145,7 +145,7 @@ impl Processes {
         cx.timers.set(Timer::Slot(id), cx.now.after(leftovers));
         self.save(cx, id);
         self.lose(cx, id, host);
-        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self[&id].state {
+        if let Some(&StopWhy::BadStart { reason, .. }) = self[&id].stop_why() {
             let fault = self.fault(id, reason, &cx.config);
             cx.report(EngineEvent::WaitersRefused { slot: id, fault });
         }
@@ -154,10 +154,7 @@ impl Processes {
     fn lose(&mut self, cx: &mut Cx, id: SlotId, host: HostId) {
         self.slot_mut(id).parked.clear();
         let slot = &self[&id];
-        let why = match &slot.state {
-            State::Stopping { why, .. } => Some(why),
-            _ => None,
-        };
+        let why = slot.stop_why();
         let by_person = matches!(why, Some(StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle));
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
         let has_run =
@@ -177,10 +174,7 @@ impl Processes {
             known.lost = true;
             known.overdue = false;
         }
-        let why = match &slot.state {
-            State::Stopping { why, .. } => why.clone(),
-            _ => StopWhy::Lost,
-        };
+        let why = slot.stop_why().cloned().unwrap_or(StopWhy::Lost);
         // The process is being stopped already; acpd only checks for remaining processes.
         cx.timers.set(Timer::Slot(id), cx.now.after(KILL_AGAIN));
         let state = State::Stopping { why, stage: Stage::Kill };

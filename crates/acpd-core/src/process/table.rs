@@ -274,20 +274,16 @@ impl Processes {
 
     pub(crate) fn has_failed(&self, id: SlotId) -> bool {
         use StopWhy::{BadStart, Crashed, Lost};
-        let state = &self[&id].state;
-        matches!(state, State::Stopping { why: Crashed | Lost | BadStart { .. }, .. })
+        matches!(self[&id].stop_why(), Some(Crashed | Lost | BadStart { .. }))
     }
 
     /// Returns whether a stopped process returns for its sessions.
     pub(crate) fn restarts_by_itself(&self, id: SlotId, config: &Config) -> bool {
         let on_failure = self.profile(id, config).restart.on_failure;
-        match &self[&id].state {
-            State::Stopping { why, .. } => match why {
-                StopWhy::Restart | StopWhy::Wedged => true,
-                StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
-                StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin => false,
-            },
-            _ => false,
+        match self[&id].stop_why() {
+            Some(StopWhy::Restart | StopWhy::Wedged) => true,
+            Some(StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. }) => on_failure,
+            Some(StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin) | None => false,
         }
     }
 

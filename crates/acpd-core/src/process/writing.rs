@@ -39,6 +39,13 @@ impl Processes {
         }
     }
 
+    /// Writes a notification. It is dropped if the agent does not read, or the journal fails.
+    pub(crate) fn notify(&mut self, cx: &mut Cx, id: SlotId, line: Bytes) {
+        if !self.is_clogged(id) && !cx.store.is_failing() {
+            self.write(cx, id, line);
+        }
+    }
+
     pub(crate) fn on_written(&mut self, cx: &mut Cx, host: HostId, chunk: u64) {
         let Some(id) = self.slot_of(host) else { return };
         cx.record(Record::Written { host, chunk });

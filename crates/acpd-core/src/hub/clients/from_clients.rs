@@ -292,11 +292,8 @@ impl Hub {
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
             let slot = self.processes.shared(&profile, self.cx.now);
-            if self.processes[&slot].is_up()
-                && !self.processes.is_clogged(slot)
-                && !self.cx.store.is_failing()
-            {
-                self.processes.write(&mut self.cx, slot, line.clone());
+            if self.processes[&slot].is_up() {
+                self.processes.notify(&mut self.cx, slot, line.clone());
             }
             return;
         };
@@ -314,11 +311,8 @@ impl Hub {
             self.cancel(key, by, Some(line.clone()));
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
-            if self.processes.is_clogged(slot) || self.cx.store.is_failing() {
-                return;
-            }
             let line = self.sessions.to_agent_id(key, line.clone());
-            self.processes.write(&mut self.cx, slot, line);
+            self.processes.notify(&mut self.cx, slot, line);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Inputs of the process machine ([`crate::process::table`]), with facts from other machines.
 
 use crate::clients::Clients;
-use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SlotId};
@@ -135,7 +134,6 @@ impl Hub {
     pub(crate) fn process_gone(&mut self, id: SlotId) {
         let demand = self.demand(id);
         self.processes.judge(&mut self.cx, id, demand);
-        self.cx.report(EngineEvent::SlotFreed(id));
     }
 
     /// Records how long a process may outlive the daemon: longer while it works.
