@@ -23,7 +23,7 @@ pub struct Status {
 }
 
 /// State of the running daemon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonInfo {
     /// Version of the program.
@@ -185,10 +185,11 @@ impl ConfigMistake {
 }
 
 /// State of the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StoreState {
     /// Every line is committed as it comes.
+    #[default]
     Ok,
     /// Writes fail and are retried; new lines are held back until then.
     Failing {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use acp_wire::str_at;
-use acpd_api::{Cost, HookEvent, McpKind};
+use acpd_api::{Cost, DaemonInfo, HookEvent, McpKind};
 use serde::Deserialize;
 
 pub use acp_wire::acp::Services;
@@ -39,7 +39,10 @@ pub struct Config {
     pub delegation: Delegation,
     /// A function, because reading the system's time zones takes longer than starting.
     pub time_zone: fn() -> TimeZone,
-    pub daemon: DaemonFacts,
+    /// Facts about the daemon that do not change.
+    pub daemon: DaemonInfo,
+    /// acpd's own views hide plans.
+    pub hides_plans: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,20 +154,6 @@ pub enum WhenOver {
     Warn,
     /// Ask the user before the next turn begins.
     Ask,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DaemonFacts {
-    pub version: String,
-    pub pid: u32,
-    /// Milliseconds since the epoch.
-    pub since: u64,
-    pub socket: String,
-    pub database: String,
-    pub log: String,
-    pub config: String,
-    /// acpd's own views hide plans.
-    pub hides_plans: bool,
 }
 
 /// One agent profile. All times are in milliseconds.

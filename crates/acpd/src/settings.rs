@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use acpd_api::{DaemonInfo, Untrusted};
 use acpd_core::profile::{
-    BudgetLimit, Config as HubConfig, DaemonFacts, Defaults, Delegation, FailureSign, Limits,
-    McpServer, Profile, Restart, Services, StopTimes, TimeZone, Workspace,
+    BudgetLimit, Config as HubConfig, Defaults, Delegation, FailureSign, Limits, McpServer,
+    Profile, Restart, Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_sys::paths::Paths;
 
@@ -31,16 +32,17 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         budget: budget(config),
         delegation: delegation(config),
         time_zone: TimeZone::system,
-        daemon: DaemonFacts {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+        daemon: DaemonInfo {
+            version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             since,
-            socket: paths.socket().display().to_string(),
-            database: paths.database().display().to_string(),
-            log: paths.daemon_log().display().to_string(),
-            config: paths.config_file().display().to_string(),
-            hides_plans: !config.tui.show_plan,
+            socket: Untrusted::of(paths.socket().display()),
+            database: Untrusted::of(paths.database().display()),
+            log: Untrusted::of(paths.daemon_log().display()),
+            config: Untrusted::of(paths.config_file().display()),
+            ..DaemonInfo::default()
         },
+        hides_plans: !config.tui.show_plan,
     }
 }
 

@@ -30,7 +30,7 @@ impl Hub {
             bytes += host.outbox.bytes as u64;
         }
         Metrics {
-            version: facts.version.clone().into(),
+            version: facts.version.clone(),
             since: facts.since,
             uptime: self.cx.now.0.saturating_sub(facts.since) as f64 / 1e3,
             rss: None,
@@ -92,22 +92,14 @@ impl Hub {
         let facts = &self.cx.config.daemon;
         let status = Status {
             daemon: DaemonInfo {
-                version: facts.version.clone().into(),
                 api: acpd_api::API_VERSION,
-                pid: facts.pid,
                 boot: self.cx.ids.boot(),
-                since: facts.since,
-                rss: None,
                 clients: self.clients.len() as u32,
                 store: self.cx.store.state(),
                 budget: self.budget.info(&self.cx.config, self.cx.now),
                 default_agent: self.cx.config.agent_for(params.cwd.as_deref()).into(),
                 default_is_found: self.cx.config.is_found_for(params.cwd.as_deref()),
-                socket: facts.socket.clone().into(),
-                database: facts.database.clone().into(),
-                log: facts.log.clone().into(),
-                config: facts.config.clone().into(),
-                config_changed: None,
+                ..facts.clone()
             },
             agents,
             unused,

@@ -255,7 +255,7 @@ impl Processes {
         let implementation = Implementation {
             name: "acpd".to_owned(),
             title: Some("acpd".to_owned()),
-            version: cx.config.daemon.version.clone(),
+            version: cx.config.daemon.version.raw().to_owned(),
         };
         let params = InitializeParams::new(implementation, *services).with_subagents(*subagents);
         let line = build::request(&Id::issued(ask), "initialize", &params);

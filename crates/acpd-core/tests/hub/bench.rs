@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Id, Message, StateKey, build};
-use acpd_api::{Environment, HookEvent};
+use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, Delegation, Limits, Profile, Reseed, TimeZone};
+use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
@@ -148,7 +148,8 @@ impl Bench {
             budget: None,
             delegation: Delegation::default(),
             time_zone: || TimeZone::UTC,
-            daemon: DaemonFacts::default(),
+            daemon: DaemonInfo::default(),
+            hides_plans: false,
         };
         let mut batch = Batch::default();
         let now = 1_000_000;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::acp::Steering;
 use acp_wire::{Body, Id, build};
 use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
-use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
+use acpd_core::profile::{Config, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnStage};
 use acpd_core::{
     Batch, ClientEvent, ClientOrigin, Effect, Hub, Input, LogPage, SessionValues, StatusPart,
@@ -149,7 +149,8 @@ impl World {
             budget: None,
             delegation: acpd_core::profile::Delegation::default(),
             time_zone: || acpd_core::profile::TimeZone::UTC,
-            daemon: DaemonFacts::default(),
+            daemon: acpd_api::DaemonInfo::default(),
+            hides_plans: false,
         };
         World {
             rng,

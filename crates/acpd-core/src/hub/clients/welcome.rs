@@ -30,7 +30,7 @@ impl Hub {
             "version": self.cx.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile,
             "generation": self.clients.generation(),
         });
-        if self.cx.config.daemon.hides_plans {
+        if self.cx.config.hides_plans {
             own["showPlan"] = false.into();
         }
         if let Some((received, again)) = self.clients.resumed(to.client) {
