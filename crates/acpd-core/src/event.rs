@@ -53,8 +53,6 @@ pub(crate) enum EngineEvent {
     AgentNotified { agent: String, line: Bytes },
     /// The agent's name or capabilities changed.
     AgentIntroduced(String),
-    /// An agent crashed and was started again.
-    AgentRestarted(String),
     /// A process runs and needs `initialize`.
     ProcessStarted(SlotId),
     /// A process answered `initialize`: waiting requests continue.

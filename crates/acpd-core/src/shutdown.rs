@@ -10,7 +10,7 @@ use crate::ids::Requester;
 pub(crate) struct Shutdown {
     stage: Stage,
     /// The user stopped the daemon, so clients need not reconnect.
-    for_good: bool,
+    pub(crate) for_good: bool,
     watchers: Vec<Requester>,
 }
 
@@ -20,12 +20,6 @@ enum Stage {
     Stays,
     Ending,
     Ended,
-}
-
-#[derive(Debug)]
-pub(crate) struct Farewell {
-    pub(crate) watchers: Vec<Requester>,
-    pub(crate) for_good: bool,
 }
 
 impl Shutdown {
@@ -51,8 +45,9 @@ impl Shutdown {
         is_news
     }
 
-    pub(crate) fn end(&mut self) -> Farewell {
+    /// Returns the clients that wait for the end.
+    pub(crate) fn end(&mut self) -> Vec<Requester> {
         self.stage = Stage::Ended;
-        Farewell { watchers: std::mem::take(&mut self.watchers), for_good: self.for_good }
+        std::mem::take(&mut self.watchers)
     }
 }

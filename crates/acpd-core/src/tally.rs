@@ -11,9 +11,7 @@ use crate::timing::Timing;
 pub(crate) struct Tally {
     /// Ended turns by outcome. Unknown words of agents count as one.
     ended: BTreeMap<&'static str, u64>,
-    /// Restarts after unexpected exits, by profile.
-    restarts: BTreeMap<String, u32>,
-    expired: u64,
+    pub(crate) expired: u64,
     turn: Timing,
     first_update: Timing,
     permission: Timing,
@@ -26,8 +24,7 @@ impl Default for Tally {
         let ended = Outcome::WORDS.into_iter().chain([Outcome::OTHER]);
         let ended = ended.map(|word| (word, 0)).collect();
         let [turn, first_update, permission, agent_start] = [(); 4].map(|()| Timing::slow());
-        let restarts = BTreeMap::new();
-        Tally { ended, restarts, expired: 0, turn, first_update, permission, agent_start }
+        Tally { ended, expired: 0, turn, first_update, permission, agent_start }
     }
 }
 
@@ -49,26 +46,6 @@ impl Tally {
 
     pub(crate) fn agent_start(&mut self, ms: u64) {
         self.agent_start.took(Duration::from_millis(ms));
-    }
-
-    pub(crate) fn restarted(&mut self, profile: &str) {
-        *self.restarts.entry(profile.to_owned()).or_default() += 1;
-    }
-
-    pub(crate) fn restarts_of(&self, profile: &str) -> u32 {
-        self.restarts.get(profile).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn restarted_agents(&self) -> impl Iterator<Item = &String> {
-        self.restarts.keys()
-    }
-
-    pub(crate) fn session_expired(&mut self) {
-        self.expired += 1;
-    }
-
-    pub(crate) fn expired(&self) -> u64 {
-        self.expired
     }
 
     pub(crate) fn ended(&self) -> BTreeMap<String, u64> {

@@ -121,7 +121,7 @@ impl Hub {
     }
 
     fn expire(&mut self, goes: &Goes, for_good: bool) -> Option<Time> {
-        self.tally.session_expired();
+        self.tally.expired += 1;
         self.delete_for_person(goes.key, for_good)
     }
 

@@ -39,14 +39,13 @@ impl Hub {
             None if self.processes.with_process().next().is_none() => (Effect::Exit, None),
             None => return,
         };
-        let farewell = self.shutdown.end();
-        for to in farewell.watchers {
+        for to in self.shutdown.end() {
             match &fault {
                 Some(fault) => self.refuse(&to, fault),
                 None => self.answer(&to, &Empty {}),
             }
         }
-        if farewell.for_good {
+        if self.shutdown.for_good {
             let goodbyes = self.goodbyes();
             self.cx.send_all(goodbyes);
         }
@@ -56,14 +55,13 @@ impl Hub {
     /// Does not wait for agents on the second request, or while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self) {
         if self.cx.store.is_failing() || self.shutdown.is_ending() {
-            let farewell = self.shutdown.end();
-            for to in farewell.watchers {
+            for to in self.shutdown.end() {
                 if self.clients.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});
                     self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
                 }
             }
-            if farewell.for_good {
+            if self.shutdown.for_good {
                 let goodbyes = self.goodbyes();
                 self.cx.out.urgent.extend(goodbyes);
             }

@@ -52,7 +52,7 @@ impl Hub {
             journal: JournalMetrics {
                 writable: self.cx.store.state() == StoreState::Ok,
                 events: self.sessions.values().map(|session| session.head).sum(),
-                expired: self.tally.expired(),
+                expired: self.tally.expired,
                 ..JournalMetrics::default()
             },
             latencies: self.tally.latencies(),
@@ -75,7 +75,7 @@ impl Hub {
             StatusPart::All(_) | StatusPart::Agents => self.agent_names(),
             StatusPart::Metrics(_) => {
                 let with_slots = self.processes.values().map(Slot::profile);
-                let others = self.sessions.agents().chain(self.tally.restarted_agents());
+                let others = self.sessions.agents().chain(self.processes.restarted());
                 with_slots.map(str::to_owned).chain(others.cloned()).collect()
             }
         };
@@ -141,7 +141,7 @@ impl Hub {
             reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
-            restarts: self.tally.restarts_of(name),
+            restarts: known.restarts,
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
             sessions: self.sessions.count_of(name) as u32,

@@ -54,7 +54,7 @@ impl Processes {
             }
             Verdict::Start { delay } if self.comes_back(id, unexpected, demand, &cx.config) => {
                 if unexpected {
-                    cx.report(EngineEvent::AgentRestarted(profile));
+                    self.known_mut(&profile).restarts += 1;
                 }
                 if delay == 0 {
                     self.start(cx, id);

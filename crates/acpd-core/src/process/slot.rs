@@ -1,13 +1,12 @@
 //! A process slot. The diagram of its states is in [`crate::process`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::{AgentCapabilities, AuthMethod, Implementation, InitializeResult};
 use acpd_api::{AgentState, Reason};
 use bytes::Bytes;
 
 use crate::ids::{HostId, Requester, SessionKey, Time};
-use crate::process::outbox::Outbox;
 use crate::profile::Profile;
 use crate::record::AgentRow;
 use crate::record::snapshot::HostState;
@@ -173,6 +172,47 @@ impl Host {
     }
 }
 
+/// Lines to an agent. `process/writing.rs` writes them.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    last: u64,
+    /// Number and length of each line.
+    unwritten: VecDeque<(u64, usize)>,
+    pub(crate) bytes: usize,
+}
+
+impl Outbox {
+    pub(crate) fn recovered(state: &HostState) -> Outbox {
+        let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
+        Outbox {
+            last: last.max(state.written),
+            unwritten: state.outbox.iter().map(|(chunk, line)| (*chunk, line.len())).collect(),
+            bytes: state.outbox.values().map(Bytes::len).sum(),
+        }
+    }
+
+    pub(crate) fn has(&self, chunk: u64) -> bool {
+        self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.unwritten.len()
+    }
+
+    pub(crate) fn push(&mut self, len: usize) -> u64 {
+        self.last += 1;
+        self.unwritten.push_back((self.last, len));
+        self.bytes += len;
+        self.last
+    }
+
+    pub(crate) fn written(&mut self, chunk: u64) {
+        while self.unwritten.front().is_some_and(|(written, _)| *written <= chunk) {
+            self.bytes -= self.unwritten.pop_front().map_or(0, |(_, len)| len);
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum LoginRepeat {
     #[default]
@@ -208,6 +248,8 @@ pub(crate) struct AgentInfo {
     pub(crate) methods: Vec<AuthMethod>,
     /// The agent advertised `session/list`, but answered "method not found".
     pub(crate) list_lies: bool,
+    /// Restarts after unexpected exits, since the daemon started.
+    pub(crate) restarts: u32,
     /// Mode of the agent's last new session, if the configuration sets none.
     pub(crate) begins_in: Option<String>,
 }
@@ -221,7 +263,8 @@ impl AgentInfo {
         let (capabilities, info, methods) = parsed
             .map(|result| (result.capabilities, result.agent_info, result.auth_methods))
             .unwrap_or_default();
-        AgentInfo { row, capabilities, info, methods, list_lies: false, begins_in: None }
+        let (list_lies, restarts, begins_in) = (false, 0, None);
+        AgentInfo { row, capabilities, info, methods, list_lies, restarts, begins_in }
     }
 
     /// Returns methods that the agent advertised but answered with "method not found".

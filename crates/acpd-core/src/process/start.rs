@@ -374,7 +374,7 @@ impl Processes {
         }
         let (old, list_lies, begins_in) =
             (known.info.take(), known.list_lies, known.begins_in.take());
-        *known = AgentInfo::new(row.clone());
+        *known = AgentInfo { restarts: known.restarts, ..AgentInfo::new(row.clone()) };
         let is_same = match (&old, &known.info) {
             (Some(old), Some(new)) => old == new,
             _ => row.client_meta != before.client_meta,

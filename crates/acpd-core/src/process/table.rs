@@ -160,6 +160,11 @@ impl Processes {
         take(&mut self.changed)
     }
 
+    /// Returns the agents that were restarted after unexpected exits.
+    pub(crate) fn restarted(&self) -> impl Iterator<Item = &String> {
+        self.known.iter().filter(|(_, known)| known.restarts > 0).map(|(name, _)| name)
+    }
+
     pub(crate) fn all_known(&self) -> impl Iterator<Item = (&String, &AgentInfo)> {
         self.known.iter()
     }

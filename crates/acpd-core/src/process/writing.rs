@@ -1,5 +1,12 @@
 //! Writing to agents: each line is a record and an effect, with a number from the outbox of its
 //! process.
+//!
+//! ```text
+//!  line ─▶ row on disk ── commit ─▶ written to the process ─▶ row removed
+//!            └── too many unwritten bytes: the agent is clogged, and gets no new lines
+//! ```
+//!
+//! Architecture invariant: all lines to agents are written here, and are on disk before.
 
 use acpd_api::Reason;
 use bytes::Bytes;

@@ -113,7 +113,7 @@ impl AgentServices {
         // A copy, because a slice would keep the whole read buffer.
         let content = Bytes::copy_from_slice(&line[content]);
         let (running, over): (BTreeSet<_>, BTreeSet<_>) = own.into_iter().partition(|number| {
-            self.own(*number).is_some_and(|(of, own)| of == row.key && own.end.is_none())
+            self.own(*number).is_some_and(|own| own.session == row.key && own.end.is_none())
         });
         let running: BTreeSet<_> =
             running.into_iter().filter(|number| self.calls_with(*number).len() < SHOWN).collect();
@@ -130,7 +130,7 @@ impl AgentServices {
     }
 
     fn look_soon(&mut self, cx: &mut Cx, number: InteractionId) {
-        let Some((_, own)) = self.own_mut(number) else { return };
+        let Some(own) = self.own_mut(number) else { return };
         own.growth.again |= !own.growth.tail.output.is_empty();
         let due = own.growth.looked.after(NEAREST).max(cx.now);
         cx.timers.set(Timer::Terminal(number), due);
@@ -138,7 +138,7 @@ impl AgentServices {
 
     pub(crate) fn on_terminal_deadline(&mut self, cx: &mut Cx, number: InteractionId) {
         let is_shown = !self.calls_with(number).is_empty();
-        let Some((_, own)) = self.own_mut(number) else { return };
+        let Some(own) = self.own_mut(number) else { return };
         if is_shown {
             own.growth.looked = cx.now;
             cx.send(Effect::LookAtTerminal { terminal: number });
@@ -152,7 +152,7 @@ impl AgentServices {
         number: InteractionId,
         tail: TerminalTail,
     ) {
-        let Some((_, own)) = self.own_mut(number).filter(|(_, own)| own.end.is_none()) else {
+        let Some(own) = self.own_mut(number).filter(|own| own.end.is_none()) else {
             return;
         };
         let growth = &mut own.growth;
@@ -253,8 +253,7 @@ impl AgentServices {
             if !seen.insert(number) {
                 return Some(text_item("(a terminal that is shown above)"));
             }
-            let own = self.own(number).filter(|(of, _)| *of == row.key).map(|(_, own)| own);
-            let text = match own {
+            let text = match self.own(number).filter(|own| own.session == row.key) {
                 Some(own) => match (&own.end, &own.growth.tail) {
                     (Some(end), _) => end.shown(),
                     // The view shows terminals without output itself.

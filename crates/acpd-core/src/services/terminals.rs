@@ -24,30 +24,22 @@ pub(crate) enum TerminalCall {
     Release,
 }
 
+/// A terminal of an editor or of acpd. Its name says which.
 #[derive(Debug)]
 pub(super) struct Terminal {
-    session: SessionKey,
-    of: Of,
-}
-
-#[derive(Debug)]
-enum Of {
-    Editor,
-    Acpd(Own),
+    pub(super) session: SessionKey,
+    /// acpd's: the agent has released it.
+    released: bool,
+    /// acpd's: the command has ended.
+    pub(super) end: Option<TerminalEnd>,
+    pub(super) growth: Growth,
 }
 
 impl Terminal {
-    fn is_released(&self) -> bool {
-        matches!(&self.of, Of::Acpd(own) if own.released)
+    fn new(session: SessionKey, now: Time) -> Terminal {
+        let growth = Growth { looked: now, ..Growth::default() };
+        Terminal { session, released: false, end: None, growth }
     }
-}
-
-#[derive(Debug)]
-pub(super) struct Own {
-    number: InteractionId,
-    released: bool,
-    pub(super) end: Option<TerminalEnd>,
-    pub(super) growth: Growth,
 }
 
 #[derive(Debug)]
@@ -74,7 +66,7 @@ pub(super) type Mirrors = BTreeMap<(SessionKey, String), Mirror>;
 
 impl AgentServices {
     pub(super) fn has_terminals(&self, key: SessionKey) -> bool {
-        self.terminals.values().any(|terminal| terminal.session == key && !terminal.is_released())
+        self.terminals.values().any(|terminal| terminal.session == key && !terminal.released)
     }
 
     /// Returns `None` if the runner of the terminal will answer.
@@ -89,7 +81,7 @@ impl AgentServices {
         number: InteractionId,
     ) -> Result<Option<Value>, ErrorObject> {
         let name = TerminalName::Own(number).to_string();
-        let Some((_, own)) = self.own_mut(number).filter(|(of, _)| *of == key) else {
+        let Some(own) = self.own_mut(number).filter(|own| own.session == key) else {
             if number.0 >> 32 == cx.ids.boot() {
                 return Err(unknown(&name));
             }
@@ -127,22 +119,18 @@ impl AgentServices {
         if of_session.clone().count() < MOST {
             return Ok(());
         }
-        let is_over = |(name, terminal): &(&String, &Terminal)| match &terminal.of {
+        let is_over = |(name, terminal): &(&String, &Terminal)| match TerminalName::parse(name) {
             // A running command is shown until its end.
-            Of::Acpd(own) => own.released && own.end.is_some(),
-            Of::Editor => match TerminalName::parse(name) {
-                Some(TerminalName::Editor { editor, .. }) => !is_there(editor),
-                _ => true,
-            },
+            Some(TerminalName::Own(_)) => terminal.released && terminal.end.is_some(),
+            Some(TerminalName::Editor { editor, .. }) => !is_there(editor),
+            None => true,
         };
         match of_session.clone().find(is_over).map(|(name, _)| name.clone()) {
             Some(name) => {
                 self.terminals.remove(&name);
                 Ok(())
             }
-            None if of_session.filter(|(_, terminal)| !terminal.is_released()).count() < MOST => {
-                Ok(())
-            }
+            None if of_session.filter(|(_, terminal)| !terminal.released).count() < MOST => Ok(()),
             None => {
                 let text = format!(
                     "this session has {MOST} terminals, which is the limit; release those that are not needed any more"
@@ -161,9 +149,7 @@ impl AgentServices {
     ) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
-        let growth = Growth { looked: now, ..Growth::default() };
-        let own = Own { number, released: false, end: None, growth };
-        self.terminals.insert(name, Terminal { session: key, of: Of::Acpd(own) });
+        self.terminals.insert(name, Terminal::new(key, now));
         result.into()
     }
 
@@ -178,12 +164,12 @@ impl AgentServices {
         let Some(id) = id else { return line.clone() };
         let name = TerminalName::Editor { editor, id: &id }.to_string();
         let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
-        self.terminals.insert(name, Terminal { session: key, of: Of::Editor });
+        self.terminals.insert(name, Terminal::new(key, Time::default()));
         line
     }
 
     pub(crate) fn session_of(&self, number: InteractionId) -> Option<SessionKey> {
-        self.own(number).map(|(key, _)| key)
+        self.own(number).map(|own| own.session)
     }
 
     /// Ends a terminal of acpd. Returns the answer for waiting requests.
@@ -193,7 +179,7 @@ impl AgentServices {
         end: TerminalEnd,
     ) -> Option<Value> {
         let status = exit_status(&end);
-        self.own_mut(number)?.1.end = Some(end);
+        self.own_mut(number)?.end = Some(end);
         Some(status)
     }
 
@@ -202,11 +188,11 @@ impl AgentServices {
         let mut of_editors = Vec::new();
         for (name, terminal) in self.terminals.extract_if(.., |_, terminal| terminal.session == key)
         {
-            match (terminal.of, TerminalName::parse(&name)) {
-                (Of::Acpd(own), _) if !own.released => {
-                    cx.send(Effect::ReleaseTerminal { terminal: own.number });
+            match TerminalName::parse(&name) {
+                Some(TerminalName::Own(number)) if !terminal.released => {
+                    cx.send(Effect::ReleaseTerminal { terminal: number });
                 }
-                (Of::Editor, Some(TerminalName::Editor { editor, id })) => {
+                Some(TerminalName::Editor { editor, id }) => {
                     of_editors.push((editor, id.to_owned()));
                 }
                 _ => {}
@@ -215,16 +201,12 @@ impl AgentServices {
         of_editors
     }
 
-    pub(super) fn own(&self, number: InteractionId) -> Option<(SessionKey, &Own)> {
-        let terminal = self.terminals.get(&TerminalName::Own(number).to_string())?;
-        let Of::Acpd(own) = &terminal.of else { return None };
-        Some((terminal.session, own))
+    pub(super) fn own(&self, number: InteractionId) -> Option<&Terminal> {
+        self.terminals.get(&TerminalName::Own(number).to_string())
     }
 
-    pub(super) fn own_mut(&mut self, number: InteractionId) -> Option<(SessionKey, &mut Own)> {
-        let terminal = self.terminals.get_mut(&TerminalName::Own(number).to_string())?;
-        let Of::Acpd(own) = &mut terminal.of else { return None };
-        Some((terminal.session, own))
+    pub(super) fn own_mut(&mut self, number: InteractionId) -> Option<&mut Terminal> {
+        self.terminals.get_mut(&TerminalName::Own(number).to_string())
     }
 }
 

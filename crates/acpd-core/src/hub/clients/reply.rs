@@ -23,16 +23,6 @@ impl Hub {
         self.clients.respond(&mut self.cx, to, behind, line);
     }
 
-    pub(crate) fn send_behind(
-        &mut self,
-        client: ClientId,
-        session: Option<SessionKey>,
-        effect: Effect,
-    ) {
-        let behind = session.map(|key| self.end_of(key));
-        self.clients.send_behind(&mut self.cx, client, behind, effect);
-    }
-
     pub(crate) fn end_of(&self, key: SessionKey) -> (SessionKey, Seq) {
         (key, self.sessions.get(&key).map_or(0, |session| session.head))
     }
@@ -44,7 +34,8 @@ impl Hub {
     ) {
         for (client, line) in lines {
             let effect = Effect::Client(client, ToClient::Line(line));
-            self.send_behind(client, session, effect);
+            let behind = session.map(|key| self.end_of(key));
+            self.clients.send_behind(&mut self.cx, client, behind, effect);
         }
     }
 }

@@ -100,7 +100,7 @@ impl Hub {
         // Replies may be about sessions that the client does not know yet: it has no line of them.
         let replies = self.clients.replies_after_return(&mut self.cx, client, &open);
         for ReplyRow { line, session, .. } in replies {
-            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)));
+            self.send_lines(session, [(client, line)]);
             self.attach_from_start(client, session);
         }
         // A prompt may still be queued here whose client got an error of unknown outcome.
