@@ -7,13 +7,14 @@ use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::record::Record;
+use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::Timers;
 
 /// Maximum length of a log note in characters.
 const NOTE: usize = 500;
 
-/// The clock, the configuration, the state of the journal, and the results of a step.
+/// Facts that all machines need, and the results of a step.
 #[derive(Debug)]
 pub(crate) struct Cx {
     pub(crate) now: Time,
@@ -21,6 +22,7 @@ pub(crate) struct Cx {
     pub(crate) ids: IdSource,
     pub(crate) timers: Timers,
     pub(crate) store: StoreHealth,
+    pub(crate) shutdown: Shutdown,
     pub(crate) out: Batch,
     events: Vec<EngineEvent>,
 }
@@ -33,6 +35,7 @@ impl Cx {
             ids: IdSource::new(boot),
             timers: Timers::default(),
             store: StoreHealth::default(),
+            shutdown: Shutdown::default(),
             out: Batch::default(),
             events: Vec::new(),
         }

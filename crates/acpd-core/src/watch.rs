@@ -11,7 +11,6 @@
 //! and one unwritten line, however much changes: it gets the current rows when it can take them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use acp_wire::build;
 use acpd_api::{AgentInfo, Changed, InteractionInfo, SessionInfo, Watched, method};
@@ -47,7 +46,7 @@ pub(crate) struct Watch {
     next: Time,
     rows: BTreeMap<RowKey, Row>,
     /// Removed rows that some watcher still has.
-    gone: Vec<GoneRow>,
+    gone: Vec<Row>,
     stale: BTreeSet<RowKey>,
 }
 
@@ -62,14 +61,8 @@ struct Watcher {
 struct Row {
     value: WatchedRow,
     since: u64,
+    /// Version of the last change, or of the removal.
     version: u64,
-}
-
-#[derive(Debug)]
-struct GoneRow {
-    value: WatchedRow,
-    /// Versions of the row, from the first to the removal.
-    there: Range<u64>,
 }
 
 impl Watch {
@@ -151,9 +144,8 @@ impl Watch {
                 self.rows.insert(key, Row { value, since: version, version });
             }
             (Some(_), None) => {
-                let row = self.rows.remove(&key);
-                let gone = row.map(|row| GoneRow { value: row.value, there: row.since..version });
-                self.gone.extend(gone);
+                let gone = self.rows.remove(&key);
+                self.gone.extend(gone.map(|row| Row { version, ..row }));
             }
             (None, None) => return,
         }
@@ -185,7 +177,7 @@ impl Watch {
         }
         // Removed rows are kept only while a watcher has them.
         let has: BTreeSet<u64> = self.watchers.values().map(|watcher| watcher.has).collect();
-        self.gone.retain(|gone| has.range(gone.there.clone()).next().is_some());
+        self.gone.retain(|gone| has.range(gone.since..gone.version).next().is_some());
         lines_by_client
     }
 
@@ -199,7 +191,7 @@ impl Watch {
             }
         }
         let removed = &mut changed.removed;
-        for gone in self.gone.iter().filter(|gone| gone.there.contains(&version)) {
+        for gone in self.gone.iter().filter(|gone| (gone.since..gone.version).contains(&version)) {
             match &gone.value {
                 WatchedRow::Session(info) => removed.sessions.push(info.row_key()),
                 WatchedRow::Agent(info) => removed.agents.push(info.name.clone()),

@@ -156,7 +156,7 @@ impl Hub {
     }
 
     pub(crate) fn check_stays(&self) -> Result<(), Fault> {
-        if !self.shutdown.is_begun() {
+        if !self.cx.shutdown.is_begun() {
             return Ok(());
         }
         Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(

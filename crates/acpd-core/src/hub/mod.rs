@@ -48,7 +48,6 @@ use crate::retention::Looks;
 use crate::services::AgentServices;
 use crate::session::State;
 use crate::session::table::Sessions;
-use crate::shutdown::Shutdown;
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -66,7 +65,6 @@ pub struct Hub {
     budget: Budget,
     prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
     looks: Looks,
-    shutdown: Shutdown,
     watch: Watch,
     tally: Tally,
 }

@@ -42,7 +42,6 @@ use crate::session::table::{Aside, Sessions};
 use crate::session::turn::{Queued, Running, TurnFailure};
 use crate::session::work::Work;
 use crate::session::{Session, State};
-use crate::shutdown::Shutdown;
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -111,7 +110,6 @@ impl Hub {
             client_servers: ClientServers::default(),
             requests: Requests::default(),
             looks: Looks::default(),
-            shutdown: Shutdown::default(),
             watch: Watch::default(),
             tally: Tally::default(),
         }
@@ -306,7 +304,7 @@ impl Hub {
         slots.sort_by_key(|slot| self.processes.urgency(*slot, self.demand(*slot)));
         for slot in slots {
             let demand = self.demand(slot);
-            let wanted = demand.urgency.is_some() || self.processes.is_needed(slot, demand);
+            let wanted = demand.is_some() || self.processes.is_needed(&self.cx, slot, demand);
             if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy) {
                 for key in self.sessions.of_slot(slot) {
                     self.session_mut(key).eager = false;

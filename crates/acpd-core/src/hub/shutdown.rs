@@ -31,7 +31,7 @@ impl Hub {
     }
 
     pub(crate) fn check_stopped(&mut self) {
-        if !self.shutdown.is_ending() {
+        if !self.cx.shutdown.is_ending() {
             return;
         }
         let (end, fault) = match self.processes.only_leftovers() {
@@ -39,13 +39,13 @@ impl Hub {
             None if self.processes.with_process().next().is_none() => (Effect::Exit, None),
             None => return,
         };
-        for to in self.shutdown.end() {
+        for to in self.cx.shutdown.end() {
             match &fault {
                 Some(fault) => self.refuse(&to, fault),
                 None => self.answer(&to, &Empty {}),
             }
         }
-        if self.shutdown.for_good {
+        if self.cx.shutdown.for_good {
             let goodbyes = self.goodbyes();
             self.cx.send_all(goodbyes);
         }
@@ -54,21 +54,21 @@ impl Hub {
 
     /// Does not wait for agents on the second request, or while the journal cannot be written.
     pub(crate) fn begin_shutdown(&mut self) {
-        if self.cx.store.is_failing() || self.shutdown.is_ending() {
-            for to in self.shutdown.end() {
+        if self.cx.store.is_failing() || self.cx.shutdown.is_ending() {
+            for to in self.cx.shutdown.end() {
                 if self.clients.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});
                     self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
                 }
             }
-            if self.shutdown.for_good {
+            if self.cx.shutdown.for_good {
                 let goodbyes = self.goodbyes();
                 self.cx.out.urgent.extend(goodbyes);
             }
             self.cx.out.urgent.push(Effect::Abort);
             return;
         }
-        if self.shutdown.begin() {
+        if self.cx.shutdown.begin() {
             for slot in self.processes.keys().copied().collect::<Vec<_>>() {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason);

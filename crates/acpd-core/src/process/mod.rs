@@ -24,7 +24,7 @@
 //! | a request was refused or worked, a login or logout worked, one was found | `on_refusal`, `on_success`, `on_login`, `on_logout`, `on_login_found` |
 //! | the agent reports its login | `on_report` |
 //!
-//! Facts from other machines are the demand for a process ([`Demand`]), whether turns run in it,
+//! Facts from other machines are the most urgent demand for a process, whether turns run in it,
 //! and the work that a login must not disturb ([`logins::Activity`]). Requests and lines of
 //! sessions are not read here.
 //!
@@ -43,13 +43,3 @@ mod stop;
 pub(crate) mod table;
 mod waiters;
 mod writing;
-
-use crate::ids::Urgency;
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Demand {
-    /// The most urgent session that needs the process.
-    pub(crate) urgency: Option<Urgency>,
-    /// The daemon ends, so nothing starts.
-    pub(crate) ending: bool,
-}

@@ -11,15 +11,13 @@ use acpd_api::Reason;
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::ids::SlotId;
-use crate::process::Demand;
+use crate::ids::{SlotId, Urgency};
 use crate::process::slot::{Failures, State, StopWhy};
 use crate::process::table::Processes;
-use crate::profile::Config;
 use crate::timers::Timer;
 
 impl Processes {
-    pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
+    pub(crate) fn judge(&mut self, cx: &mut Cx, id: SlotId, demand: Option<Urgency>) {
         let why = self.bury(cx, id);
         let profile = self[&id].profile.clone();
         let reason = self[&id].reason.clone();
@@ -52,7 +50,7 @@ impl Processes {
                 self.set_state(cx, id, State::Failed(kind), reason);
                 self.give_up(cx, id, kind);
             }
-            Verdict::Start { delay } if self.comes_back(id, unexpected, demand, &cx.config) => {
+            Verdict::Start { delay } if self.comes_back(cx, id, unexpected, demand) => {
                 if unexpected {
                     self.known_mut(&profile).restarts += 1;
                 }
@@ -66,8 +64,8 @@ impl Processes {
             Verdict::Start { .. } => {
                 self.set_state(cx, id, State::Stopped, stopped_reason);
                 cx.report(EngineEvent::ProcessStopped(id));
-                let ending = demand.ending;
-                let kind = if ending { Reason::ShuttingDown } else { Reason::AgentStopped };
+                let ends = cx.shutdown.is_begun();
+                let kind = if ends { Reason::ShuttingDown } else { Reason::AgentStopped };
                 self.give_up(cx, id, kind);
             }
         }
@@ -95,9 +93,9 @@ impl Processes {
         Some(why)
     }
 
-    fn comes_back(&self, id: SlotId, unexpected: bool, demand: Demand, config: &Config) -> bool {
-        let by_itself = self.profile(id, config).restart.on_failure || !unexpected;
-        if by_itself { self.is_needed(id, demand) } else { self.is_wanted(id, demand) }
+    fn comes_back(&self, cx: &Cx, id: SlotId, unexpected: bool, demand: Option<Urgency>) -> bool {
+        let by_itself = self.profile(id, &cx.config).restart.on_failure || !unexpected;
+        if by_itself { self.is_needed(cx, id, demand) } else { self.is_wanted(cx, id, demand) }
     }
 
     fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {

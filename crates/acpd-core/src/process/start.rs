@@ -22,7 +22,6 @@ use crate::fault::{Fault, in_words};
 use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency, duration};
 use crate::input::{Adopt, Effect, SpawnError, StopStep, ToHost};
 use crate::offer::copy;
-use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
 use crate::profile::{Config, Profile, Sharing};
@@ -183,8 +182,8 @@ impl Processes {
         self.set_state(cx, id, State::Queued, Some(reason));
     }
 
-    pub(crate) fn start_needed(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
-        if self[&id].state == State::Stopped && self.is_needed(id, demand) {
+    pub(crate) fn start_needed(&mut self, cx: &mut Cx, id: SlotId, demand: Option<Urgency>) {
+        if self[&id].state == State::Stopped && self.is_needed(cx, id, demand) {
             self.start(cx, id);
         }
     }
@@ -193,7 +192,7 @@ impl Processes {
     pub(crate) fn start_queued(
         &mut self,
         cx: &mut Cx,
-        demand: impl Fn(SlotId) -> Demand,
+        demand: impl Fn(SlotId) -> Option<Urgency>,
     ) -> Option<SlotId> {
         let slots = &self.slots;
         self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
@@ -203,7 +202,7 @@ impl Processes {
         self.given = self.given.wrapping_add(1);
         let id = if by_age { self.queue[0] } else { most_urgent };
         self.queue.retain(|waits| *waits != id);
-        if self.is_needed(id, demand(id)) {
+        if self.is_needed(cx, id, demand(id)) {
             self.launch(cx, id);
         } else {
             self.set_state(cx, id, State::Stopped, None);
@@ -215,11 +214,11 @@ impl Processes {
         self.starting() < cx.config.cold_starts as usize
     }
 
-    pub(crate) fn urgency(&self, id: SlotId, demand: Demand) -> Urgency {
+    pub(crate) fn urgency(&self, id: SlotId, demand: Option<Urgency>) -> Urgency {
         if self[&id].is_awaited() {
             return Urgency::Awaited;
         }
-        demand.urgency.unwrap_or(Urgency::Unattended)
+        demand.unwrap_or(Urgency::Unattended)
     }
 
     fn launch(&mut self, cx: &mut Cx, id: SlotId) {
@@ -446,7 +445,7 @@ impl Processes {
         self.set_state(cx, id, state, reason);
     }
 
-    pub(crate) fn on_timer(&mut self, cx: &mut Cx, id: SlotId, demand: Demand) {
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx, id: SlotId, demand: Option<Urgency>) {
         match self[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile(id, &cx.config).start_timeout);
@@ -458,7 +457,7 @@ impl Processes {
                 self.stop(cx, id, why, Some(reason), false);
             }
             State::Stopping { .. } => self.next_stage(cx, id),
-            State::Backoff if self.is_needed(id, demand) => self.start(cx, id),
+            State::Backoff if self.is_needed(cx, id, demand) => self.start(cx, id),
             State::Backoff => {
                 let reason = self[&id].reason.clone();
                 self.set_state(cx, id, State::Stopped, reason);

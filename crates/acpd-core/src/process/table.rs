@@ -13,9 +13,8 @@ use acpd_api::{AgentNotice, method};
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::ids::{HostId, SessionKey, SlotId, Time};
+use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency};
 use crate::input::{Effect, ToHost};
-use crate::process::Demand;
 use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy};
 use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
@@ -259,8 +258,8 @@ impl Processes {
         }));
     }
 
-    pub(crate) fn is_needed(&self, id: SlotId, demand: Demand) -> bool {
-        self.is_wanted(id, demand) || (self.stays_up(id) && !demand.ending)
+    pub(crate) fn is_needed(&self, cx: &Cx, id: SlotId, demand: Option<Urgency>) -> bool {
+        self.is_wanted(cx, id, demand) || (self.stays_up(id) && !cx.shutdown.is_begun())
     }
 
     pub(crate) fn stays_up(&self, id: SlotId) -> bool {
@@ -268,13 +267,12 @@ impl Processes {
         is_shared && self.known_of(id).row.desired == Desired::Up
     }
 
-    pub(crate) fn is_wanted(&self, id: SlotId, demand: Demand) -> bool {
-        let wanted = self[&id].is_awaited() || demand.urgency.is_some();
-        wanted && !self.stays_down(id, demand.ending)
+    pub(crate) fn is_wanted(&self, cx: &Cx, id: SlotId, demand: Option<Urgency>) -> bool {
+        (self[&id].is_awaited() || demand.is_some()) && !self.stays_down(cx, id)
     }
 
-    pub(crate) fn stays_down(&self, id: SlotId, ending: bool) -> bool {
-        ending || self.known_of(id).row.desired == Desired::Down
+    pub(crate) fn stays_down(&self, cx: &Cx, id: SlotId) -> bool {
+        cx.shutdown.is_begun() || self.known_of(id).row.desired == Desired::Down
     }
 
     pub(crate) fn has_failed(&self, id: SlotId) -> bool {

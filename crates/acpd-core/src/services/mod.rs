@@ -410,10 +410,6 @@ impl AgentServices {
         self.which(|open| open.session == key && open.kind == wait && is_meant(&open.line))
     }
 
-    pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
-        offers.terminal || !self.terminals.is_empty()
-    }
-
     pub(crate) fn on_terminal_end(
         &mut self,
         cx: &mut Cx,

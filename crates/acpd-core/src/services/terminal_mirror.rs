@@ -15,6 +15,7 @@
 use std::collections::BTreeSet;
 use std::mem::take;
 
+use acp_wire::acp::Services;
 use acp_wire::{build, locate, str_at};
 use bytes::Bytes;
 use serde_json::json;
@@ -83,6 +84,10 @@ impl TerminalEnd {
 }
 
 impl AgentServices {
+    pub(crate) fn may_show_terminals(&self, offers: Services) -> bool {
+        offers.terminal || !self.terminals.is_empty()
+    }
+
     /// Handles a tool call that is in the journal already.
     pub(crate) fn on_tool_call(&mut self, cx: &mut Cx, row: &SessionRow, line: &Bytes) {
         let line = self.show(cx, row, line);

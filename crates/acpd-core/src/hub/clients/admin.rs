@@ -115,7 +115,7 @@ impl Hub {
                 self.leave(to, None);
             }
             method::DAEMON_STOP => {
-                self.shutdown.watch(to.clone());
+                self.cx.shutdown.watch(to.clone());
                 self.begin_shutdown();
             }
             _ => {

@@ -86,7 +86,7 @@ impl Hub {
             // A dedicated slot starts only if something wants its process.
             if slot != shared
                 && self.processes[&slot].host().is_none()
-                && self.processes.is_wanted(slot, self.demand(slot))
+                && self.processes.is_wanted(&self.cx, slot, self.demand(slot))
             {
                 self.need_agent(slot, Asker::Person)?;
             }

@@ -50,7 +50,7 @@ impl Hub {
 
     pub(crate) fn fail_waiters(&mut self, id: SlotId, fault: &Fault) {
         self.refuse_waiters(id, fault);
-        let for_good = self.processes.stays_down(id, self.shutdown.is_begun());
+        let for_good = self.processes.stays_down(&self.cx, id);
         for key in self.sessions.of_slot(id) {
             // Prompts that wait for a login do not need a process until then.
             if for_good || !self.sessions.waits_for_login(key) {

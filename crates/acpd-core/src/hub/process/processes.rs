@@ -3,14 +3,12 @@
 use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SlotId};
-use crate::process::Demand;
+use crate::ids::{ClientId, HostId, SlotId, Urgency};
 use crate::process::slot::{Asker, Slot, StopWhy};
 use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
 use crate::session::State;
 use crate::session::table::Sessions;
-use crate::shutdown::Shutdown;
 use crate::timers::Timer;
 
 /// Returns a test whether no session and no request uses a process.
@@ -18,20 +16,13 @@ fn free(sessions: &Sessions, requests: &Requests) -> impl Fn(SlotId, HostId) -> 
     move |id, host| sessions.of_slot(id).is_empty() && !requests.may_name_session(host)
 }
 
-fn demands(
-    sessions: &Sessions,
-    clients: &Clients,
-    shutdown: &Shutdown,
-) -> impl Fn(SlotId) -> Demand {
-    move |id| Demand {
-        urgency: sessions.urgency_of(id, |key| clients.is_attended(key)),
-        ending: shutdown.is_begun(),
-    }
+fn demands(sessions: &Sessions, clients: &Clients) -> impl Fn(SlotId) -> Option<Urgency> {
+    move |id| sessions.urgency_of(id, |key| clients.is_attended(key))
 }
 
 impl Hub {
-    pub(crate) fn demand(&self, id: SlotId) -> Demand {
-        demands(&self.sessions, &self.clients, &self.shutdown)(id)
+    pub(crate) fn demand(&self, id: SlotId) -> Option<Urgency> {
+        demands(&self.sessions, &self.clients)(id)
     }
 
     /// Returns the slot for a session to be created or adopted, for a client with this offer.
@@ -49,7 +40,7 @@ impl Hub {
 
     pub(crate) fn start_queued(&mut self) {
         loop {
-            let demand = demands(&self.sessions, &self.clients, &self.shutdown);
+            let demand = demands(&self.sessions, &self.clients);
             let started = self.processes.start_queued(&mut self.cx, demand);
             let Some(id) = started else { return };
             self.remove_unused_slot(id);

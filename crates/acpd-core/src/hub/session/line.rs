@@ -73,7 +73,7 @@ impl Hub {
     /// Answers everything queued in a session with an error. If the sender of a prompt is gone, the
     /// journal gets the error; when the daemon ends, the next one gets such a prompt instead.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault) {
-        let is_left = self.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
+        let is_left = self.cx.shutdown.is_begun() && fault.data.reason != Reason::SessionRemoved;
         for prompt in std::mem::take(&mut self.session_mut(key).queue) {
             if prompt.senders.is_empty() {
                 if is_left {
