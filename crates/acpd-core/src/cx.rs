@@ -1,8 +1,9 @@
 use std::mem::take;
 
 use acp_wire::clipped;
+use bytes::Bytes;
 
-use crate::event::EngineEvent;
+use crate::event::{Answer, EngineEvent};
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
@@ -96,6 +97,10 @@ impl Cx {
             escaped.into_iter().flatten().chain(plain)
         });
         self.send(Effect::Host(host, ToHost::Note(shown.collect())));
+    }
+
+    pub(crate) fn answer(&mut self, host: HostId, line: Bytes) {
+        self.report(EngineEvent::AgentAnswered(Answer { host, line }));
     }
 
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {

@@ -41,9 +41,8 @@ impl Fault {
     /// `-32022` with the supported versions, as protocol version 2 requires.
     pub(crate) fn version(requested: u16) -> Fault {
         let text = format!("protocol version {requested} does not exist; acpd speaks 1");
-        let mut fault = Fault::invalid(text).with_code(code::VERSION);
-        fault.requested_version = Some(requested);
-        fault
+        let fault = Fault::invalid(text).with_code(code::VERSION);
+        Fault { requested_version: Some(requested), ..fault }
     }
 
     pub fn with_code(mut self, code: i64) -> Fault {
@@ -91,9 +90,8 @@ impl Fault {
 }
 
 pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
-    let mut fault = Fault::invalid(format!("a session named `{name}` exists in `{cwd}`"));
-    fault.data.reason = Reason::NameTaken;
-    fault
+    let text = format!("a session named `{name}` exists in `{cwd}`");
+    Fault::new(Reason::NameTaken, text).with_code(code::INVALID_PARAMS)
 }
 
 pub(crate) fn renewed_fault() -> Fault {

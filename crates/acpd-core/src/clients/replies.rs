@@ -3,7 +3,7 @@
 //! Architecture invariant: each request is answered once. An answer that a reconnected client can
 //! get is kept in the transaction that makes it true.
 
-use acp_wire::{Message, build, code, parse};
+use acp_wire::{Message, code, parse};
 use acpd_api::Reason;
 use bytes::Bytes;
 
@@ -101,13 +101,6 @@ impl Clients {
     ) {
         if self.close_request(to) && self.connected.contains_key(&to.client) {
             self.send_behind(cx, to.client, behind, Effect::Client(to.client, answer));
-        }
-    }
-
-    pub(crate) fn send_error(&self, cx: &mut Cx, to: &Requester, fault: &Fault) {
-        if self.connected.contains_key(&to.client) {
-            let line = build::error(&to.id, &fault.object());
-            cx.send(Effect::Client(to.client, ToClient::Line(line)));
         }
     }
 }

@@ -23,12 +23,8 @@ impl Hub {
             *states.entry(session.api_state()).or_default() += 1;
         }
         let running = self.sessions.values().filter(|session| session.running.is_some());
-        let outboxes = self.processes.with_process().filter_map(|slot| slot.host());
-        let (mut lines, mut bytes) = (0, 0);
-        for host in outboxes {
-            lines += host.outbox.len() as u64;
-            bytes += host.outbox.bytes as u64;
-        }
+        let hosts = self.processes.with_process().filter_map(|slot| slot.host());
+        let outboxes: Vec<_> = hosts.map(|host| &host.outbox).collect();
         Metrics {
             version: facts.version.clone(),
             since: facts.since,
@@ -45,8 +41,8 @@ impl Hub {
             queues: QueueMetrics {
                 prompts: self.sessions.values().map(|session| session.queue.len() as u64).sum(),
                 starts: self.processes.waiting_to_start() as u64,
-                outbox_lines: lines,
-                outbox_bytes: bytes,
+                outbox_lines: outboxes.iter().map(|outbox| outbox.len() as u64).sum(),
+                outbox_bytes: outboxes.iter().map(|outbox| outbox.bytes as u64).sum(),
                 ..QueueMetrics::default()
             },
             journal: JournalMetrics {

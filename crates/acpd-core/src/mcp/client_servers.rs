@@ -284,7 +284,7 @@ impl ClientServers {
                     cx.record(Record::InteractionGone { id });
                 }
                 let line = build::error(&request, &error);
-                cx.report(EngineEvent::AgentAnswered(Answer { host, line }));
+                cx.answer(host, line);
             }
         }
     }

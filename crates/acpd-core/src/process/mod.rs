@@ -41,5 +41,4 @@ pub(crate) mod slot;
 mod start;
 mod stop;
 pub(crate) mod table;
-mod waiters;
 mod writing;

@@ -303,6 +303,14 @@ impl Slot {
         &self.profile
     }
 
+    pub(crate) fn waiting(&self) -> &[Waiting] {
+        &self.waiting
+    }
+
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty() || !self.watchers.is_empty()
+    }
+
     pub(crate) fn dedicated(&self) -> Option<SessionKey> {
         self.dedicated
     }

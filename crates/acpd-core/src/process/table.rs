@@ -13,11 +13,12 @@ use acpd_api::{AgentNotice, method};
 
 use crate::cx::Cx;
 use crate::event::EngineEvent;
-use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency};
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, Time, Urgency};
 use crate::input::{Effect, ToHost};
-use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy};
+use crate::process::slot::{AgentInfo, Host, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::profile::{Config, Profile};
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
+use crate::requests::purpose::Directory;
 use crate::timers::{Timer, Timers};
 
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
@@ -296,6 +297,50 @@ impl Processes {
             host.leased = Some(busy);
             cx.send(Effect::Host(host.id, ToHost::Lease { busy }));
         }
+    }
+
+    pub(crate) fn wait(&mut self, id: SlotId, waiting: Waiting) {
+        self.slot_mut(id).waiting.push(waiting);
+    }
+
+    pub(crate) fn watch(&mut self, id: SlotId, to: Requester) {
+        self.slot_mut(id).watchers.push(to);
+    }
+
+    pub(crate) fn take_waiting(&mut self, id: SlotId) -> Vec<Waiting> {
+        take(&mut self.slot_mut(id).waiting)
+    }
+
+    pub(crate) fn take_watchers(&mut self, id: SlotId) -> Vec<Requester> {
+        take(&mut self.slot_mut(id).watchers)
+    }
+
+    pub(crate) fn take_waiting_for(&mut self, question: u64) -> Option<(SlotId, Waiting)> {
+        let asked = |waiting: &mut Waiting| {
+            let directory = waiting.what.directory();
+            directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
+        };
+        let mut slots = self.iter_mut();
+        slots.find_map(|(id, slot)| Some((id, slot.waiting.extract_if(.., asked).next()?)))
+    }
+
+    pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
+        let slots = self.iter_mut();
+        let gone = slots.flat_map(|(_, slot)| slot.waiting.extract_if(.., |wait| wait.to == *to));
+        gone.count() > 0
+    }
+
+    pub(crate) fn forget_client(&mut self, client: ClientId) {
+        for (_, slot) in self.iter_mut() {
+            slot.waiting.retain(|waiting| waiting.to.client != client);
+        }
+    }
+
+    pub(crate) fn is_initializing(&self, client: ClientId) -> bool {
+        let waits = |waiting: &Waiting| {
+            waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
+        };
+        self.values().any(|slot| slot.waiting.iter().any(waits))
     }
 
     /// Returns whether the slot was removed.

@@ -39,12 +39,10 @@ pub(super) fn meant(
             Ok((QuestionAnswer::Permission(PermissionAnswer::Selected(option)), None))
         }
         (QuestionKind::Permission(options), GivenAnswer::Allow { always, option }) => {
-            let option = option_for(Verdict::Allow, id, options, always, option.as_deref())?;
-            Ok((option, always.then_some(Verdict::Allow)))
+            option_for(Verdict::Allow, id, options, always, option.as_deref())
         }
         (QuestionKind::Permission(options), GivenAnswer::Deny { always, option }) => {
-            let option = option_for(Verdict::Reject, id, options, always, option.as_deref())?;
-            Ok((option, always.then_some(Verdict::Reject)))
+            option_for(Verdict::Reject, id, options, always, option.as_deref())
         }
         (QuestionKind::Elicitation(mode), GivenAnswer::Accept { content }) => {
             let accepted = ElicitationAnswer::accept(content, mode).map_err(Fault::invalid)?;
@@ -105,7 +103,7 @@ fn option_for(
     options: &[PermissionOption],
     always: bool,
     wanted: Option<&str>,
-) -> Result<QuestionAnswer, Fault> {
+) -> Result<(QuestionAnswer, Option<Verdict>), Fault> {
     let (word, once, forever) = words(verdict);
     let of_kind = |kind| distinct(options.iter().filter(move |option| option.kind == kind));
     let is_for_once = !always || of_kind(once).len() == 1 && of_kind(forever).len() < 2;
@@ -124,7 +122,7 @@ fn option_for(
     match fitting.as_slice() {
         [option] => {
             let chosen = PermissionAnswer::Selected(option.option_id.clone());
-            Ok(QuestionAnswer::Permission(chosen))
+            Ok((QuestionAnswer::Permission(chosen), always.then_some(verdict)))
         }
         [] => {
             let text = format!("no such option of the question means `{word}`");

@@ -18,7 +18,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cx::Cx;
-use crate::event::{Answer, ClosedQuestion, EngineEvent};
+use crate::event::{ClosedQuestion, EngineEvent};
 use crate::gist::Gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
 use crate::record::{InteractionRow, SessionRow};
@@ -223,7 +223,7 @@ impl OpenQuestion {
 
     pub(super) fn reply(&self, cx: &mut Cx, line: impl FnOnce(&Id) -> Bytes) {
         if let Some((host, id)) = &self.request {
-            cx.report(EngineEvent::AgentAnswered(Answer { host: *host, line: line(id) }));
+            cx.answer(*host, line(id));
         }
     }
 

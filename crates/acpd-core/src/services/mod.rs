@@ -43,7 +43,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::cx::Cx;
-use crate::event::{Answer, EngineEvent};
+use crate::event::EngineEvent;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Effect, ServeError, TerminalEnd, ToClient};
 use crate::params::session_roots;
@@ -145,7 +145,7 @@ impl AgentServices {
             Ok(CallRoute::Answered(result)) => build::response(id, &result),
             Err(error) => build::error(id, &error),
         };
-        cx.report(EngineEvent::AgentAnswered(Answer { host, line }));
+        cx.answer(host, line);
         true
     }
 
@@ -168,7 +168,7 @@ impl AgentServices {
                 cx.record(Record::InteractionGone { id: row.id });
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
                 let line = build::error(&id, &error);
-                cx.report(EngineEvent::AgentAnswered(Answer { host: row.host, line }));
+                cx.answer(row.host, line);
             }
         }
         true
@@ -397,8 +397,7 @@ impl AgentServices {
     fn end(&mut self, cx: &mut Cx, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes) {
         let Some(done) = self.open.remove(&id) else { return };
         cx.record(Record::InteractionGone { id });
-        let answer = Answer { host: done.host, line: answer(&done.asked_as) };
-        cx.report(EngineEvent::AgentAnswered(answer));
+        cx.answer(done.host, answer(&done.asked_as));
     }
 
     fn which(&self, is_meant: impl Fn(&AgentRequest) -> bool) -> Vec<InteractionId> {

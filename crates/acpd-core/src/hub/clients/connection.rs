@@ -20,8 +20,7 @@ use crate::record::Record;
 use crate::session::Session;
 
 impl Hub {
-    pub(crate) fn initialize(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
+    pub(crate) fn initialize(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
         if self.is_initialized(to.client) {
             return Err(Fault::invalid("this connection is initialized already")
                 .with_code(code::INVALID_REQUEST)

@@ -77,7 +77,7 @@ impl Hub {
                 let before = take(&mut self.cx.out);
                 let accepted = self.accept(&to, &method);
                 if let Err(fault) = &accepted {
-                    self.clients.send_error(&mut self.cx, &to, fault);
+                    self.send_lines(None, [(client, build::error(&to.id, &fault.object()))]);
                 } else if let Err(fault) = self.client_asked(asked) {
                     self.refuse(&to, &fault);
                 }

@@ -49,11 +49,10 @@ impl Hub {
     /// `session/load` and `session/resume` of a session that acpd knows never reach the agent.
     pub(crate) fn open_session(
         &mut self,
-        asked: Asked<'_>,
+        Asked { to, params, .. }: Asked<'_>,
         key: SessionKey,
         style: ReadStyle,
     ) -> Served {
-        let Asked { to, params, .. } = asked;
         let given = params;
         given.map_or(Ok(()), bounded)?;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();

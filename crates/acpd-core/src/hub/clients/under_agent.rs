@@ -7,7 +7,7 @@
 //! that a person has begun, except, if the user allows it, for questions of the agents that it
 //! works with.
 
-use acp_wire::{locate, str_at};
+use acp_wire::{code, locate, str_at};
 use acpd_api::under_agent::FLAGS;
 use acpd_api::{AnswerParams, NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
 use serde_json::value::RawValue;
@@ -114,9 +114,9 @@ impl Hub {
 /// `what` follows "may not".
 fn not_under_agent(what: &str) -> Fault {
     let text = format!("a process that runs under an agent may not {what}");
-    let mut fault = Fault::invalid(text);
-    fault.data.reason = Reason::UnderAgent;
-    fault.hint("do it in a terminal or an editor of your own")
+    Fault::new(Reason::UnderAgent, text)
+        .with_code(code::INVALID_PARAMS)
+        .hint("do it in a terminal or an editor of your own")
 }
 
 fn refused_flag(params: &RawValue) -> Option<&'static str> {
