@@ -3,7 +3,7 @@ use std::mem::take;
 use acp_wire::clipped;
 use bytes::Bytes;
 
-use crate::event::{Answer, EngineEvent};
+use crate::event::EngineEvent;
 use crate::ids::{HostId, IdSource, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
@@ -57,7 +57,7 @@ impl Cx {
     /// Takes the ends of questions and of agents' requests, whose reactions come at once.
     pub(crate) fn take_closed(&mut self) -> Vec<EngineEvent> {
         let is_end = |event: &mut EngineEvent| {
-            matches!(event, EngineEvent::AgentAnswered(_) | EngineEvent::QuestionClosed(_))
+            matches!(event, EngineEvent::AgentAnswered { .. } | EngineEvent::QuestionClosed(_))
         };
         self.events.extract_if(.., is_end).collect()
     }
@@ -100,7 +100,7 @@ impl Cx {
     }
 
     pub(crate) fn answer(&mut self, host: HostId, line: Bytes) {
-        self.report(EngineEvent::AgentAnswered(Answer { host, line }));
+        self.report(EngineEvent::AgentAnswered { host, line });
     }
 
     pub(crate) fn order(&mut self, host: HostId, order: ToHost) {

@@ -9,12 +9,6 @@ use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, SlotId}
 use crate::input::Effect;
 use crate::record::EventKind;
 
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) host: HostId,
-    pub(crate) line: Bytes,
-}
-
 pub(crate) type ClientLines = Vec<(ClientId, Bytes)>;
 
 #[derive(Debug)]
@@ -37,9 +31,9 @@ pub(crate) enum EngineEvent {
     /// reconnect.
     ClientLeft { client: ClientId, number: u64, returns: bool, sessions: Vec<SessionKey> },
     /// The process may be gone.
-    AgentAnswered(Answer),
+    AgentAnswered { host: HostId, line: Bytes },
     /// The process may be gone.
-    ProcessNotified(Answer),
+    ProcessNotified { host: HostId, line: Bytes },
     /// The client may be gone.
     ClientAnswered { to: Requester, line: Bytes },
     /// A request to the client with this number, or the cancellation of one, if the client is

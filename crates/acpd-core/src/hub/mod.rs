@@ -98,8 +98,14 @@ impl Hub {
             }
             Input::Summary { session, text } => self.on_summary(session, text),
             Input::Measured { question, sizes } => self.on_measured(question, sizes),
-            Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end),
-            Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail),
+            Input::TerminalEnded { terminal, end } => {
+                let row = |key: SessionKey| &*self.sessions[&key].row;
+                self.services.on_terminal_end(&mut self.cx, row, terminal, end);
+            }
+            Input::TerminalSeen { terminal, tail } => {
+                let row = |key: SessionKey| &*self.sessions[&key].row;
+                self.services.on_terminal_output(&mut self.cx, row, terminal, tail);
+            }
             Input::StoreFailing { reason, hint } => {
                 self.cx.store.fails(self.cx.now, reason, hint);
             }

@@ -155,10 +155,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey) {
-        self.questions.take_back(&mut self.cx, client, |of| of == key);
-    }
-
     /// Returns whether the line answers an offer.
     pub(crate) fn on_question_answer(
         &mut self,
@@ -194,7 +190,9 @@ impl Hub {
     pub(crate) fn react_to_closed(&mut self) {
         for event in self.cx.take_closed() {
             match event {
-                EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
+                EngineEvent::AgentAnswered { host, line } => {
+                    self.processes.answer(&mut self.cx, host, line);
+                }
                 EngineEvent::QuestionClosed(closed) => self.question_closed(closed),
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! Reactions to the events of machines, in order.
 
-use crate::event::{Answer, EngineEvent};
+use crate::event::EngineEvent;
 use crate::hub::Hub;
 use crate::watch::RowKey;
 
@@ -20,7 +20,9 @@ impl Hub {
     fn react(&mut self, event: EngineEvent) {
         match event {
             EngineEvent::Sent(effect) => self.cx.out.effects.push(effect),
-            EngineEvent::AgentAnswered(answer) => self.processes.answer(&mut self.cx, answer),
+            EngineEvent::AgentAnswered { host, line } => {
+                self.processes.answer(&mut self.cx, host, line);
+            }
             EngineEvent::ClientCaughtUp { client, session } => {
                 self.tell_asked(client, session);
                 self.offer_all(client, session);
@@ -28,7 +30,7 @@ impl Hub {
             EngineEvent::ClientLeft { client, number, returns, sessions } => {
                 self.on_client_left(client, number, returns, sessions);
             }
-            EngineEvent::ProcessNotified(Answer { host, line }) => {
+            EngineEvent::ProcessNotified { host, line } => {
                 if let Some(slot) = self.processes.slot_of(host) {
                     self.processes.notify(&mut self.cx, slot, line);
                 }

@@ -35,7 +35,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cx::Cx;
-use crate::event::{Answer, EngineEvent};
+use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey};
 use crate::mcp::McpAgent;
@@ -161,9 +161,7 @@ impl Call {
 
     fn answered(self, line: &Bytes) -> EngineEvent {
         match self.caller {
-            Caller::Agent(host, id) => {
-                EngineEvent::AgentAnswered(Answer { host, line: set_id(line, &id) })
-            }
+            Caller::Agent(host, id) => EngineEvent::AgentAnswered { host, line: set_id(line, &id) },
             Caller::Tool(to) => {
                 let line = set_id(line, &to.id);
                 EngineEvent::ClientAnswered { to, line }
@@ -382,9 +380,11 @@ impl ClientServers {
             call.server.client == client && call.server.id == id && is_it
         };
         let about = self.open.values().filter(is_about);
-        let line = |call: &Call| with_id(line, &server, &call.server.name());
-        let news = |call: &Call| Some(Answer { host: call.caller.host()?, line: line(call) });
-        cx.report_all(about.filter_map(news).map(EngineEvent::ProcessNotified));
+        let news = |call: &Call| {
+            let line = with_id(line, &server, &call.server.name());
+            Some(EngineEvent::ProcessNotified { host: call.caller.host()?, line })
+        };
+        cx.report_all(about.filter_map(news));
     }
 
     /// Returns whether there were any calls to end.

@@ -12,7 +12,6 @@ use acpd_api::Reason;
 use bytes::Bytes;
 
 use crate::cx::Cx;
-use crate::event::Answer;
 use crate::fault::Fault;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Effect, ToHost};
@@ -40,9 +39,9 @@ impl Processes {
         chunk
     }
 
-    pub(crate) fn answer(&mut self, cx: &mut Cx, answer: Answer) {
-        if let Some(slot) = self.slot_of(answer.host) {
-            self.write(cx, slot, answer.line);
+    pub(crate) fn answer(&mut self, cx: &mut Cx, host: HostId, line: Bytes) {
+        if let Some(slot) = self.slot_of(host) {
+            self.write(cx, slot, line);
         }
     }
 

@@ -49,7 +49,9 @@ use crate::input::{Effect, ServeError, TerminalEnd, ToClient};
 use crate::params::session_roots;
 use crate::record::{InteractionRow, Record, SessionRow};
 use crate::services::requests::{AgentRequest, Executor};
-use crate::services::terminals::{Mirrors, Terminal, TerminalCall, own_terminal, unknown};
+use crate::services::terminals::{
+    Mirrors, Terminal, TerminalCall, exit_status, own_terminal, unknown,
+};
 use crate::views::responder::Responder;
 use crate::views::terminal_name::TerminalName;
 use crate::views::with_known_session;
@@ -409,14 +411,16 @@ impl AgentServices {
         self.which(|open| open.session == key && open.kind == wait && is_meant(&open.line))
     }
 
-    pub(crate) fn on_terminal_end(
+    pub(crate) fn on_terminal_end<'r>(
         &mut self,
         cx: &mut Cx,
-        row: &SessionRow,
+        row: impl FnOnce(SessionKey) -> &'r SessionRow,
         terminal: InteractionId,
         end: TerminalEnd,
     ) {
-        let Some(status) = self.terminal_ended(terminal, end) else { return };
+        let Some(own) = self.own_mut(terminal) else { return };
+        let (row, status) = (row(own.session), exit_status(&end));
+        own.end = Some(end);
         let is_it = |line: &[u8]| own_terminal(line) == Some(terminal);
         for wait in self.waits(row.key, is_it) {
             self.end(cx, wait, |id| build::response(id, &status));

@@ -150,16 +150,15 @@ impl AgentServices {
         }
     }
 
-    pub(crate) fn on_terminal_output(
+    pub(crate) fn on_terminal_output<'r>(
         &mut self,
         cx: &mut Cx,
-        row: &SessionRow,
+        row: impl FnOnce(SessionKey) -> &'r SessionRow,
         number: InteractionId,
         tail: TerminalTail,
     ) {
-        let Some(own) = self.own_mut(number).filter(|own| own.end.is_none()) else {
-            return;
-        };
+        let Some(own) = self.own_mut(number).filter(|own| own.end.is_none()) else { return };
+        let row = row(own.session);
         let growth = &mut own.growth;
         let is_news = growth.tail != tail;
         let is_shown = take(&mut growth.again) || is_news;

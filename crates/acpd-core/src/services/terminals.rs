@@ -168,21 +168,6 @@ impl AgentServices {
         line
     }
 
-    pub(crate) fn session_of(&self, number: InteractionId) -> Option<SessionKey> {
-        self.own(number).map(|own| own.session)
-    }
-
-    /// Ends a terminal of acpd. Returns the answer for waiting requests.
-    pub(super) fn terminal_ended(
-        &mut self,
-        number: InteractionId,
-        end: TerminalEnd,
-    ) -> Option<Value> {
-        let status = exit_status(&end);
-        self.own_mut(number)?.end = Some(end);
-        Some(status)
-    }
-
     /// Drops the terminals of a session. Returns those of editors, which must release them.
     pub(super) fn drop_terminals(&mut self, cx: &mut Cx, key: SessionKey) -> Vec<(u64, String)> {
         let mut of_editors = Vec::new();
@@ -217,7 +202,7 @@ pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
     }
 }
 
-fn exit_status(end: &TerminalEnd) -> Value {
+pub(crate) fn exit_status(end: &TerminalEnd) -> Value {
     json!({ "exitCode": end.code, "signal": end.signal })
 }
 

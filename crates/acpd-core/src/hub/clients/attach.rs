@@ -26,7 +26,7 @@ impl Hub {
     ) {
         // Before attaching: a withdrawal must stay behind its question.
         if self.clients.is_attached(client, key) {
-            self.take_back_offers(client, key);
+            self.questions.take_back(&mut self.cx, client, |of| of == key);
         }
         let journal = self.sessions[&key].journal();
         if self.clients.attach(&mut self.cx, client, journal, (role, after, style)) {
@@ -36,7 +36,7 @@ impl Hub {
 
     pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey) {
         if self.clients.detach(&mut self.cx, client, key) {
-            self.take_back_offers(client, key);
+            self.questions.take_back(&mut self.cx, client, |of| of == key);
         }
     }
 

@@ -82,17 +82,15 @@ impl Hub {
     /// Starts slots without a process. The others start again when their process has ended.
     pub(crate) fn restart_asked(&mut self, agent: &str, to: Requester) -> Result<(), Fault> {
         let shared = self.processes.shared(agent, self.cx.now);
-        for slot in self.processes.of_profile(agent) {
-            // A dedicated slot starts only if something wants its process.
-            if slot != shared
-                && self.processes[&slot].host().is_none()
-                && self.processes.is_wanted(&self.cx, slot, self.demand(slot))
-            {
+        let mut slots = self.processes.of_profile(agent);
+        // A dedicated slot starts only if something wants its process.
+        slots.retain(|slot| {
+            *slot != shared && self.processes.is_wanted(&self.cx, *slot, self.demand(*slot))
+        });
+        for slot in slots.into_iter().chain([shared]) {
+            if self.processes[&slot].host().is_none() {
                 self.need_agent(slot, Asker::Person)?;
             }
-        }
-        if self.processes[&shared].host().is_none() {
-            self.need_agent(shared, Asker::Person)?;
         }
         self.processes.watch(shared, to);
         Ok(())

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::clients::Clients;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
-use crate::input::{ServeError, TerminalEnd, TerminalTail};
+use crate::input::ServeError;
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
@@ -94,18 +94,6 @@ impl Hub {
             let row = &self.sessions[&key].row;
             self.services.on_tool_call(&mut self.cx, row, line);
         }
-    }
-
-    pub(crate) fn on_terminal_seen(&mut self, terminal: InteractionId, tail: TerminalTail) {
-        let Some(key) = self.services.session_of(terminal) else { return };
-        let row = &self.sessions[&key].row;
-        self.services.on_terminal_output(&mut self.cx, row, terminal, tail);
-    }
-
-    pub(crate) fn on_terminal_ended(&mut self, terminal: InteractionId, end: TerminalEnd) {
-        let Some(key) = self.services.session_of(terminal) else { return };
-        let row = &self.sessions[&key].row;
-        self.services.on_terminal_end(&mut self.cx, row, terminal, end);
     }
 
     /// Journals the last update of a tool call that an earlier daemon mirrored, if the row is one.
