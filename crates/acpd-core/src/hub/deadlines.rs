@@ -5,14 +5,19 @@ use crate::timers::Timer;
 
 impl Hub {
     fn on_asked_timer(&mut self, ask: u64) {
-        match self.requests.get(ask).map(|asked| &asked.purpose) {
-            Some(Purpose::List { .. }) => self.on_list_timer(ask),
-            Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask),
-            Some(Purpose::Preset { .. }) => self.on_preset_timer(ask),
-            Some(Purpose::LoginAgain) => self.on_login_timer(ask),
-            Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask),
-            Some(Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. }) => {
-                self.on_unanswered_timer(ask);
+        let Some(asked) = self.requests.get(ask) else { return };
+        let Some(slot) = self.processes.slot_of(asked.host) else { return };
+        match &asked.purpose {
+            Purpose::List { .. } => self.on_list_timer(ask),
+            Purpose::Adopt(_) => self.on_adopt_timer(ask),
+            Purpose::Preset { .. } => self.on_preset_timer(ask),
+            Purpose::LoginAgain => {
+                self.give_up_ask(ask, None);
+                self.logged_in_again(slot, false);
+            }
+            Purpose::Abandoned { .. } => self.on_abandoned_timer(slot),
+            Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. } => {
+                self.on_unanswered_timer(ask, slot, asked.clone());
             }
             _ => {}
         }

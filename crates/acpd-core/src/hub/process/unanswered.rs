@@ -43,10 +43,8 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_unanswered_timer(&mut self, ask: u64) {
-        let Some(asked) = self.requests.get(ask).cloned() else { return };
+    pub(crate) fn on_unanswered_timer(&mut self, ask: u64, slot: SlotId, asked: Asked) {
         let Asked { host, purpose: why, since, cancelled } = asked;
-        let Some(slot) = self.processes.slot_of(host) else { return };
         self.watch_answer(ask, host, &why);
         if cancelled {
             return self.free_asker(ask, slot);
@@ -109,9 +107,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_abandoned_timer(&mut self, ask: u64) {
-        let host = self.requests.get(ask).map(|asked| asked.host);
-        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+    pub(crate) fn on_abandoned_timer(&mut self, slot: SlotId) {
         if self.processes[&slot].is_stopping() {
             return;
         }

@@ -101,11 +101,4 @@ impl Hub {
         }
         self.begin_stop(slot, StopWhy::NoLogin, Some(error.message.clone()));
     }
-
-    pub(crate) fn on_login_timer(&mut self, ask: u64) {
-        let host = self.requests.get(ask).map(|asked| asked.host);
-        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
-        self.give_up_ask(ask, None);
-        self.logged_in_again(slot, false);
-    }
 }
