@@ -7,47 +7,37 @@ use crate::ids::Time;
 
 #[derive(Debug, Default)]
 pub(crate) struct StoreHealth {
-    failure: Option<Failure>,
-}
-
-#[derive(Debug)]
-struct Failure {
-    reason: String,
-    hint: Option<String>,
-    since: Time,
+    state: StoreState,
 }
 
 impl StoreHealth {
     pub(crate) fn is_failing(&self) -> bool {
-        self.failure.is_some()
+        self.state != StoreState::Ok
     }
 
     pub(crate) fn works(&mut self) {
-        self.failure = None;
+        self.state = StoreState::Ok;
     }
 
     /// Records a failure. Repeated failures keep the first time.
     pub(crate) fn fails(&mut self, now: Time, reason: String, hint: Option<String>) {
-        let since = self.failure.as_ref().map_or(now, |before| before.since);
-        self.failure = Some(Failure { reason, hint, since });
+        let since = match self.state {
+            StoreState::Failing { since, .. } => since,
+            StoreState::Ok => now.0,
+        };
+        let (reason, hint) = (reason.into(), hint.map(Into::into));
+        self.state = StoreState::Failing { reason, hint, since };
     }
 
     pub(crate) fn state(&self) -> StoreState {
-        match &self.failure {
-            None => StoreState::Ok,
-            Some(Failure { reason, hint, since }) => StoreState::Failing {
-                reason: reason.into(),
-                hint: hint.as_ref().map(Into::into),
-                since: since.0,
-            },
-        }
+        self.state.clone()
     }
 
     pub(crate) fn fault(&self) -> Option<Fault> {
-        let Failure { reason, hint, .. } = self.failure.as_ref()?;
-        let mut fault =
-            Fault::new(Reason::StoreFailed, format!("the journal cannot be written: {reason}"));
-        fault.data.hint = hint.as_ref().map(Into::into);
+        let StoreState::Failing { reason, hint, .. } = &self.state else { return None };
+        let text = format!("the journal cannot be written: {}", reason.raw());
+        let mut fault = Fault::new(Reason::StoreFailed, text);
+        fault.data.hint = hint.clone();
         Some(fault)
     }
 }

@@ -283,7 +283,7 @@ impl Hub {
 
     pub(crate) fn forget_decision(&mut self, asked: Asked<'_>) -> Served {
         let ForgetParams { id } = read(asked.params)?;
-        self.questions.decisions().forget(&mut self.cx, id)?;
+        self.questions.decisions.forget(&mut self.cx, id)?;
         self.answer(asked.to, &Empty {});
         Ok(())
     }
@@ -293,8 +293,8 @@ impl Hub {
         path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.cx.config.agent_for(Some(&cwd)).to_owned());
         self.is_configured(&agent)?;
-        let decisions = self.questions.decisions();
-        let explained = decisions.explain(&self.cx.config.policy, &agent, &cwd, &tool_call)?;
+        let (decisions, policy) = (&self.questions.decisions, &self.cx.config.policy);
+        let explained = decisions.explain(policy, &agent, &cwd, &tool_call)?;
         self.answer(asked.to, &explained);
         Ok(())
     }

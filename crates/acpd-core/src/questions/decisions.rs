@@ -12,14 +12,10 @@ use crate::record::Record;
 
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
-    known: Vec<Remembered>,
+    pub(super) known: Vec<Remembered>,
 }
 
 impl Decisions {
-    pub(crate) fn new(known: Vec<Remembered>) -> Decisions {
-        Decisions { known }
-    }
-
     pub(super) fn decide(
         &self,
         policy: &Policy,

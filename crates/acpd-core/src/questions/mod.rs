@@ -79,7 +79,7 @@ pub(crate) struct Questions {
     open: BTreeMap<InteractionId, OpenQuestion>,
     /// Clients that got a page, by the process and id of the page.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
-    decisions: Decisions,
+    pub(crate) decisions: Decisions,
 }
 
 fn notice(cx: &mut Cx, row: &SessionRow, method: &str, params: &impl Serialize) {
@@ -88,12 +88,8 @@ fn notice(cx: &mut Cx, row: &SessionRow, method: &str, params: &impl Serialize) 
 }
 
 impl Questions {
-    pub(crate) fn new(decisions: Vec<Remembered>) -> Questions {
-        Questions { decisions: Decisions::new(decisions), ..Questions::default() }
-    }
-
-    pub(crate) fn decisions(&mut self) -> &mut Decisions {
-        &mut self.decisions
+    pub(crate) fn new(known: Vec<Remembered>) -> Questions {
+        Questions { decisions: Decisions { known }, ..Questions::default() }
     }
 
     pub(crate) fn get(&self, id: InteractionId) -> Option<&OpenQuestion> {

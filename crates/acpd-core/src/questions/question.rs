@@ -105,10 +105,6 @@ impl Offer {
     }
 }
 
-fn is_empty_list(json: &[u8]) -> bool {
-    serde_json::from_slice::<Vec<&RawValue>>(json).is_ok_and(|items| items.is_empty())
-}
-
 fn option_info(option: &PermissionOption) -> OptionInfo {
     OptionInfo {
         option_id: option.option_id.clone().into(),
@@ -145,7 +141,9 @@ impl OpenQuestion {
         } else {
             let request = PermissionRequest::from_raw(params).map_err(|e| e.to_string())?;
             let given = locate(line, &["params", "options"]).map(|range| &line[range]);
-            if request.options.is_empty() && given.is_some_and(|given| !is_empty_list(given)) {
+            let items = given.map(serde_json::from_slice::<Vec<&RawValue>>);
+            let is_none = items.is_none_or(|items| items.is_ok_and(|items| items.is_empty()));
+            if request.options.is_empty() && !is_none {
                 return Err("`options` is no list of objects with an `optionId`".to_owned());
             }
             (Some(request.session_id), None, QuestionKind::Permission(request.options))

@@ -98,7 +98,7 @@ impl Hub {
             method::MCP_LIST => self.list_lent_servers(to, &read(params)?)?,
             method::MCP_CALL => self.call_lent_server(asked)?,
             method::POLICY_LIST => {
-                let list = self.questions.decisions().info();
+                let list = self.questions.decisions.info();
                 self.answer(to, &list);
             }
             method::POLICY_FORGET => self.forget_decision(asked)?,
