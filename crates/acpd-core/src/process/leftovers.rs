@@ -18,8 +18,8 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{HostId, SlotId};
-use crate::input::{Effect, LeftProcess};
-use crate::process::slot::{Stage, State};
+use crate::input::{Effect, LeftProcess, StopStep};
+use crate::process::slot::State;
 use crate::process::table::Processes;
 
 pub(crate) const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
@@ -30,7 +30,7 @@ impl Processes {
     pub(crate) fn on_leftovers(&mut self, cx: &mut Cx, host: HostId, left: &[LeftProcess]) {
         let Some(id) = self.slot_of(host) else { return };
         let slot = &self[&id];
-        let is_killed = matches!(slot.state, State::Stopping { stage: Stage::Kill, .. });
+        let is_killed = matches!(slot.state, State::Stopping { step: Some(StopStep::Kill), .. });
         let leftovers = described(left);
         if !is_killed || slot.leftovers() == Some(&leftovers) {
             return;

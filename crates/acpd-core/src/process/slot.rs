@@ -7,6 +7,7 @@ use acpd_api::{AgentState, Reason};
 use bytes::Bytes;
 
 use crate::ids::{HostId, Requester, SessionKey, Time};
+use crate::input::StopStep;
 use crate::profile::Profile;
 use crate::record::AgentRow;
 use crate::record::snapshot::HostState;
@@ -92,7 +93,8 @@ pub(crate) enum State {
     Ready,
     Stopping {
         why: StopWhy,
-        stage: Stage,
+        /// Last step of the ladder; `None` while turns are being cancelled.
+        step: Option<StopStep>,
     },
     Backoff,
     Failed(Reason),
@@ -116,14 +118,6 @@ pub(crate) enum StopWhy {
     NoLogin,
     /// acpd can no longer reach a process of an earlier daemon.
     Lost,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    Cancelling,
-    Eof,
-    Term,
-    Kill,
 }
 
 #[derive(Debug, Default)]

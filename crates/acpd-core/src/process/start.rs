@@ -456,7 +456,7 @@ impl Processes {
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.stop(cx, id, why, Some(reason), false);
             }
-            State::Stopping { .. } => self.next_stage(cx, id),
+            State::Stopping { .. } => self.next_step(cx, id),
             State::Backoff if self.is_needed(cx, id, demand) => self.start(cx, id),
             State::Backoff => {
                 let reason = self[&id].reason.clone();

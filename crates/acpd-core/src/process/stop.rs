@@ -1,9 +1,9 @@
 //! The stop ladder and the end of a process.
 //!
 //! ```text
-//!  Cancelling ── turns ended, time ─▶ Eof ── time ─▶ Term ── time ─▶ Kill ─┐
-//!   (only for a person's stop)         │               ▲              ▲    │ every second
-//!                                      └─ leader ended ┘              └────┘
+//!  turns cancelled ── ended, time ─▶ CloseStdin ── time ─▶ Term ── time ─▶ Kill ─┐
+//!   (only for a person's stop)           │                  ▲              ▲    │ every second
+//!                                        └── leader ended ──┘              └────┘
 //!  tree gone ─▶ `next_run.rs`
 //! ```
 
@@ -14,7 +14,7 @@ use crate::event::EngineEvent;
 use crate::fault::about_agent;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Effect, StopStep, ToHost};
-use crate::process::slot::{KILL_AGAIN, Stage, State, StopWhy};
+use crate::process::slot::{KILL_AGAIN, State, StopWhy};
 use crate::process::table::Processes;
 use crate::record::Record;
 use crate::timers::Timer;
@@ -47,14 +47,14 @@ impl Processes {
             }
             return;
         };
-        if let State::Stopping { stage, why: old } = state {
+        if let State::Stopping { step, why: old } = state {
             // The user's wish decides about the next process; the ladder itself continues. A
             // missing login is a better reason than silence.
             let wish =
                 matches!(why, StopWhy::ByPerson | StopWhy::Restart) && old != StopWhy::ByPerson;
             let late = why == StopWhy::NoLogin && matches!(old, StopWhy::BadStart { .. });
             if wish || late {
-                self.set_state(cx, id, State::Stopping { why, stage }, reason);
+                self.set_state(cx, id, State::Stopping { why, step }, reason);
             }
             return;
         }
@@ -64,44 +64,44 @@ impl Processes {
             host.overdue = false;
         }
         let cancels = has_turns && matches!(why, StopWhy::ByPerson | StopWhy::Restart);
-        let stage = if cancels {
+        let step = if cancels {
             let because = reason.as_deref().unwrap_or("it is being stopped");
             let because = about_agent(&self[&id].profile, because);
             cx.report(EngineEvent::TurnsCancelled { slot: id, because });
-            Stage::Cancelling
+            None
         } else {
-            Stage::Eof
+            Some(StopStep::CloseStdin)
         };
-        self.set_state(cx, id, State::Stopping { why, stage }, reason);
+        self.set_state(cx, id, State::Stopping { why, step }, reason);
         self.save(cx, id);
-        if stage == Stage::Eof && pid.is_some() {
-            cx.order(host, ToHost::Stop(StopStep::CloseStdin));
+        if let Some(step) = step.filter(|_| pid.is_some()) {
+            cx.order(host, ToHost::Stop(step));
         }
         cx.timers.set(Timer::Slot(id), cx.now.after(self.profile(id, &cx.config).stop.eof));
     }
 
     pub(crate) fn on_turns_ended(&mut self, cx: &mut Cx, id: SlotId) {
-        if let State::Stopping { stage: Stage::Cancelling, .. } = self[&id].state {
-            self.next_stage(cx, id);
+        if let State::Stopping { step: None, .. } = self[&id].state {
+            self.next_step(cx, id);
         }
     }
 
-    pub(super) fn next_stage(&mut self, cx: &mut Cx, id: SlotId) {
+    pub(super) fn next_step(&mut self, cx: &mut Cx, id: SlotId) {
         let times = self.profile(id, &cx.config).stop;
         let slot = &self[&id];
-        let (State::Stopping { why, stage }, Some(host)) = (slot.state.clone(), slot.host()) else {
+        let (State::Stopping { why, step }, Some(host)) = (slot.state.clone(), slot.host()) else {
             return;
         };
         let (host, reason) = (host.id, slot.reason.clone());
-        let (stage, step, time) = match stage {
-            Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
-            Stage::Eof => (Stage::Term, StopStep::Term, times.term),
+        let (step, time) = match step {
+            None => (StopStep::CloseStdin, times.eof),
+            Some(StopStep::CloseStdin) => (StopStep::Term, times.term),
             // SIGKILL is repeated until the tree is gone, because new children may appear.
-            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, KILL_AGAIN),
+            Some(StopStep::Term | StopStep::Kill) => (StopStep::Kill, KILL_AGAIN),
         };
-        self.set_state(cx, id, State::Stopping { why, stage }, reason);
+        self.set_state(cx, id, State::Stopping { why, step: Some(step) }, reason);
         cx.order(host, ToHost::Stop(step));
-        if let Some(process) = self.slot_mut(id).host_mut().filter(|_| stage == Stage::Kill) {
+        if let Some(process) = self.slot_mut(id).host_mut().filter(|_| step == StopStep::Kill) {
             process.kills += 1;
             if process.kills.is_multiple_of(LOOK_EVERY) {
                 cx.send_behind(Effect::FindLeftovers { host });
@@ -137,7 +137,7 @@ impl Processes {
         if !was_stopping {
             cx.report(EngineEvent::ProcessCrashed { slot: id, reason: reason.clone() });
         }
-        let state = State::Stopping { why, stage: Stage::Term };
+        let state = State::Stopping { why, step: Some(StopStep::Term) };
         self.set_state(cx, id, state, Some(reason));
         cx.order(host, ToHost::Stop(StopStep::CloseStdin));
         cx.order(host, ToHost::Stop(StopStep::Term));
@@ -177,7 +177,7 @@ impl Processes {
         let why = slot.stop_why().cloned().unwrap_or(StopWhy::Lost);
         // The process is being stopped already; acpd only checks for remaining processes.
         cx.timers.set(Timer::Slot(id), cx.now.after(KILL_AGAIN));
-        let state = State::Stopping { why, stage: Stage::Kill };
+        let state = State::Stopping { why, step: Some(StopStep::Kill) };
         self.set_state(cx, id, state, Some(reason.to_owned()));
         self.save(cx, id);
         self.lose(cx, id, host);

@@ -225,7 +225,7 @@ impl Processes {
         if slot.state == state && slot.reason == reason {
             return;
         }
-        // The state itself is not new if only its reason or stage changed.
+        // The state itself is not new if only its reason or step changed.
         if discriminant(&slot.state) != discriminant(&state) {
             slot.since = cx.now;
         }
