@@ -36,13 +36,8 @@ impl Shutdown {
         self.for_good = true;
     }
 
-    /// Returns `false` if the end had begun before.
-    pub(crate) fn begin(&mut self) -> bool {
-        let is_news = self.stage == Stage::Stays;
-        if is_news {
-            self.stage = Stage::Ending;
-        }
-        is_news
+    pub(crate) fn begin(&mut self) {
+        self.stage = Stage::Ending;
     }
 
     /// Returns the clients that wait for the end.

@@ -207,7 +207,8 @@ pub(crate) struct Client {
     pub(crate) token: Option<String>,
     /// Role in resumed sessions.
     pub(crate) role: Role,
-    resume: Option<Resume>,
+    /// State of a client that returns, until the missed lines are sent.
+    pub(crate) resume: Option<Resume>,
     pub(crate) under_agent: bool,
     pub(crate) origin: ClientOrigin,
     again: Vec<Id>,
@@ -221,12 +222,6 @@ struct Open {
     kept: bool,
     /// The request got an error already, because the journal could not be written.
     given_up: bool,
-}
-
-impl Client {
-    pub(crate) fn is_back(&self) -> bool {
-        self.resume.is_none()
-    }
 }
 
 /// A request is served, or refused with a reason.

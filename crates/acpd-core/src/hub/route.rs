@@ -89,7 +89,10 @@ impl Hub {
             }
             EngineEvent::LeftoversFound | EngineEvent::ShutdownBegun => self.check_stopped(),
             EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
-            EngineEvent::ProcessGone(slot) => self.process_gone(slot),
+            EngineEvent::ProcessGone(slot) => {
+                let demand = self.demand(slot);
+                self.processes.judge(&mut self.cx, slot, demand);
+            }
             EngineEvent::SlotFreed(slot) => {
                 self.remove_unused_slot(slot);
                 self.check_stopped();
@@ -109,7 +112,10 @@ impl Hub {
             }
             EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot),
             EngineEvent::ProcessGivenUp { slot, fault } => {
-                self.agent_given_up(slot, &fault);
+                self.fail_waiters(slot, &fault);
+                for key in self.sessions.of_slot(slot) {
+                    self.session_mut(key).eager = false;
+                }
             }
             EngineEvent::TurnEnded { session, ended } => {
                 let took = ended.at.saturating_sub(ended.started_at);

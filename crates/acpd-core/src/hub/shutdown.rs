@@ -68,7 +68,8 @@ impl Hub {
             self.cx.out.urgent.push(Effect::Abort);
             return;
         }
-        if self.cx.shutdown.begin() {
+        if !self.cx.shutdown.is_begun() {
+            self.cx.shutdown.begin();
             for slot in self.processes.keys().copied().collect::<Vec<_>>() {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason);

@@ -71,7 +71,8 @@ impl Hub {
             StatusPart::All(_) | StatusPart::Agents => self.agent_names(),
             StatusPart::Metrics(_) => {
                 let with_slots = self.processes.values().map(Slot::profile);
-                let others = self.sessions.agents().chain(self.processes.restarted());
+                let restarted = self.processes.all_known().filter(|(_, known)| known.restarts > 0);
+                let others = self.sessions.agents().chain(restarted.map(|(name, _)| name));
                 with_slots.map(str::to_owned).chain(others.cloned()).collect()
             }
         };

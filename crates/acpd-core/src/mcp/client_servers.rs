@@ -106,8 +106,8 @@ impl CallEnd<'_> {
     /// Returns the error for the caller, unless the caller is gone.
     fn error(&self, label: &str) -> Option<ErrorObject> {
         Some(match self {
-            CallEnd::AgentCancel(..) => cancelled("cancelled by the agent"),
-            CallEnd::ToolCancel(_) => cancelled("cancelled by the client"),
+            CallEnd::AgentCancel(..) => ErrorObject::new(code::CANCELLED, "cancelled by the agent"),
+            CallEnd::ToolCancel(_) => ErrorObject::new(code::CANCELLED, "cancelled by the client"),
             CallEnd::Deadline(_) => {
                 let text =
                     format!("the client did not answer for its MCP server `{label}` in time");
@@ -120,10 +120,6 @@ impl CallEnd<'_> {
             CallEnd::ProcessGone(_) | CallEnd::ToolGone(_) => return None,
         })
     }
-}
-
-fn cancelled(text: &str) -> ErrorObject {
-    ErrorObject::new(code::CANCELLED, text)
 }
 
 #[derive(Debug)]
@@ -224,9 +220,10 @@ impl ClientServers {
         }
         let mut known = items(&kept);
         let namesake = |item: &Bytes| known.iter().position(|other| label(other) == label(item));
+        let json = |item: &Bytes| serde_json::from_slice::<serde_json::Value>(item).ok();
         let is_known = |item: &Bytes| {
             namesake(item).is_some_and(|at| match LentServer::of(&known[at]) {
-                _ if !is_in_client(item) => same_json(&known[at], item),
+                _ if !is_in_client(item) => json(&known[at]) == json(item),
                 server => is_trusted || server.is_some_and(|server| server.client == client),
             })
         };
@@ -412,9 +409,4 @@ impl ClientServers {
         }
         Some(done)
     }
-}
-
-fn same_json(one: &[u8], other: &[u8]) -> bool {
-    let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
-    one == other || read(one) == read(other)
 }

@@ -36,7 +36,6 @@ mod fault;
 mod leftovers;
 pub(crate) mod logins;
 mod next_run;
-mod parked;
 pub(crate) mod slot;
 mod start;
 mod stop;

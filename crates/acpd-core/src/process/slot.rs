@@ -37,7 +37,6 @@ pub(crate) struct Slot {
     pub(super) ended: Option<StopWhy>,
     pub(super) waiting: Vec<Waiting>,
     pub(super) watchers: Vec<Requester>,
-    /// See [`crate::process::parked`].
     pub(super) parked: BTreeMap<String, Parked>,
 }
 
@@ -49,6 +48,8 @@ pub(super) struct Failures {
     pub(super) in_a_row: u32,
 }
 
+/// Lines about a session that the agent has not named yet, while a `session/new`, an adoption or a
+/// restore by `session/new` is open.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
     lines: Vec<Bytes>,

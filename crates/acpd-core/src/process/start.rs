@@ -371,15 +371,14 @@ impl Processes {
         if row == before {
             return false;
         }
-        let (old, list_lies, begins_in) =
-            (known.info.take(), known.list_lies, known.begins_in.take());
-        *known = AgentInfo { restarts: known.restarts, ..AgentInfo::new(row.clone()) };
-        let is_same = match (&old, &known.info) {
+        let old = std::mem::replace(known, AgentInfo::new(row.clone()));
+        known.restarts = old.restarts;
+        let is_same = match (&old.info, &known.info) {
             (Some(old), Some(new)) => old == new,
             _ => row.client_meta != before.client_meta,
         };
         if is_same && row.fingerprint == before.fingerprint {
-            (known.list_lies, known.begins_in) = (list_lies, begins_in);
+            (known.list_lies, known.begins_in) = (old.list_lies, old.begins_in);
         } else {
             // Another version of the agent may support its advertised methods.
             known.forget_lies();

@@ -50,12 +50,6 @@ const FARTHEST: u64 = 30_000;
 /// Steps of one command, about an hour at the maximum interval. Then only the end is shown.
 const STEPS: u32 = 120;
 
-impl Mirror {
-    fn no_last_word(&self) -> Record {
-        Record::InteractionGone { id: self.last_word }
-    }
-}
-
 impl TerminalTail {
     /// `how`: the end of the command, or of its output.
     fn shown(&self, how: Option<&str>) -> String {
@@ -103,7 +97,7 @@ impl AgentServices {
         }
         let mirror = (row.key, call.clone().into_owned());
         if let Some(before) = self.mirrors.remove(&mirror) {
-            cx.record(before.no_last_word());
+            cx.record(Record::InteractionGone { id: before.last_word });
         }
         let mut own = BTreeSet::new();
         replace_terminals(&line.slice(content.clone()), &[], |_, name| {
@@ -183,7 +177,7 @@ impl AgentServices {
             let Some(mut shown) = self.mirrors.remove(&call) else { continue };
             shown.running.remove(&number);
             let line = if shown.running.is_empty() {
-                cx.record(shown.no_last_word());
+                cx.record(Record::InteractionGone { id: shown.last_word });
                 self.output_line(row, &call.1, &shown.content, None)
             } else {
                 let line = self.step(cx, row, &call, &shown);
@@ -198,7 +192,9 @@ impl AgentServices {
     pub(crate) fn end_mirrors(&mut self, cx: &mut Cx, row: &SessionRow, why: &str) -> Vec<Bytes> {
         let mirrors = self.mirrors.extract_if(.., |(of, _), _| *of == row.key);
         let mirrors: Vec<_> = mirrors.collect();
-        cx.record_all(mirrors.iter().map(|(_, shown)| shown.no_last_word()));
+        cx.record_all(
+            mirrors.iter().map(|(_, shown)| Record::InteractionGone { id: shown.last_word }),
+        );
         let lines = mirrors.iter().filter_map(|((_, call), shown)| {
             self.output_line(row, call, &shown.content, Some(why))
         });

@@ -48,7 +48,7 @@ impl Hub {
             self.name_client(client, named)?;
         }
         self.clients.number(&mut self.cx, client);
-        let comes_back = self.clients.get(&client).is_some_and(|client| !client.is_back());
+        let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.processes.known(&profile);
         // Members that exist because of an offer are hidden from clients without it.
         let is_for_it = offer.is_none() || known.row.client_meta == offer;

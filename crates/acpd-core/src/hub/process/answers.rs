@@ -93,6 +93,7 @@ impl Hub {
         line: &Bytes,
         outcome: Outcome<'_>,
     ) {
+        let known = session.filter(|key| self.sessions.contains_key(key));
         match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
@@ -111,16 +112,15 @@ impl Hub {
                     "auth/status" => self.login_reported(slot, reported_login(result)),
                     _ => {}
                 }
-                if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+                if let Some(key) = known {
                     self.setting_changed(key, to.client, method, params.as_deref(), result);
                 }
             }
         }
-        let line = self.for_client(slot, &to, line);
-        let line = match session.filter(|key| self.sessions.contains_key(key)) {
-            Some(key) => self.sessions.to_public_id_in_error(key, line),
-            None => line,
-        };
+        let mut line = self.for_client(slot, &to, line);
+        if let Some(key) = known {
+            line = self.sessions.to_public_id_in_error(key, line);
+        }
         self.respond(&to, session, line);
     }
 

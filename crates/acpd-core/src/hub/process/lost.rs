@@ -76,11 +76,4 @@ impl Hub {
             }
         }
     }
-
-    pub(crate) fn agent_given_up(&mut self, id: SlotId, fault: &Fault) {
-        self.fail_waiters(id, fault);
-        for key in self.sessions.of_slot(id) {
-            self.session_mut(key).eager = false;
-        }
-    }
 }

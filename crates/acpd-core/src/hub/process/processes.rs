@@ -122,11 +122,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn process_gone(&mut self, id: SlotId) {
-        let demand = self.demand(id);
-        self.processes.judge(&mut self.cx, id, demand);
-    }
-
     /// Records how long a process may outlive the daemon: longer while it works.
     pub(crate) fn lease(&mut self, id: SlotId) {
         let Some(host) = self.processes.get(&id).and_then(Slot::host) else { return };

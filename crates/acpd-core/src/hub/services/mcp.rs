@@ -33,7 +33,7 @@ fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
     |number| {
         let is_it = |(_, here): &(&ClientId, &Client)| number != 0 && here.number == number;
         match clients.iter().find(is_it) {
-            Some((client, here)) if here.is_back() => Some(Lender::Here(*client)),
+            Some((client, here)) if here.resume.is_none() => Some(Lender::Here(*client)),
             Some(_) => Some(Lender::Returning),
             None => clients.with_token(|token| number_of(token) == number).map(|_| Lender::Away),
         }
