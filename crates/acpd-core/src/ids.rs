@@ -33,7 +33,9 @@ pub(crate) fn duration(ms: u64) -> String {
 }
 
 /// A session's row number: small, never reused, never shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct SessionKey(pub u32);
 
 impl SessionKey {
@@ -72,7 +74,7 @@ impl InteractionId {
 pub type Seq = u64;
 
 /// A process slot: one per profile, or one per session for profiles that do not share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(crate) u32);
 
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id};
 use acpd_api::{
-    Environment, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams, UsageParams,
+    Environment, GcParams, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams,
+    UsageParams,
 };
 use bytes::Bytes;
 
@@ -40,7 +41,7 @@ pub enum Input {
     },
     /// Answers [`Effect::Measure`].
     Measured {
-        question: u64,
+        look: Look,
         /// Bytes by session.
         sizes: Result<BTreeMap<SessionKey, u64>, String>,
     },
@@ -208,6 +209,10 @@ pub struct TerminalTail {
     pub truncated: bool,
 }
 
+/// The request that waits for the sizes of sessions; none for the timer.
+#[derive(Debug, Clone)]
+pub struct Look(pub(crate) Option<(Requester, GcParams)>);
+
 /// An action after the commit of the batch's records.
 #[derive(Debug, Clone)]
 pub enum Effect {
@@ -252,7 +257,7 @@ pub enum Effect {
     },
     /// Measure the conversations, and report [`Input::Measured`].
     Measure {
-        question: u64,
+        look: Look,
         sessions: Vec<SessionKey>,
     },
     /// Run a command, and report [`Input::Served`]. The request's number names the terminal.

@@ -10,35 +10,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use acpd_api::{GcLimit, GcParams};
+use acpd_api::GcLimit;
 
-use crate::ids::{Requester, SessionKey, Time};
+use crate::ids::{SessionKey, Time};
 use crate::profile::{Limits, Workspace, workspaces_of};
-
-/// Open questions for sizes of sessions.
-#[derive(Debug, Default)]
-pub(crate) struct Looks {
-    last: u64,
-    open: BTreeMap<u64, Look>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Look {
-    Time,
-    Asked(Requester, GcParams),
-}
-
-impl Looks {
-    pub(crate) fn ask(&mut self, look: Look) -> u64 {
-        self.last += 1;
-        self.open.insert(self.last, look);
-        self.last
-    }
-
-    pub(crate) fn answered(&mut self, question: u64) -> Option<Look> {
-        self.open.remove(&question)
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'c> {

@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{Dormant, EventKind, EventRow, Record, SessionRow, Used};
+use acpd_core::record::{EventKind, EventRow, Record, SessionRow};
 use acpd_store::{CommitBatch, Report, open};
 use bytes::Bytes;
 
@@ -130,31 +130,9 @@ fn session(key: u32) -> Record {
         agent: "agent".to_owned(),
         public_id: key.to_string(),
         agent_id: key.to_string(),
-        name: None,
         cwd: "/".to_owned(),
         params: Bytes::from_static(b"{}"),
-        host: None,
-        rest: Dormant::Parked,
-        reason: None,
-        restore: None,
-        mode: None,
-        options: std::collections::BTreeMap::new(),
-        title: None,
-        own_title: None,
-        info: None,
-        archived: false,
-        removed: None,
-        client_meta: None,
-        prompts: 0,
-        heard: false,
-        last_prompt: 0,
-        replayable: acpd_core::record::Replayable::default(),
-        open_tools: std::collections::BTreeSet::new(),
-        children: std::collections::BTreeMap::new(),
-        last_outcome: None,
-        usage: Used::default(),
-        created: Time(0),
-        updated: Time(0),
+        ..SessionRow::default()
     }))
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use acpd_core::Input;
 use acpd_core::ids::SessionKey;
+use acpd_core::{Input, Look};
 use acpd_store::Sizes as Measured;
 use tokio::sync::mpsc;
 
@@ -24,7 +24,7 @@ impl Sizes {
     }
 
     /// Never waits.
-    pub fn measure(&self, question: u64, sessions: Vec<SessionKey>) {
+    pub fn measure(&self, look: Look, sessions: Vec<SessionKey>) {
         let (journal, done) = (self.journal.clone(), self.done.clone());
         self.worker.order(move |known| {
             let open = || Measured::open(&journal).map_err(|error| error.to_string());
@@ -37,7 +37,7 @@ impl Sizes {
             if let Err(reason) = &sizes {
                 tracing::warn!(reason, "the journal could not be measured");
             }
-            done.send(Input::Measured { question, sizes }).ok();
+            done.send(Input::Measured { look, sizes }).ok();
         });
     }
 }

@@ -89,25 +89,26 @@ impl Hub {
     }
 
     pub(crate) fn can_fork(&self, profile: &str) -> Result<(), Fault> {
-        let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
-        if !self.processes.known(profile).capabilities.fork {
-            return refused(format!("agent `{profile}` does not offer `session/fork`"))
-                .map_err(|fault| fault.hint("begin a new session: `acpctl run -s NAME PROMPT`"));
-        }
-        match self.cx.config.agents.get(profile).map(|profile| profile.sharing) {
-            Some(Sharing::Session) => refused(format!(
+        let sharing = self.cx.config.agents.get(profile).map(|profile| profile.sharing);
+        let (text, hint) = if !self.processes.known(profile).capabilities.fork {
+            (format!("agent `{profile}` does not offer `session/fork`"), String::new())
+        } else if sharing == Some(Sharing::Session) {
+            let text = format!(
                 "agent `{profile}` has a process for each session, and a fork begins in that of \
                  another one"
-            ))
-            .map_err(|fault| {
-                fault.hint(format!(
-                    "begin a new session: `acpctl run -s NAME PROMPT`; or let its sessions share a process, with \
-                     `sharing = \"agent\"` under `[agents.{profile}]` in the configuration: a crash then \
-                     takes all of them along, and MCP servers may be seen by other sessions"
-                ))
-            }),
-            Some(Sharing::Agent) | None => Ok(()),
-        }
+            );
+            let hint = format!(
+                "; or let its sessions share a process, with \
+                 `sharing = \"agent\"` under `[agents.{profile}]` in the configuration: a crash then \
+                 takes all of them along, and MCP servers may be seen by other sessions"
+            );
+            (text, hint)
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(Reason::Other, text)
+            .with_code(code::METHOD_NOT_FOUND)
+            .hint(format!("begin a new session: `acpctl run -s NAME PROMPT`{hint}")))
     }
 
     /// Returns whether a connected client is logging in or out in this process. Requests of clients
@@ -144,11 +145,6 @@ impl Hub {
             }
         }
         line
-    }
-
-    /// Returns whether the agent has answered all initial settings.
-    pub(crate) fn is_preset(&self, key: SessionKey) -> bool {
-        !self.requests.preset_is_open(key)
     }
 
     pub(crate) fn reseeds_with(&self, key: SessionKey) -> Reseed {

@@ -29,7 +29,7 @@ impl Hub {
             Question::Url { .. } => "asks you to open a page".to_owned(),
         };
         let agent = info.agent.clone();
-        self.hook(HookEvent::Permission, |_| Some(HookInfo::Permission(info)));
+        self.hook(HookEvent::Permission, |_| HookInfo::Permission(info));
         // Clients under an agent do not count: they cannot answer.
         let mut clients = session.into_iter().flat_map(|key| self.clients.at(key));
         let has_person = clients.any(|client| self.clients.may_decide(client));
@@ -42,7 +42,7 @@ impl Hub {
     pub(crate) fn hook_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
         self.hook(HookEvent::TurnEnd, |hub| {
             let row = &hub.session(key).row;
-            Some(HookInfo::TurnEnd(acpd_api::TurnEndInfo {
+            HookInfo::TurnEnd(acpd_api::TurnEndInfo {
                 agent: row.agent.clone().into(),
                 session_id: row.public_id.clone().into(),
                 name: row.name.clone().map(Into::into),
@@ -50,12 +50,8 @@ impl Hub {
                 at: ended.at,
                 turn: ended.turn,
                 outcome: ended.outcome.clone(),
-            }))
+            })
         });
-        self.notify_turn_end(key, ended);
-    }
-
-    fn notify_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
         let is_followed = self.clients.is_attended(key);
@@ -83,11 +79,11 @@ impl Hub {
     }
 
     pub(crate) fn hook_crash(&mut self, id: SlotId, reason: &str) {
-        self.hook(HookEvent::Crash, |hub| Some(HookInfo::Crash(hub.trouble(id, reason))));
+        self.hook(HookEvent::Crash, |hub| HookInfo::Crash(hub.trouble(id, reason)));
     }
 
     pub(crate) fn hook_login(&mut self, id: SlotId, reason: &str) {
-        self.hook(HookEvent::Login, |hub| Some(HookInfo::Login(hub.trouble(id, reason))));
+        self.hook(HookEvent::Login, |hub| HookInfo::Login(hub.trouble(id, reason)));
     }
 
     fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
@@ -104,13 +100,10 @@ impl Hub {
         }
     }
 
-    fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> Option<HookInfo>) {
-        if !self.cx.config.hooks.contains(&event) {
-            return;
-        }
-        if let Some(info) = about(self) {
-            let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
-            self.cx.send(Effect::Hook { event: info.event(), about });
+    fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> HookInfo) {
+        if self.cx.config.hooks.contains(&event) {
+            let about = Bytes::from(serde_json::to_vec(&about(self)).expect("plain data"));
+            self.cx.send(Effect::Hook { event, about });
         }
     }
 }

@@ -44,7 +44,6 @@ use crate::process::table::Processes;
 use crate::questions::Questions;
 use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
-use crate::retention::Looks;
 use crate::services::AgentServices;
 use crate::session::State;
 use crate::session::table::Sessions;
@@ -64,7 +63,6 @@ pub struct Hub {
     requests: Requests,
     budget: Budget,
     prompt_keys: BTreeMap<(SessionKey, String), PromptKeyRow>,
-    looks: Looks,
     watch: Watch,
     tally: Tally,
 }
@@ -97,7 +95,7 @@ impl Hub {
                 self.on_directory_found(question, exists);
             }
             Input::Summary { session, text } => self.on_summary(session, text),
-            Input::Measured { question, sizes } => self.on_measured(question, sizes),
+            Input::Measured { look, sizes } => self.on_measured(look, sizes),
             Input::TerminalEnded { terminal, end } => {
                 let row = |key: SessionKey| &*self.sessions[&key].row;
                 self.services.on_terminal_end(&mut self.cx, row, terminal, end);

@@ -12,7 +12,7 @@ use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::params::read;
-use crate::process::slot::{Slot, WaitFor};
+use crate::process::slot::WaitFor;
 use crate::record::SessionRow;
 use crate::requests::purpose::NewSession;
 use crate::session::numbered;
@@ -71,17 +71,22 @@ impl Hub {
     }
 
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
-        let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
-        let slots = self.processes.values().filter(|slot| slot.profile() == agent);
-        let waits = slots.flat_map(Slot::waiting).any(|waiting| match &waiting.what {
-            WaitFor::New(new) => takes(new),
-            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
-        });
-        waits
-            || self.requests.new_sessions().any(|(host, new)| {
-                let slot = self.processes.slot_of(host).filter(|_| takes(new));
-                slot.is_some_and(|id| self.processes[&id].profile() == agent)
+        self.being_made()
+            .any(|(of, new)| of == agent && new.cwd == cwd && new.name.as_deref() == Some(name))
+    }
+
+    /// Returns the sessions that are being made, with their agents.
+    pub(crate) fn being_made(&self) -> impl Iterator<Item = (&str, &NewSession)> {
+        let waiting = self.processes.values().flat_map(|slot| {
+            slot.waiting().iter().filter_map(move |waiting| match &waiting.what {
+                WaitFor::New(new) => Some((slot.profile(), new)),
+                _ => None,
             })
+        });
+        let asked = self.requests.new_sessions().filter_map(move |(host, new)| {
+            Some((self.processes[&self.processes.slot_of(host)?].profile(), new))
+        });
+        waiting.chain(asked)
     }
 
     /// Finds a session: by its name in this workspace, by name or id anywhere, then by prefix.
@@ -93,14 +98,14 @@ impl Hub {
         let of_agent = |key: &SessionKey| {
             wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
         };
-        let find = |test: &dyn Fn(&crate::record::SessionRow) -> bool| -> Vec<SessionKey> {
+        let find = |test: &dyn Fn(&SessionRow) -> bool| -> Vec<SessionKey> {
             let all = self.sessions.iter().filter(|(_, session)| test(&session.row));
             all.map(|(key, _)| *key).filter(of_agent).collect()
         };
-        let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
-        let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
+        let here = |row: &SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
+        let named = |row: &SessionRow| row.name.as_deref() == Some(text);
         // A numbered id begins with the id of another session, which may be gone.
-        let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
+        let others = |row: &SessionRow| row.public_id == numbered(text, row.key);
         let mut rounds = vec![find(&|row| named(row) && here(row))];
         if !wanted.exact_name {
             rounds.push(find(&|row| named(row) || row.public_id == text));

@@ -15,7 +15,7 @@
 use std::mem::{swap, take};
 
 use acp_wire::{Id, Message};
-use acpd_api::{Reason, Tokens};
+use acpd_api::Reason;
 
 use crate::budget::Budget;
 use crate::clients::Clients;
@@ -28,18 +28,15 @@ use crate::mcp::client_servers::{ClientServers, MESSAGE};
 use crate::process::slot::{Asker, StopWhy};
 use crate::process::table::Processes;
 use crate::profile::Config;
-use crate::prompt::{continues, has_yes, idempotency_key, once, prompt_text};
+use crate::prompt::prompt_text;
 use crate::questions::Questions;
 use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
-use crate::retention::Looks;
 use crate::services::AgentServices;
-use crate::session::limit::Held;
-use crate::session::replay::replayed_as;
-use crate::session::table::{Aside, Sessions};
-use crate::session::turn::{Queued, Running, TurnFailure};
+use crate::session::table::Sessions;
+use crate::session::turn::{Queued, Running};
 use crate::session::work::Work;
 use crate::session::{Session, State};
 use crate::tally::Tally;
@@ -109,38 +106,24 @@ impl Hub {
             services: AgentServices::default(),
             client_servers: ClientServers::default(),
             requests: Requests::default(),
-            looks: Looks::default(),
             watch: Watch::default(),
             tally: Tally::default(),
         }
     }
 
-    fn recover_session(&mut self, key: SessionKey, state: SessionState) {
-        let mut row = state.row;
-        let agent = row.agent.clone();
+    fn recover_session(&mut self, key: SessionKey, mut state: SessionState) {
+        let row = &mut state.row;
         if row.removed.is_some() {
-            let SessionState { head, last_ticket, mcp_servers, .. } = state;
-            let kept = Aside { row, head, last_ticket, mcp_servers, doubtful: None };
-            return self.sessions.keep_aside(kept);
+            return self.sessions.keep_aside(state, None);
         }
-        let holder = row.host.and_then(|host| self.processes.slot_of(host));
-        let slot = holder
-            .unwrap_or_else(|| self.processes.slot_for(key, &agent, &self.cx.config, self.cx.now));
-        if holder.is_none() {
-            row.host = None;
-            row.children.clear();
+        if let Some(slot) = row.host.and_then(|host| self.processes.slot_of(host)) {
+            self.sessions.insert(Session::recovered(state, slot, State::Live));
+            return self.sessions.route(key);
         }
-        let held = if holder.is_some() { State::Live } else { State::Dormant };
-        let session = Session {
-            head: state.head,
-            last_ticket: state.last_ticket,
-            mcp_servers: state.mcp_servers,
-            ..Session::new(row, slot, held)
-        };
-        self.sessions.insert(session);
-        if holder.is_some() {
-            self.sessions.route(key);
-        }
+        let slot = self.processes.slot_for(key, &row.agent, &self.cx.config, self.cx.now);
+        row.host = None;
+        row.children.clear();
+        self.sessions.insert(Session::recovered(state, slot, State::Dormant));
     }
 
     fn recover_asked(&mut self, row: AskedRow) {
@@ -206,39 +189,25 @@ impl Hub {
         let senders = row.senders.into_iter();
         let senders = senders.filter_map(|sender| self.clients.requester(sender)).collect();
         let Some(session) = self.sessions.get_mut(row.session) else { return };
-        match (row.state, row.line) {
-            (TurnStage::Queued, Some(line)) => {
-                let (ticket, at) = (row.ticket, row.at);
-                session.queue.push_back(Queued { ticket, senders, line, at });
-            }
-            (TurnStage::Dispatched { chunk, .. }, line) => {
+        let is_known = row.line.is_some();
+        let line = row.line.unwrap_or_default();
+        let prompt = Queued { ticket: row.ticket, senders, line, at: row.at };
+        match row.state {
+            TurnStage::Queued if is_known => session.queue.push_back(prompt),
+            TurnStage::Dispatched { chunk, .. } => {
+                let (number, text) = (session.row.prompts, prompt_text(&prompt.line));
                 session.running = Some(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
-                    line: line.clone().filter(|line| has_yes(line)),
-                    continues: line.as_deref().is_some_and(continues),
-                    waits: line.as_deref().and_then(Held::of).map_or(0, |held| held.waits),
-                    ticket: row.ticket,
-                    number: session.row.prompts,
-                    chunk,
-                    senders,
-                    key: line.as_deref().and_then(|line| idempotency_key(line).ok()?),
-                    started: row.at,
                     work: Work::recovered(row.cancelling),
-                    cut_short: None,
-                    last_line: self.cx.now,
-                    replayed_as: line.as_deref().map(prompt_text).as_deref().and_then(replayed_as),
-                    echo: line.as_deref().map(prompt_text),
-                    once: line.as_deref().and_then(once),
                     whole: false,
-                    failure: TurnFailure::default(),
-                    tokens: Tokens::default(),
+                    ..Running::new(prompt, number, chunk, text, self.cx.now)
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {
                     self.arm_cancel(row.session);
                 }
             }
-            (TurnStage::Queued | TurnStage::Ended, _) => {}
+            TurnStage::Queued | TurnStage::Ended => {}
         }
     }
 

@@ -1,10 +1,12 @@
 //! Requests to agents: records until they are answered, given up, or lost with the process.
 
-use acp_wire::Id;
+use acp_wire::{Id, build};
+use serde::Serialize;
 
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::Effect;
+use crate::mcp::{Brought, put_names};
 use crate::process::slot::Waiting;
 use crate::record::{self, AskedRow, Record};
 use crate::requests::Asked;
@@ -23,6 +25,32 @@ impl Hub {
         self.watch_answer(id, host, &why);
         self.requests.ask(id, host, why, self.cx.now);
         id
+    }
+
+    /// Sends a request to the process of a slot. Returns its id, or `None` without a usable process.
+    pub(crate) fn request(
+        &mut self,
+        slot: SlotId,
+        why: Purpose,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Option<u64> {
+        self.request_with(slot, why, method, params, &Brought::default())
+    }
+
+    /// Like [`Hub::request`], with MCP servers that the daemon resolves.
+    pub(crate) fn request_with(
+        &mut self,
+        slot: SlotId,
+        why: Purpose,
+        method: &str,
+        params: &impl Serialize,
+        servers: &Brought,
+    ) -> Option<u64> {
+        let ask = self.ask(self.processes[&slot].usable_host()?, why);
+        let line = build::request(&Id::issued(ask), method, params);
+        self.processes.write_named(&mut self.cx, slot, put_names(&line, servers));
+        Some(ask)
     }
 
     /// Closes the request that this response answers, and returns its purpose.

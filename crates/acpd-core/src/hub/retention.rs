@@ -16,8 +16,8 @@ use crate::clients::Served;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, Time};
-use crate::input::Effect;
-use crate::retention::{Candidate, Goes, Look, Rules};
+use crate::input::{Effect, Look};
+use crate::retention::{Candidate, Goes, Rules};
 use crate::timers::Timer;
 
 /// Time from the daemon's start to the first look (ms): restores go first.
@@ -69,26 +69,25 @@ impl Hub {
         } else {
             self.chosen(&params, &Sizes::new()).0.iter().map(|goes| goes.key).collect()
         };
-        let question = self.looks.ask(Look::Asked(to.clone(), params));
-        self.cx.send(Effect::Measure { question, sessions });
+        let look = Look(Some((to.clone(), params)));
+        self.cx.send(Effect::Measure { look, sessions });
         Ok(())
     }
 
-    pub(crate) fn on_measured(&mut self, question: u64, sizes: Result<Sizes, String>) {
-        let Some(look) = self.looks.answered(question) else { return };
-        match (look, sizes) {
-            (Look::Asked(to, params), Ok(sizes)) => {
+    pub(crate) fn on_measured(&mut self, look: Look, sizes: Result<Sizes, String>) {
+        match (look.0, sizes) {
+            (Some((to, params)), Ok(sizes)) => {
                 match self.cx.store.fault().filter(|_| !params.dry_run) {
                     Some(fault) => self.refuse(&to, &fault),
                     None => self.collect_measured(&to, &params, &sizes),
                 }
             }
-            (Look::Asked(to, _), Err(reason)) => {
+            (Some((to, _)), Err(reason)) => {
                 let text = format!("the journal could not be read: {reason}");
                 self.refuse(&to, &Fault::new(Reason::StoreFailed, text));
             }
-            (Look::Time, Ok(sizes)) => self.collect_by_time(&sizes),
-            (Look::Time, Err(_)) => self.cx.timers.set(Timer::Retention, self.cx.now.after(PAUSE)),
+            (None, Ok(sizes)) => self.collect_by_time(&sizes),
+            (None, Err(_)) => self.cx.timers.set(Timer::Retention, self.cx.now.after(PAUSE)),
         }
     }
 
@@ -96,13 +95,8 @@ impl Hub {
         let (gone, left) = self.chosen(params, sizes);
         let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
         let bytes = sessions.iter().map(|session| session.bytes).sum();
-        let mut until = None;
-        if !params.dry_run {
-            for goes in &gone {
-                until = until.max(self.expire(goes, params.now));
-            }
-        }
-        let until = until.map(|until: Time| until.0);
+        let until = if params.dry_run { None } else { self.expire(&gone, params.now) };
+        let until = until.map(|until| until.0);
         let next = self.cx.timers.get(Timer::Retention).map(|at| at.0);
         self.answer(to, &GcResult { sessions, bytes, left, until, next });
     }
@@ -120,9 +114,10 @@ impl Hub {
         (gone, left)
     }
 
-    fn expire(&mut self, goes: &Goes, for_good: bool) -> Option<Time> {
-        self.tally.expired += 1;
-        self.delete_for_person(goes.key, for_good)
+    /// Returns the end of the time for undo.
+    fn expire(&mut self, gone: &[Goes], for_good: bool) -> Option<Time> {
+        self.tally.expired += gone.len() as u64;
+        gone.iter().filter_map(|goes| self.delete_for_person(goes.key, for_good)).max()
     }
 
     fn plan(&self, sizes: &Sizes) -> Vec<Goes> {
@@ -149,9 +144,8 @@ impl Hub {
         if self.clients.are_awaited() {
             self.cx.timers.set(Timer::Retention, self.cx.now.after(AWAITED));
         } else if self.rules().need_sizes() {
-            let question = self.looks.ask(Look::Time);
             let sessions = self.sessions.keys().copied().collect();
-            self.cx.send(Effect::Measure { question, sessions });
+            self.cx.send(Effect::Measure { look: Look(None), sessions });
         } else {
             self.collect_by_time(&Sizes::new());
         }
@@ -162,10 +156,7 @@ impl Hub {
         let gone = if self.cx.store.is_failing() { Vec::new() } else { self.plan(sizes) };
         let round = &gone[..gone.len().min(ROUND)];
         let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
-        let mut until = None;
-        for goes in round {
-            until = until.max(self.expire(goes, false));
-        }
+        let until = self.expire(round, false);
         if !sessions.is_empty() {
             self.report_expired(sessions, until);
         }

@@ -13,7 +13,7 @@ use crate::hub::process::agents::STOPPED;
 use crate::ids::{Requester, SlotId};
 use crate::input::{StatusPart, ToClient};
 use crate::process::slot::Slot;
-use crate::record::Desired;
+use crate::record::{Desired, SessionRow};
 
 impl Hub {
     pub(crate) fn metrics(&self) -> Metrics {
@@ -55,10 +55,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn session_infos(
-        &self,
-        wanted: impl Fn(&crate::record::SessionRow) -> bool,
-    ) -> Vec<SessionInfo> {
+    pub(crate) fn session_infos(&self, wanted: impl Fn(&SessionRow) -> bool) -> Vec<SessionInfo> {
         let wanted = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
         let mut infos: Vec<_> = wanted.map(|(key, _)| self.session_info(*key)).collect();
         infos.sort_by_key(|info| std::cmp::Reverse(info.updated));

@@ -288,7 +288,7 @@ pub struct HostRow {
     pub stopping: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionRow {
     pub key: SessionKey,
     pub agent: String,
@@ -383,9 +383,10 @@ impl Child {
 }
 
 /// State of a session that no process holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Dormant {
     /// Restored by the next prompt. On disk, loaded sessions are `Parked` too.
+    #[default]
     Parked,
     Closed,
     /// Waits for a login, even if a process holds the session.

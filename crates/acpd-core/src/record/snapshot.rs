@@ -85,7 +85,7 @@ pub struct ClientState {
     pub replies: BTreeMap<Id, ReplyRow>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionState {
     pub row: SessionRow,
     pub head: Seq,
@@ -217,8 +217,7 @@ impl Snapshot {
         match self.sessions.get_mut(&row.key) {
             Some(state) => state.row = row.clone(),
             None => {
-                let state =
-                    SessionState { row: row.clone(), head: 0, last_ticket: 0, mcp_servers: None };
+                let state = SessionState { row: row.clone(), ..SessionState::default() };
                 self.sessions.insert(row.key, state);
             }
         }

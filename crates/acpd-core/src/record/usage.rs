@@ -1,4 +1,4 @@
-//! Usage of a session, as its agent reports it. `hub/session/usage.rs` derives the usage of turns.
+//! Usage of a session, as its agent reports it. `hub/session/turn_end.rs` derives the usage of turns.
 
 use acpd_api::{Amount, Cost, Usage};
 use serde::{Deserialize, Serialize};

@@ -9,18 +9,17 @@
 //! All forms are parts of errors. Times in prose or in answers are ignored.
 
 use acp_wire::{ErrorObject, locate, str_at};
+use serde::Deserialize;
 
 use crate::ids::Time;
+use crate::prompt::continues;
 
 /// Minimum wait (ms). A time in the past means that the agent's clock differs.
 const SHORTEST: u64 = 60_000;
 /// Maximum wait (ms). A later time is no weekly limit.
 const LONGEST: u64 = 8 * 24 * 3_600_000;
-const UNTIL: &str = "until";
-const WAITS: &str = "waits";
-
 /// A prompt of acpd that waits for the end of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) struct Held {
     pub(crate) until: Time,
     /// Number of limits in a row.
@@ -29,19 +28,12 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn meta(self) -> serde_json::Value {
-        serde_json::json!({ "continues": true, UNTIL: self.until.0, WAITS: self.waits })
+        serde_json::json!({ "continues": true, "until": self.until, "waits": self.waits })
     }
 
     pub(crate) fn of(prompt: &[u8]) -> Option<Held> {
-        let member = |name| -> Option<&str> {
-            let at = locate(prompt, &["params", "_meta", acpd_api::NAMESPACE, name])?;
-            std::str::from_utf8(&prompt[at]).ok()
-        };
-        let number = |name| member(name)?.parse().ok();
-        if member("continues") != Some("true") {
-            return None;
-        }
-        Some(Held { until: Time(number(UNTIL)?), waits: number(WAITS)? })
+        let at = locate(prompt, &["params", "_meta", acpd_api::NAMESPACE])?;
+        serde_json::from_slice(&prompt[at]).ok().filter(|_| continues(prompt))
     }
 }
 

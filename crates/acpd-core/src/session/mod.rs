@@ -10,27 +10,25 @@ pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
-mod restore_queue;
 mod saved;
 pub(crate) mod table;
 pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod usage;
-pub(crate) mod way_out;
 pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::UpdateHead;
 use acp_wire::{remove_member, set_member};
-use acpd_api::{Doing, SessionInfo, SessionState, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, SessionInfo, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::ids::{HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
-use crate::record::{Dormant, SessionRow};
+use crate::record::{Dormant, SessionRow, SessionState};
 use crate::session::activity::Activity;
 use crate::session::kin::Kin;
 use crate::session::limit::Held;
@@ -45,7 +43,7 @@ use crate::views::JournalHead;
 const ID_BYTES: usize = 1 << 10;
 
 /// A session in memory. Values that only an attach needs stay in the store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Session {
     pub(crate) row: Saved<SessionRow>,
     pub(crate) kin: Kin,
@@ -83,11 +81,12 @@ pub(crate) struct Session {
     pub(crate) limit: Option<Time>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum State {
     Live,
     Restoring(Box<Restore>),
     /// No process; the row has the reason.
+    #[default]
     Dormant,
 }
 
@@ -117,45 +116,41 @@ impl Session {
         self.last_ticket
     }
 
-    pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
+    pub(crate) fn recovered(kept: SessionState, slot: SlotId, state: State) -> Session {
+        let SessionState { row, head, last_ticket, mcp_servers } = kept;
         Session {
             kin: Kin::of(&row.params),
             began: row.created,
             row: Saved::new(row),
-            head: 0,
-            last_ticket: 0,
-            mcp_servers: None,
+            head,
+            last_ticket,
+            mcp_servers,
             slot,
-            held_since: Time::default(),
             state,
-            queue: VecDeque::new(),
-            running: None,
-            waiting: Vec::new(),
-            eager: false,
-            doubtful: None,
-            late_replay: LateReplay::default(),
-            loads_cut_off: 0,
-            refusals: 0,
-            summary: Summary::default(),
-            calls: BTreeMap::new(),
-            activity: Activity::default(),
-            wrapped: None,
-            why_cut_off: None,
-            limit: None,
+            ..Session::default()
         }
     }
 
-    pub(crate) fn api_state(&self) -> SessionState {
+    /// Returns whether a process has the session, if only settings or the end of a replay are
+    /// missing.
+    pub(crate) fn is_open(&self) -> bool {
+        match &self.state {
+            State::Live => true,
+            State::Restoring(restore) => restore.is_back(),
+            State::Dormant => false,
+        }
+    }
+
+    pub(crate) fn api_state(&self) -> acpd_api::SessionState {
+        use acpd_api::SessionState::{Blocked, Closed, Live, Lost, Parked, Restoring};
         match (&self.state, self.row.rest) {
-            (State::Live, Dormant::NeedsLogin) => SessionState::Blocked,
-            (State::Live, _) => SessionState::Live,
-            (State::Restoring(_), _) => SessionState::Restoring,
-            (State::Dormant, Dormant::Parked) => SessionState::Parked,
-            (State::Dormant, Dormant::Closed) => SessionState::Closed,
-            (State::Dormant, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
-                SessionState::Blocked
-            }
-            (State::Dormant, Dormant::Lost) => SessionState::Lost,
+            (State::Restoring(_), _) => Restoring,
+            (State::Live | State::Dormant, Dormant::NeedsLogin) => Blocked,
+            (State::Live, _) => Live,
+            (State::Dormant, Dormant::Parked) => Parked,
+            (State::Dormant, Dormant::Closed) => Closed,
+            (State::Dormant, Dormant::Failed | Dormant::NoDirectory) => Blocked,
+            (State::Dormant, Dormant::Lost) => Lost,
         }
     }
 

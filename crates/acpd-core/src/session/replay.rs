@@ -34,7 +34,7 @@ const CHUNKS: usize = 16;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Replay {
     last_prompt: u64,
     expected: Replayable,
@@ -53,8 +53,9 @@ pub(crate) struct Replay {
     is_unsure: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Place {
+    #[default]
     Before,
     InLast,
     News(Vec<Bytes>),
@@ -83,19 +84,7 @@ impl fmt::Display for Gap {
 
 impl Replay {
     pub(crate) fn new(last_prompt: u64, expected: Replayable) -> Replay {
-        Replay {
-            last_prompt,
-            expected,
-            last_seen: last_prompt,
-            place: Place::Before,
-            user: Vec::new(),
-            user_bytes: 0,
-            bytes: 0,
-            user_chunks: 0,
-            has_last: false,
-            has_answers: false,
-            is_unsure: false,
-        }
+        Replay { last_prompt, expected, last_seen: last_prompt, ..Replay::default() }
     }
 
     /// `user`: the text of a `user_message_chunk`.

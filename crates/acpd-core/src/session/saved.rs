@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::ops::Deref;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Saved<T> {
     value: T,
     is_changed: bool,

@@ -12,37 +12,17 @@ use serde_json::value::RawValue;
 
 use crate::cx::Cx;
 use crate::fault::Fault;
-use crate::ids::{ClientId, HostId, Seq, SessionKey, SlotId, Urgency};
-use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, ValueKey};
-use crate::session::restore::{mode_option, option_map};
+use crate::ids::{ClientId, HostId, SessionKey, SlotId, Urgency};
+use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
+use crate::session::restore::{
+    Restore, current_mode, mode_option, option_map, settings, values_of,
+};
 use crate::session::{LateReplay, Session, State};
 
-/// A deleted session that can be restored: a session without its process.
-#[derive(Debug)]
-pub(crate) struct Aside {
-    pub(crate) row: SessionRow,
-    pub(crate) head: Seq,
-    pub(crate) last_ticket: u64,
-    pub(crate) mcp_servers: Option<Bytes>,
-    pub(crate) doubtful: Option<HostId>,
-}
+/// A deleted session that can be restored, and the process at which its restore was given up.
+type Aside = (SessionState, Option<HostId>);
 
-impl Aside {
-    pub(crate) fn back(self, slot: SlotId) -> Session {
-        let Aside { row, head, last_ticket, mcp_servers, doubtful } = self;
-        let session = Session::new(row, slot, State::Dormant);
-        Session { head, last_ticket, mcp_servers, doubtful, ..session }
-    }
-}
-
-impl From<Session> for Aside {
-    fn from(session: Session) -> Aside {
-        let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
-        Aside { row: row.into_inner(), head, last_ticket, mcp_servers, doubtful }
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
     aside: BTreeMap<SessionKey, Aside>,
@@ -56,17 +36,12 @@ pub(crate) struct Sessions {
     touched: BTreeSet<SessionKey>,
 }
 
+/// Sessions without waiting clients that a process restores at once.
+const AT_ONCE: usize = 4;
+
 impl Sessions {
     pub(crate) fn new(last: SessionKey) -> Sessions {
-        Sessions {
-            by_key: BTreeMap::new(),
-            aside: BTreeMap::new(),
-            last,
-            public: BTreeMap::new(),
-            routes: BTreeMap::new(),
-            restoring: BTreeMap::new(),
-            touched: BTreeSet::new(),
-        }
+        Sessions { last, ..Sessions::default() }
     }
 
     pub(crate) fn next_key(&mut self) -> SessionKey {
@@ -154,16 +129,16 @@ impl Sessions {
         matches!(session.state, State::Restoring(_)).then_some(session)
     }
 
-    pub(crate) fn keep_aside(&mut self, aside: Aside) {
-        self.aside.insert(aside.row.key, aside);
+    pub(crate) fn keep_aside(&mut self, kept: SessionState, doubtful: Option<HostId>) {
+        self.aside.insert(kept.row.key, (kept, doubtful));
     }
 
-    pub(crate) fn take_from_aside(&mut self, key: SessionKey) -> Option<Aside> {
-        self.aside.remove(&key)
+    pub(crate) fn drop_aside(&mut self, key: SessionKey) -> Option<SessionState> {
+        self.aside.remove(&key).map(|(kept, _)| kept)
     }
 
     pub(crate) fn aside(&self) -> impl Iterator<Item = &SessionRow> {
-        self.aside.values().map(|aside| &aside.row)
+        self.aside.values().map(|(kept, _)| &kept.row)
     }
 
     pub(crate) fn is_aside(&self, agent: &str, id: &str) -> bool {
@@ -301,6 +276,42 @@ impl Sessions {
         let parent = self.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
         Some(self.session(parent).row.handle())
     }
+
+    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+        match &mut self.get_mut(key)?.state {
+            State::Restoring(restore) => Some(restore),
+            State::Live | State::Dormant => None,
+        }
+    }
+
+    /// Settings that the result does not show in force will be set again.
+    pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, key: SessionKey, result: &RawValue) {
+        let (modes, options) = values_of(result);
+        self.take_values(cx, key, modes, options, false);
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
+        restore.shown_mode = modes.and_then(current_mode);
+        restore.shown_options = options.map(ToOwned::to_owned);
+    }
+
+    pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let others = self.restoring(session.slot).map(|other| self.session(other));
+        let others: Vec<&Session> = others.collect();
+        if session.is_restored_alone() || others.iter().any(|other| other.is_restored_alone()) {
+            return others.is_empty();
+        }
+        let is_free = others.len() < AT_ONCE && !others.iter().any(|other| other.is_awaited());
+        is_free || session.is_awaited()
+    }
+
+    /// Returns whether later sessions must wait: a client waits for this one, which must be
+    /// restored alone and would never be otherwise.
+    pub(crate) fn keeps_places(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let waits = matches!(session.state, State::Dormant) && self.wants_host(key);
+        waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
+    }
 }
 
 impl Deref for Sessions {
@@ -383,11 +394,7 @@ impl Sessions {
 
     /// `agent_id`: the agent's id.
     pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
-        self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
-            State::Live => true,
-            State::Restoring(restore) => restore.is_back(),
-            State::Dormant => false,
-        })
+        self.routed(slot, agent_id).is_some_and(|key| self.session(key).is_open())
     }
 
     /// Stores `modes` and `configOptions` of a result for later attaches.
@@ -461,14 +468,16 @@ impl Sessions {
         })
     }
 
-    /// Returns the named deleted session, or the last deleted one.
-    pub(crate) fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
+    /// Takes the named deleted session out, or the last deleted one.
+    pub(crate) fn take_from_aside(&mut self, wanted: &UndoParams) -> Result<Aside, Fault> {
+        self.aside.remove(&self.find_aside(wanted)?).ok_or_else(none_kept)
+    }
+
+    fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
         let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
         rows.sort_by_key(|row| Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
-            let last = rows.first().map(|row| row.key);
-            return last
-                .ok_or_else(|| Fault::new(Reason::SessionNotFound, "no deleted session is kept"));
+            return rows.first().map(|row| row.key).ok_or_else(none_kept);
         };
         let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
         let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
@@ -518,4 +527,8 @@ impl Sessions {
         Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
             .hint("choose with `-a AGENT`, or give the id, or more of the name")
     }
+}
+
+fn none_kept() -> Fault {
+    Fault::new(Reason::SessionNotFound, "no deleted session is kept")
 }

@@ -1,5 +1,5 @@
 //! Titles of sessions, and the patches in `session_info_update`. The rules are in
-//! `hub/session/title.rs`.
+//! `hub/session/methods.rs`.
 
 use std::collections::BTreeMap;
 

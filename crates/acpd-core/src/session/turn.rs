@@ -13,8 +13,10 @@ use crate::fault::Fault;
 use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
-use crate::prompt::in_place_of;
+use crate::prompt::{continues, has_yes, idempotency_key, in_place_of, once};
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
+use crate::session::limit::Held;
+use crate::session::replay::replayed_as;
 use crate::session::table::Sessions;
 use crate::session::work::{TurnEnd, Work, WorkEffect, WorkEvent, step};
 
@@ -113,14 +115,11 @@ impl Cancel {
     }
 }
 
-/// `line: None` keeps the stored line.
-fn row(session: SessionKey, ticket: u64, state: TurnStage, at: Time) -> TurnRow {
-    TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
-}
-
 impl Queued {
+    /// Its line stays the stored one.
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        row(session, self.ticket, state, self.at)
+        let (ticket, at) = (self.ticket, self.at);
+        TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
     }
 
     /// Ends a prompt that leaves the queue without being dispatched.
@@ -130,6 +129,32 @@ impl Queued {
 }
 
 impl Running {
+    /// `text`: as the agent would echo it.
+    pub(crate) fn new(prompt: Queued, number: u64, chunk: u64, text: String, now: Time) -> Running {
+        let Queued { ticket, senders, line, at } = prompt;
+        Running {
+            ticket,
+            key: idempotency_key(&line).ok().flatten(),
+            once: once(&line),
+            continues: continues(&line),
+            waits: Held::of(&line).map_or(0, |held| held.waits),
+            line: Some(line).filter(|line| has_yes(line)),
+            number,
+            chunk,
+            senders,
+            started: at,
+            work: Work::Running { touched: false },
+            cut_short: None,
+            last_line: now,
+            replayed_as: replayed_as(&text),
+            echo: Some(text),
+            added: Vec::new(),
+            whole: true,
+            tokens: Tokens::default(),
+            failure: TurnFailure::default(),
+        }
+    }
+
     pub(crate) fn step(&mut self, event: WorkEvent) -> Option<WorkEffect> {
         let (work, effect) = step(self.work, event);
         self.work = work;
@@ -159,7 +184,8 @@ impl Running {
     }
 
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        row(session, self.ticket, state, self.started)
+        let (ticket, at) = (self.ticket, self.started);
+        TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
     }
 
     /// Returns `None` if the agent may have worked on the prompt.

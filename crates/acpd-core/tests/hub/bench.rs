@@ -510,13 +510,13 @@ impl Bench {
                 let text = self.summary.to_owned();
                 self.feed(Input::Summary { session, text });
             }
-            Effect::Measure { question, sessions } => {
+            Effect::Measure { look, sessions } => {
                 let size = |key| {
                     let lines = self.journal.get(&key).into_iter().flatten();
                     (key, lines.map(|row| row.line.len() as u64).sum())
                 };
                 let sizes = Ok(sessions.into_iter().map(size).collect());
-                self.feed(Input::Measured { question, sizes });
+                self.feed(Input::Measured { look, sizes });
             }
             Effect::Client(client, ToClient::Log(LogPage { id, session_id, .. })) => {
                 let page = json!({"sessionId":session_id,"entries":[]});

@@ -8,8 +8,8 @@ use std::time::Duration;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    Asked, AskedRow, Dormant, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow,
-    Sender, SessionRow, Snapshot, TurnRow, TurnStage, Used,
+    Asked, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, Sender,
+    SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -85,28 +85,18 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         name: Some("fix".to_owned()),
         cwd: "/src".to_owned(),
         params: Bytes::from_static(b"{\"cwd\":\"/src\"}"),
-        host: None,
-        rest: Dormant::Parked,
-        reason: None,
         restore: Some(acpd_api::RestoreLevel::Resumed),
         mode: Some("plan".to_owned()),
         options: BTreeMap::from([("model".to_owned(), "\"opus\"".to_owned())]),
         open_tools: ["call-1".to_owned()].into(),
-        children: BTreeMap::new(),
-        title: None,
-        own_title: None,
-        info: None,
-        archived: false,
-        removed: None,
-        client_meta: None,
         prompts: 2,
         heard: true,
         last_prompt: u64::MAX,
         replayable: acpd_core::record::Replayable { prompts: 2, last: u64::MAX, answered: true },
         last_outcome: Some("end_turn".to_owned()),
-        usage: Used::default(),
         created: Time(1),
         updated: Time(2),
+        ..SessionRow::default()
     }
 }
 

@@ -604,7 +604,7 @@ impl Client {
             return Ok(());
         }
         let row = committed(session, seq, store)?;
-        let shown = render(&row.line, row.kind, seq, session, &self.view);
+        let shown = render(&row.line, row.kind, None, seq, session, &self.view);
         if shown.as_ref() != Some(bytes) {
             return Err(format!("{session} {seq}: shown {line}, which is not in the journal"));
         }
@@ -686,7 +686,7 @@ impl Client {
     ) -> Result<(), String> {
         for seq in after + 1..before {
             let row = committed(session, seq, store)?;
-            let hidden = render(&row.line, row.kind, seq, session, &self.view).is_none()
+            let hidden = render(&row.line, row.kind, None, seq, session, &self.view).is_none()
                 || (history && matches!(row.kind, EventKind::State(_) | EventKind::Live));
             if !hidden && !self.is_its_own(row) {
                 let line = String::from_utf8_lossy(&row.line);

@@ -363,13 +363,13 @@ impl World {
                 self.truth.hit("summary asked for");
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
             }
-            Effect::Measure { question, sessions } => {
+            Effect::Measure { look, sessions } => {
                 let size = |key| {
                     let lines = self.store.journals.get(&key).map_or(&[][..], |of| &of.rows);
                     (key, lines.iter().map(|row| row.line.len() as u64).sum())
                 };
                 let sizes = Ok(sessions.into_iter().map(size).collect());
-                self.feed(Input::Measured { question, sizes })?;
+                self.feed(Input::Measured { look, sizes })?;
             }
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             Effect::Expired { .. } => self.truth.hit("expiry logged"),

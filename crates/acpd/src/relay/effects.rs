@@ -57,7 +57,7 @@ impl Relay {
             Effect::Summarize { session, upto, what } => {
                 self.services.summarize(self.readers.journal.clone(), session, upto, what);
             }
-            Effect::Measure { question, sessions } => self.sizes.measure(question, sessions),
+            Effect::Measure { look, sessions } => self.sizes.measure(look, sessions),
             Effect::CreateTerminal { terminal, new } => {
                 let environment = self.agents.environment(&new.agent);
                 self.terminals.create(terminal, *new, environment);

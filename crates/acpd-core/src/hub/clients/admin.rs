@@ -4,6 +4,7 @@ use acpd_api::{
     DaemonRestartParams, DaemonStopParams, Empty, LogLevelParams, SessionList, SessionListParams,
     UsageParams, method,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -44,11 +45,10 @@ impl Hub {
                 });
                 self.answer(to, &SessionList { sessions });
             }
-            method::SESSION_SHOW => {
-                let key = self.resolve(&read(params)?)?;
-                let info = self.session_info(key);
-                self.answer(to, &info);
-            }
+            method::SESSION_SHOW => self.serve(asked, |hub, session| {
+                let key = hub.resolve(&session)?;
+                Ok(hub.session_info(key))
+            })?,
             method::SESSION_LOG => self.session_log(asked)?,
             method::SESSION_SEARCH => self.session_search(asked)?,
             method::SESSION_ATTACH => self.session_attach(asked)?,
@@ -58,17 +58,28 @@ impl Hub {
                 self.answer(to, &Empty {});
                 self.check_idle(self.session(key).slot);
             }
-            method::SESSION_RENAME => self.session_rename(asked)?,
-            method::SESSION_TITLE => self.session_title(asked)?,
-            method::SESSION_MOVE => self.session_move(asked)?,
-            method::SESSION_RESEED => self.session_reseed(asked)?,
-            method::SESSION_ARCHIVE => self.session_archive(asked, true)?,
-            method::SESSION_UNARCHIVE => self.session_archive(asked, false)?,
-            method::SESSION_QUEUE => self.session_queue(asked)?,
-            method::SESSION_QUEUE_EDIT => self.queue_edit(asked)?,
-            method::SESSION_QUEUE_MOVE => self.queue_move(asked)?,
-            method::SESSION_QUEUE_REMOVE => self.queue_remove(asked)?,
-            method::SESSION_CANCEL => self.session_cancel(asked)?,
+            method::SESSION_RENAME => self.serve(asked, Hub::session_rename)?,
+            method::SESSION_TITLE => {
+                self.serve(asked, |hub, title| hub.session_title(title, to.client))?;
+            }
+            method::SESSION_MOVE => self.serve(asked, Hub::session_move)?,
+            method::SESSION_RESEED => self.serve(asked, Hub::session_reseed)?,
+            method::SESSION_ARCHIVE | method::SESSION_UNARCHIVE => {
+                let archived = name == method::SESSION_ARCHIVE;
+                self.serve(asked, |hub, session| hub.session_archive(&session, archived))?;
+            }
+            method::SESSION_QUEUE => self.serve(asked, |hub, session| {
+                let key = hub.resolve(&session)?;
+                Ok(hub.sessions.queue_info(key))
+            })?,
+            method::SESSION_QUEUE_EDIT => {
+                self.serve(asked, |hub, edit| hub.queue_edit(edit, &asked))?;
+            }
+            method::SESSION_QUEUE_MOVE => self.serve(asked, Hub::queue_move)?,
+            method::SESSION_QUEUE_REMOVE => self.serve(asked, Hub::queue_remove)?,
+            method::SESSION_CANCEL => {
+                self.serve(asked, |hub, cancel| hub.session_cancel(cancel, to.client))?;
+            }
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key);
@@ -76,8 +87,8 @@ impl Hub {
                 self.answer(to, &info);
                 self.forget_unless_kept(key);
             }
-            method::SESSION_REMOVE => self.session_remove(asked)?,
-            method::SESSION_UNDO => self.session_undo(asked)?,
+            method::SESSION_REMOVE => self.serve(asked, Hub::session_remove)?,
+            method::SESSION_UNDO => self.serve(asked, Hub::session_undo)?,
             method::GC => self.collect(to, read_or_default(params)?)?,
             method::USAGE => {
                 let asked: UsageParams = read_or_default(params)?;
@@ -123,6 +134,17 @@ impl Hub {
                     .with_code(acp_wire::code::METHOD_NOT_FOUND));
             }
         }
+        Ok(())
+    }
+
+    /// Answers a request with the result of a method.
+    fn serve<P: DeserializeOwned, R: Serialize>(
+        &mut self,
+        asked: Asked<'_>,
+        method: impl FnOnce(&mut Hub, P) -> Result<R, Fault>,
+    ) -> Served {
+        let result = method(self, read(asked.params)?)?;
+        self.answer(asked.to, &result);
         Ok(())
     }
 }

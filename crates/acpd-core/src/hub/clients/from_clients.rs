@@ -228,7 +228,10 @@ impl Hub {
                 self.ensure_attached(to.client, key);
                 self.steer(asked, key)?;
             }
-            "session/status" => self.send_session_status(to, key),
+            "session/status" => {
+                let status = if self.session(key).is_open() { "open" } else { "saved" };
+                self.answer(to, &json!({ "status": status }));
+            }
             "session/set_title" => self.set_title(asked, key)?,
             "session/archive" | "session/unarchive" => {
                 self.archive_for(to.client, key, method == "session/archive")?;

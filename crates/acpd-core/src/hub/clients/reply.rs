@@ -13,6 +13,14 @@ impl Hub {
         self.respond(to, None, build::error(&to.id, &fault.object()));
     }
 
+    pub(crate) fn refuse_all<'r>(
+        &mut self,
+        all: impl IntoIterator<Item = &'r Requester>,
+        fault: &Fault,
+    ) {
+        all.into_iter().for_each(|to| self.refuse(to, fault));
+    }
+
     pub(crate) fn answer(&mut self, to: &Requester, result: &impl serde::Serialize) {
         self.respond(to, None, build::response(&to.id, result));
     }

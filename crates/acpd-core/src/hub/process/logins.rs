@@ -1,6 +1,6 @@
 //! Inputs of [`crate::process::logins`], and sessions that lack a login.
 
-use acp_wire::{ErrorObject, Id, build};
+use acp_wire::ErrorObject;
 use acpd_api::{AuthSource, AuthState};
 use serde_json::json;
 
@@ -83,11 +83,8 @@ impl Hub {
     }
 
     pub(crate) fn ask_auth_status(&mut self, slot: SlotId) {
-        let Some(host) = self.processes[&slot].usable_host() else { return };
         if self.processes.known_of(slot).capabilities.auth_status {
-            let ask = self.ask(host, Purpose::AuthStatus);
-            let line = build::request(&Id::issued(ask), "auth/status", &acpd_api::Empty {});
-            self.processes.write(&mut self.cx, slot, line);
+            self.request(slot, Purpose::AuthStatus, "auth/status", &acpd_api::Empty {});
         }
     }
 
@@ -104,11 +101,8 @@ impl Hub {
     }
 
     pub(crate) fn log_in_again(&mut self, slot: SlotId, method: &str) {
-        let Some(host) = self.processes[&slot].usable_host() else { return };
-        let ask = self.ask(host, Purpose::LoginAgain);
         let params = json!({ "methodId": method });
-        let line = build::request(&Id::issued(ask), "authenticate", &params);
-        self.processes.write(&mut self.cx, slot, line);
+        self.request(slot, Purpose::LoginAgain, "authenticate", &params);
     }
 
     /// Queues a prompt again that the agent refused for want of a login, before it did anything.

@@ -1,13 +1,12 @@
 //! Requests of clients that wait for an agent.
 
-use acp_wire::{Id, build, locate, set_id};
+use acp_wire::{Id, locate, set_id};
 use acpd_api::Reason;
 
 use crate::auth::changes_login;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SlotId};
-use crate::mcp::put_names;
 use crate::params::raw;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::requests::purpose::{Directory, Purpose};
@@ -48,9 +47,8 @@ impl Hub {
                 let (params, notices) = (&mut new.params, &mut new.notices);
                 let (servers, params) =
                     self.gather_servers(slot, to.client, &new.cwd, params, notices);
-                let ask = self.ask(host, Purpose::NewSession(new));
-                let line = build::request(&Id::issued(ask), "session/new", &raw(&params));
-                self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
+                let why = Purpose::NewSession(new);
+                self.request_with(slot, why, "session/new", &raw(&params), &servers);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption),
             WaitFor::Relay { ref method, .. }

@@ -1,4 +1,4 @@
-//! Adoption of a session that only its agent knows (`foreign.rs`); `adopted.rs` has the answer.
+//! Adoption of a session that only its agent knows (`foreign.rs`); `made.rs` has the answer.
 //!
 //! ```text
 //!  session/load of an unknown id ─▶ the agent loads it; what it replays is parked
@@ -9,7 +9,7 @@
 //! Architecture invariant: a session is acpd's from the commit in which its whole history is in the
 //! journal. A history that cannot be taken whole is not taken at all.
 
-use acp_wire::{Id, build, code};
+use acp_wire::code;
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -18,7 +18,6 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::ReadStyle;
-use crate::mcp::put_names;
 use crate::params::raw;
 use crate::process::slot::{Parked, WaitFor, Waiting};
 use crate::record::Replayable;
@@ -58,14 +57,13 @@ impl Hub {
         {
             return open.openers.append(&mut adoption.openers);
         }
-        if self.works_on(slot, &adoption.id) {
+        let works = self.works_on(slot, &adoption.id);
+        if works || adoption.directory != Directory::There {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
-            return self.processes.wait(slot, waiting);
-        }
-        if adoption.directory != Directory::There {
-            let to = adoption.openers[0].to.clone();
-            let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
+            if works {
+                return self.processes.wait(slot, waiting);
+            }
             return self.find_directory_for(slot, waiting);
         }
         let host = self.processes[&slot].usable_host();
@@ -84,9 +82,7 @@ impl Hub {
             return self.refuse_adoption(&adoption, &fault);
         }
         let style = adoption.openers[0].style;
-        let (Some(method), Some(host)) =
-            (self.load_method(&profile, style), self.processes[&slot].usable_host())
-        else {
+        let (Some(method), Some(host)) = (self.load_method(&profile, style), host) else {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault);
         };
@@ -95,10 +91,10 @@ impl Hub {
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let (servers, params) = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
-        let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)));
-        let line = build::request(&Id::issued(ask), method, &raw(&params));
-        self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
-        self.await_adoption(slot, ask);
+        let why = Purpose::Adopt(Box::new(adoption));
+        if let Some(ask) = self.request_with(slot, why, method, &raw(&params), &servers) {
+            self.await_adoption(slot, ask);
+        }
     }
 
     pub(crate) fn await_adoption(&mut self, slot: SlotId, ask: u64) {
@@ -129,9 +125,7 @@ impl Hub {
         }
         let fault = Fault::new(Reason::Interrupted, "cancelled while the agent was loading it")
             .with_code(code::CANCELLED);
-        for opener in &gone {
-            self.refuse(&opener.to, &fault);
-        }
+        self.refuse_all(gone.iter().map(|opener| &opener.to), &fault);
         !gone.is_empty()
     }
 
@@ -151,9 +145,7 @@ impl Hub {
     }
 
     pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault) {
-        for opener in &adoption.openers {
-            self.refuse(&opener.to, fault);
-        }
+        self.refuse_all(adoption.openers.iter().map(|opener| &opener.to), fault);
     }
 
     pub(crate) fn adoption_too_long(&mut self, process: Process, session: &str) {

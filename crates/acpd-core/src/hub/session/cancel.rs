@@ -2,17 +2,24 @@
 //!
 //! Architecture invariant: a turn that a user has cancelled is `cancelled`, and one whose agent was
 //! stopped is `interrupted`, with any answer of the agent.
+//! Others than their senders can also change and move queued prompts.
 
 use acp_wire::acp::stop_reason;
-use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_member};
-use acpd_api::{ClientName, Outcome, Reason};
+use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, locate, set_member};
+use acpd_api::{
+    ClientName, NAMESPACE, Outcome, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams,
+    QueueStep, Reason, SessionRef,
+};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::clients::Asked;
 use crate::fault::Fault;
 use crate::hub::Hub;
+use crate::hub::session::line::{SHOWN, by_whom, quotation};
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::process::slot::StopWhy;
+use crate::prompt::{has_yes, without_once};
 use crate::session::turn::Cancel;
 use crate::session::work::{WorkEffect, WorkEvent};
 use crate::timers::Timer;
@@ -89,16 +96,87 @@ impl Hub {
         let session = self.session_mut(key);
         let place = session.queue.iter().position(|prompt| prompt.senders.contains(to));
         if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
-            self.cx.record(prompt.dropped(key));
-            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
-                .with_code(code::CANCELLED);
-            for sender in &prompt.senders {
-                self.refuse(sender, &fault);
-            }
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue");
+            self.drop_prompt(key, &prompt, &fault.with_code(code::CANCELLED));
         } else {
             let by = self.clients.name_of(to.client, None);
             self.cancel_running(key, Cancel::by(by), None);
         }
+    }
+
+    pub(crate) fn queue_remove(&mut self, params: QueueRemoveParams) -> Result<QueueInfo, Fault> {
+        let QueueRemoveParams { session, ticket, by } = params;
+        let (key, place) = self.place_of(&session, ticket)?;
+        let prompt = self.session_mut(key).queue.remove(place).expect("a prompt at its place");
+        self.tell_taken_back(key, &prompt, by.as_deref());
+        let by = by_whom(by.as_deref());
+        let text = format!("the prompt was taken back by {by} while it waited");
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
+        let fault = fault.session(&self.session(key).row.public_id);
+        self.drop_prompt(key, &prompt, &fault);
+        Ok(self.tell_queue(key))
+    }
+
+    pub(crate) fn queue_edit(
+        &mut self,
+        params: QueueEditParams,
+        asked: &Asked<'_>,
+    ) -> Result<QueueInfo, Fault> {
+        let QueueEditParams { session, ticket, prompt, by } = params;
+        let (key, place) = self.place_of(&session, ticket)?;
+        let blocks: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(prompt.get()).unwrap_or_default();
+        if blocks.is_empty() {
+            return Err(Fault::invalid("`prompt` is no list of content blocks"));
+        }
+        let queued = &self.session(key).queue[place];
+        self.has_room(key, prompt.get().len().saturating_sub(queued.line.len()))?;
+        let ends_yes = has_yes(&queued.line) && ends_yes(queued.senders.first(), asked)?;
+        let queued = &mut self.session_mut(key).queue[place];
+        if ends_yes {
+            queued.line = without_once(&queued.line);
+        }
+        queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
+        let said = quotation(queued, SHOWN);
+        self.save_queued(key, place);
+        let by = by_whom(by.as_deref());
+        self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"));
+        if ends_yes {
+            let text = format!("`--yes` no longer holds for that prompt: {by} changed it");
+            self.notice(key, "warning", &text);
+        }
+        Ok(self.tell_queue(key))
+    }
+
+    pub(crate) fn queue_move(&mut self, params: QueueMoveParams) -> Result<QueueInfo, Fault> {
+        let QueueMoveParams { session, ticket, to, by } = params;
+        let (key, from) = self.place_of(&session, ticket)?;
+        let place = match to {
+            QueueStep::First => 0,
+            QueueStep::Up => from.saturating_sub(1),
+            QueueStep::Down => (from + 1).min(self.session(key).queue.len() - 1),
+        };
+        let queue = &mut self.session_mut(key).queue;
+        if place != from
+            && let Some(prompt) = queue.remove(from)
+        {
+            let said = quotation(&prompt, SHOWN);
+            queue.insert(place, prompt);
+            self.renumber(key, from.min(place));
+            let by = by_whom(by.as_deref());
+            self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"));
+        }
+        Ok(self.tell_queue(key))
+    }
+
+    fn place_of(&self, session: &SessionRef, ticket: u64) -> Result<(SessionKey, usize), Fault> {
+        let key = self.resolve(session)?;
+        Ok((key, self.sessions.place_of(key, ticket)?))
+    }
+
+    fn tell_queue(&mut self, key: SessionKey) -> QueueInfo {
+        self.tell_state(key);
+        self.sessions.queue_info(key)
     }
 }
 
@@ -120,4 +198,21 @@ pub(crate) fn cancelled_answer(id: &Id, answer: &[u8]) -> Bytes {
         }
         _ => build::response(id, &json!({ "stopReason": "cancelled" })),
     }
+}
+
+/// Returns whether a request ends the sender's yes, which holds for the sender's own words only.
+/// Fails if the request may not answer questions (`_meta._acpd.answers`).
+pub(crate) fn ends_yes(sender: Option<&Requester>, asked: &Asked<'_>) -> Result<bool, Fault> {
+    if sender.is_some_and(|sender| sender.client == asked.to.client) {
+        return Ok(false);
+    }
+    let params = asked.params.map_or(&[][..], |params| params.get().as_bytes());
+    let answers = locate(params, &["_meta", NAMESPACE, "answers"]);
+    if answers.is_none_or(|answers| &params[answers] != b"false") {
+        return Ok(true);
+    }
+    let text = "the sender allowed beforehand what this prompt asks for: changing it needs the scope `answer`";
+    Err(Fault::new(Reason::OutOfScope, text)
+        .with_code(code::INVALID_PARAMS)
+        .hint("do it at the terminal, or pair again with more scopes: `acpctl web pair --scope …`"))
 }

@@ -7,8 +7,8 @@
 //! conversation, and the session begins without it.
 
 use acp_wire::acp::{ConfigOption, Modes, SetConfigOptionParams, SetModeParams};
-use acp_wire::{ErrorObject, Id, Outcome, build};
-use serde_json::value::RawValue;
+use acp_wire::{ErrorObject, Outcome};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
@@ -62,22 +62,19 @@ impl Hub {
             return self.notice(key, "warning", &text);
         };
         let session = self.session(key);
-        let Some(host) = self.processes[&session.slot].usable_host() else { return };
         let (slot, id) = (session.slot, session.row.agent_id.clone());
-        let ask =
-            Id::issued(self.ask(host, Purpose::Preset { session: key, preset: preset.clone() }));
-        let line = match &preset {
+        let why = Purpose::Preset { session: key, preset: preset.clone() };
+        match &preset {
             Preset::Mode { mode } => {
                 let params = SetModeParams { session_id: &id, mode_id: mode };
-                build::request(&ask, "session/set_mode", &params)
+                self.request(slot, why, "session/set_mode", &params);
             }
             Preset::Option { option, value } => {
-                let Ok(value) = serde_json::value::to_raw_value(value) else { return };
+                let value = to_raw_value(value).expect("a string");
                 let params = SetConfigOptionParams::new(&id, option, &value);
-                build::request(&ask, "session/set_config_option", &params)
+                self.request(slot, why, "session/set_config_option", &params);
             }
-        };
-        self.processes.write(&mut self.cx, slot, line);
+        }
     }
 
     pub(crate) fn preset_answered(

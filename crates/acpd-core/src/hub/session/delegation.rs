@@ -5,7 +5,6 @@ use acpd_api::{Reason, SessionRowKey};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::process::slot::{Slot, WaitFor};
 use crate::requests::purpose::NewSession;
 use crate::session::kin::Kin;
 
@@ -28,7 +27,9 @@ impl Hub {
         }
         let own = self.sessions.values().filter(|other| !other.row.archived);
         let own = own.filter(|other| other.kin.parent.as_ref() == Some(&parent)).count();
-        if own + self.being_made_for(&parent) >= limits.max_sessions as usize {
+        let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(&parent);
+        let being_made = self.being_made().filter(|(_, new)| is_its(new)).count();
+        if own + being_made >= limits.max_sessions as usize {
             let text = format!(
                 "session `{}` has begun {} others already",
                 row.handle(),
@@ -40,15 +41,5 @@ impl Hub {
             ));
         }
         Ok(parent)
-    }
-
-    fn being_made_for(&self, parent: &SessionRowKey) -> usize {
-        let is_its = |new: &NewSession| Kin::of(&new.params).parent.as_ref() == Some(parent);
-        let waiting = self.processes.values().flat_map(Slot::waiting);
-        let waiting = waiting.filter(|waiting| match &waiting.what {
-            WaitFor::New(new) => is_its(new),
-            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
-        });
-        waiting.count() + self.requests.new_sessions().filter(|(_, new)| is_its(new)).count()
     }
 }

@@ -4,14 +4,13 @@
 //! hub knows no files: it asks (`Effect::FindDirectory`) and continues with the answer.
 
 use acp_wire::set_member;
-use acpd_api::{MoveParams, Reason};
+use acpd_api::{MoveParams, Reason, SessionInfo};
 use serde_json::json;
 
-use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::params::{read, workspace};
+use crate::params::workspace;
 use crate::process::slot::Asker;
 use crate::record::Dormant;
 use crate::requests::purpose::Directory;
@@ -64,9 +63,7 @@ impl Hub {
         self.check_idle(self.session(key).slot);
     }
 
-    pub(crate) fn session_move(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
-        let params: MoveParams = read(params)?;
+    pub(crate) fn session_move(&mut self, params: MoveParams) -> Result<SessionInfo, Fault> {
         let key = self.resolve(&params.session)?;
         let cwd = workspace(&params.cwd)?.to_owned();
         self.has_no_prompt(key)?;
@@ -94,9 +91,7 @@ impl Hub {
             self.session_mut(key).eager = true;
             self.need_session(key, Asker::Policy);
         }
-        let info = self.session_info(key);
-        self.answer(to, &info);
-        Ok(())
+        Ok(self.session_info(key))
     }
 }
 

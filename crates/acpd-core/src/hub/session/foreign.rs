@@ -8,7 +8,7 @@
 //! ```
 
 use acp_wire::acp::{SessionList, SessionParams};
-use acp_wire::{Id, build, set_member, str_at};
+use acp_wire::{set_member, str_at};
 use acpd_api::{ArchiveFilter, LoadMeta, Reason};
 use bytes::Bytes;
 use serde_json::json;
@@ -23,7 +23,6 @@ use crate::input::ReadStyle;
 use crate::params::{filter_of, own_meta, path, session_cwd};
 use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Sharing;
-use crate::record::SessionRow;
 use crate::requests::purpose::{Adoption, Directory, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
 use crate::timers::Timer;
@@ -50,15 +49,13 @@ impl Hub {
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
         let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
-        let host = self.processes[&slot].usable_host().filter(|_| {
-            let can = !self.cx.store.is_failing() && !self.processes.is_clogged(slot);
-            // An agent without an archive has no archived sessions.
-            can && lists && (archives || archived != ArchiveFilter::Only)
-        });
-        let Some(host) = host else {
-            self.answer_list(to, profile, &wanted, None);
+        let can = !self.cx.store.is_failing() && !self.processes.is_clogged(slot);
+        // An agent without an archive has no archived sessions.
+        let has_some = lists && (archives || archived != ArchiveFilter::Only);
+        if !can || !has_some || !self.processes[&slot].is_up() {
+            self.listed(slot, to, &wanted, None);
             return Ok(());
-        };
+        }
         let mut asked = json!({});
         if let Some(cwd) = &wanted.cwd {
             asked["cwd"] = cwd.as_str().into();
@@ -70,25 +67,10 @@ impl Hub {
             asked["cursor"] = cursor.as_str().into();
         }
         let why = Purpose::List { to: to.clone(), wanted };
-        let ask = self.ask(host, why);
-        self.processes.write(
-            &mut self.cx,
-            slot,
-            build::request(&Id::issued(ask), "session/list", &asked),
-        );
-        self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(LIST_TIME));
+        if let Some(ask) = self.request(slot, why, "session/list", &asked) {
+            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(LIST_TIME));
+        }
         Ok(())
-    }
-
-    pub(crate) fn listed(
-        &mut self,
-        slot: SlotId,
-        to: &Requester,
-        wanted: &Wanted,
-        result: Option<&RawValue>,
-    ) {
-        let profile = self.processes[&slot].profile().to_owned();
-        self.answer_list(to, &profile, wanted, result);
     }
 
     pub(crate) fn on_list_timer(&mut self, ask: u64) {
@@ -99,23 +81,23 @@ impl Hub {
         self.listed(slot, &to, &wanted, None);
     }
 
-    fn answer_list(
+    /// Answers with acpd's sessions, and with the page of the agent's list.
+    pub(crate) fn listed(
         &mut self,
+        slot: SlotId,
         to: &Requester,
-        profile: &str,
         wanted: &Wanted,
         page: Option<&RawValue>,
     ) {
+        let profile = self.processes[&slot].profile();
         let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
         rows.retain(|row| row.agent == profile);
         let others = page.map(SessionList::from_raw);
         let next = others.as_ref().and_then(|page| page.next_cursor.as_ref());
         let next = next.map(|cursor| format!("{CURSOR}{cursor}"));
-        let is_of = |row: &SessionRow, id: &str| {
-            row.agent_id == id || row.public_id == id || row.children.contains_key(id)
+        let ours = |id: &str| {
+            self.sessions.is_ours(profile, id) || self.sessions.by_public_id(profile, id).is_some()
         };
-        let ours =
-            |id: &str| rows.iter().any(|row| is_of(row, id)) || self.sessions.is_aside(profile, id);
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
         let Wanted { cwd, archived, first } = wanted;

@@ -1,5 +1,5 @@
 use acp_wire::acp::SessionParams;
-use acp_wire::{Id, Message, build, locate, remove_member, set_member};
+use acp_wire::{Message, locate, remove_member, set_member};
 use acpd_api::{NewSessionMeta, Reason};
 use bytes::Bytes;
 use serde_json::json;
@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::requests::purpose::{Directory, NewSession, Purpose};
 use crate::session::State;
@@ -85,9 +84,6 @@ impl Hub {
     }
 
     pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession) {
-        let Some(host) = self.processes[&slot].usable_host() else {
-            return self.refuse(&new.to, &self.agent_fault(slot, Reason::AgentExited));
-        };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
             let session = self.sessions.get(key);
@@ -103,8 +99,6 @@ impl Hub {
         let (servers, params) = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
         let params = raw(&set_member(&params, &["sessionId"], id.as_bytes()));
-        let ask = self.ask(host, Purpose::NewSession(new));
-        let line = build::request(&Id::issued(ask), "session/fork", &params);
-        self.processes.write_named(&mut self.cx, slot, put_names(&line, &servers));
+        self.request_with(slot, Purpose::NewSession(new), "session/fork", &params, &servers);
     }
 }

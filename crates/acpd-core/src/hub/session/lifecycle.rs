@@ -1,31 +1,84 @@
-//! Sessions that end without a user; [`crate::session::lifecycle`] has the diagram.
+//! Life of a session: archived, closed, deleted, restored by undo, gone.
+//! [`crate::session::lifecycle`] has the diagram.
+//!
+//! The archive is acpd's own, so every agent has one; the agent only sees that the session is
+//! closed. A client that opens an archived session reads it, and wakes no agent. A prompt, or work
+//! that needs the agent, takes the session out of the archive.
+//!
+//! A session that ends is closed, deleted for good, or set aside until its deletion can no longer
+//! be undone. Everything open in it is closed first. The session leaves the table in the reaction
+//! to `SessionEnded`, after its clients have seen that.
+//!
+//! Architecture invariant: no agent holds an archived session.
 
-use acp_wire::{Id, build};
+use acp_wire::build;
+use acpd_api::{
+    Reason, RemoveParams, RemoveResult, SessionGone, SessionInfo, SessionRef, UndoParams,
+    UndoResult, method,
+};
 use serde_json::json;
 
+use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::sessions::forget_journal;
-use crate::ids::{ClientId, HostId, SessionKey, SlotId, Time};
-use crate::record::SessionRow;
+use crate::ids::{ClientId, SessionKey, SlotId, Time};
+use crate::input::Effect;
+use crate::mcp::client_servers::CallEnd;
+use crate::mcp::server_list::lent;
+use crate::record::{Dormant, Record, SessionRow, SessionState};
 use crate::requests::purpose::Purpose;
-use crate::session::Session;
 use crate::session::lifecycle::deleted_gone_at;
-use crate::session::table::Aside;
+use crate::session::turn::Cancel;
+use crate::session::{Session, State};
 use crate::timers::Timer;
 
 /// Time to the next look if a due session cannot end yet: it is open, or its agent is down (ms).
 const PAUSE: u64 = 10 * 60_000;
 
 impl Hub {
-    /// Deletes a closed session whose history is not kept. The agent decides about its copy.
-    pub(crate) fn forget_unless_kept(&mut self, key: SessionKey) {
-        if !self.keeps_history(key) {
-            self.forget_session(key, "session/close");
+    pub(crate) fn archive_for(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        archived: bool,
+    ) -> Result<(), Fault> {
+        if archived {
+            self.can_archive(key)?;
+            self.detach(client, key);
+        }
+        self.set_archived(key, archived);
+        Ok(())
+    }
+
+    pub(crate) fn session_archive(
+        &mut self,
+        session: &SessionRef,
+        archived: bool,
+    ) -> Result<SessionInfo, Fault> {
+        let key = self.resolve(session)?;
+        if archived {
+            self.can_archive(key)?;
+        }
+        self.set_archived(key, archived);
+        Ok(self.session_info(key))
+    }
+
+    pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool) {
+        if archived {
+            self.close_session(key);
+            // A session that waits for a login would return from the archive after it.
+            if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
+                self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
+            }
+        }
+        let row = &mut self.session_mut(key).row;
+        if row.archived != archived {
+            row.edit().archived = archived;
+            self.tell_state(key);
         }
     }
 
-    pub(crate) fn can_archive(&self, key: SessionKey) -> Result<(), Fault> {
+    fn can_archive(&self, key: SessionKey) -> Result<(), Fault> {
         if self.keeps_history(key) {
             return Ok(());
         }
@@ -33,6 +86,137 @@ impl Hub {
         let text = format!("conversations of agent `{}` are not kept", row.agent);
         let fault = Fault::invalid(text).session(&row.public_id);
         Err(fault.hint("`persist_history = false` of the configuration says so; close the session to delete it"))
+    }
+
+    /// Frees the agent's copy; the session stays listed and returns with the next prompt.
+    pub(crate) fn close_session(&mut self, key: SessionKey) {
+        let live = matches!(self.session(key).state, State::Live);
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.take_back_steers(key);
+        self.cancel_running(key, Cancel::because("the session was closed"), None);
+        self.abandon_turn(key, &closed);
+        self.give_up_restore(key);
+        self.cancel_questions(self.questions.of_session(key));
+        self.fail_queue(key, &closed);
+        if live {
+            self.farewell(key, "session/close");
+        }
+        if live || restoring || self.session(key).row.rest == Dormant::Parked {
+            self.cx.timers.clear(Timer::Restore(key));
+            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()));
+        }
+        self.check_idle(self.session(key).slot);
+    }
+
+    /// Deletes a closed session whose history is not kept. The agent decides about its copy.
+    pub(crate) fn forget_unless_kept(&mut self, key: SessionKey) {
+        if !self.keeps_history(key) {
+            self.end_session(key, "session/close", false);
+        }
+    }
+
+    pub(crate) fn session_remove(&mut self, params: RemoveParams) -> Result<RemoveResult, Fault> {
+        let key = self.resolve(&params.session)?;
+        let until = self.delete_for_person(key, params.now);
+        Ok(RemoveResult { until: until.map(|until| until.0) })
+    }
+
+    /// Deletes for good if wanted or nothing can be lost; else returns the end of the undo time.
+    pub(crate) fn delete_for_person(&mut self, key: SessionKey, for_good: bool) -> Option<Time> {
+        let keep = self.cx.config.keep_deleted;
+        let can_keep = keep > 0 && self.keeps_history(key);
+        let is_kept = can_keep && !for_good && !self.session(key).is_unused();
+        let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
+        let deletes = can_delete && !is_kept;
+        self.end_session(key, if deletes { "session/delete" } else { "session/close" }, is_kept);
+        is_kept.then(|| self.cx.now.after(keep))
+    }
+
+    /// `farewell`: the request to a process that holds the session. `is_kept`: the session can be
+    /// restored.
+    fn end_session(&mut self, key: SessionKey, farewell: &str, is_kept: bool) {
+        if matches!(self.session(key).state, State::Live) {
+            self.cancel_running(key, Cancel::because("the session was deleted"), None);
+            self.farewell(key, farewell);
+        }
+        self.give_up_restore(key);
+        let row = &self.session(key).row;
+        let text = "the session was deleted";
+        let mut gone = Fault::new(Reason::SessionRemoved, text).session(&row.public_id);
+        if is_kept {
+            gone = gone.hint(format!("`acpctl session undo {}` brings it back", row.word()));
+        }
+        self.cancel_questions(self.questions.of_session(key));
+        self.fail_queue(key, &gone);
+        self.abandon_turn(key, &gone);
+        self.sessions.unroute(key);
+        self.end_children(key);
+        self.services.on_session_deleted(&mut self.cx, key);
+        let servers = lent(&self.session(key).servers());
+        self.client_servers.on_call_end(&mut self.cx, &CallEnd::SessionDeleted(&servers));
+        self.drop_terminals(key);
+        self.cx.report(EngineEvent::SessionEnded { session: key, is_kept });
+    }
+
+    pub(crate) fn session_ended(&mut self, key: SessionKey, is_kept: bool) {
+        let slot = self.session(key).slot;
+        let own = [Timer::Restore, Timer::Cancel, Timer::Stall, Timer::Limit, Timer::Sleep];
+        for timer in own.map(|timer| timer(key)) {
+            self.cx.timers.clear(timer);
+        }
+        let gone = SessionGone { session_id: self.session(key).row.public_id.clone().into() };
+        let line = build::notification(method::SESSION_REMOVED, &gone);
+        self.clients.tell_attached(&mut self.cx, key, &line);
+        for client in self.clients.at(key).collect::<Vec<_>>() {
+            self.detach(client, key);
+        }
+        match self.sessions.remove(key) {
+            Some(session) if is_kept => self.keep_aside(session),
+            _ => self.forget_session(key),
+        }
+        self.check_idle(slot);
+        self.cx.report(EngineEvent::SlotFreed(slot));
+    }
+
+    fn keep_aside(&mut self, session: Session) {
+        let Session { row, head, last_ticket, mcp_servers, doubtful, .. } = session;
+        let mut row = row.into_inner();
+        row.removed = Some(self.cx.now);
+        row.host = None;
+        if row.rest == Dormant::Parked {
+            row.reason = None;
+        }
+        self.cx.record(Record::Session(Box::new(row.clone())));
+        self.cx.out.durable = true;
+        self.sessions.keep_aside(SessionState { row, head, last_ticket, mcp_servers }, doubtful);
+        let until = self.cx.now.after(self.cx.config.keep_deleted);
+        self.cx.timers.advance(Timer::Lifecycle, until);
+    }
+
+    fn forget_session(&mut self, key: SessionKey) {
+        self.prompt_keys.retain(|(of, _), _| *of != key);
+        self.cx.record(Record::SessionRemoved { session: key });
+        self.cx.send(Effect::Index(key));
+    }
+
+    pub(crate) fn session_undo(&mut self, wanted: UndoParams) -> Result<UndoResult, Fault> {
+        let (kept, doubtful) = self.sessions.take_from_aside(&wanted)?;
+        let (key, agent) = (kept.row.key, kept.row.agent.clone());
+        let slot = self.processes.slot_for(key, &agent, &self.cx.config, self.cx.now);
+        let mut session = Session { doubtful, ..Session::recovered(kept, slot, State::Dormant) };
+        let row = session.row.edit();
+        row.removed = None;
+        row.updated = self.cx.now;
+        let (cwd, name) = (row.cwd.clone(), row.name.clone());
+        let name = name.filter(|name| self.name_is_free(&agent, &cwd, name, None).is_err());
+        if name.is_some() {
+            row.name = None;
+        }
+        self.cx.out.durable = true;
+        self.sessions.insert(session);
+        let kept = self.sessions.aside_of(&wanted).count() as u32;
+        Ok(UndoResult { session: self.session_info(key), name_taken: name.map(Into::into), kept })
     }
 
     /// An unused session is listed only to its maker, and while a client has it open.
@@ -86,7 +270,7 @@ impl Hub {
         let over: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
         for key in over {
             if !self.is_in_use(key) {
-                self.forget_session(key, "session/close");
+                self.end_session(key, "session/close", false);
             }
         }
     }
@@ -100,18 +284,12 @@ impl Hub {
         let gone: Vec<SessionKey> =
             self.sessions.aside().filter(is_over).map(|row| row.key).collect();
         for key in gone {
-            let Some(Aside { row, .. }) = self.sessions.take_from_aside(key) else { continue };
-            if let Some((slot, host)) = self.process_of(&row).filter(|_| self.deletes_copy(&row)) {
-                let ask = Id::issued(self.ask(host, Purpose::Farewell));
+            let Some(SessionState { row, .. }) = self.sessions.drop_aside(key) else { continue };
+            if let Some(slot) = self.process_of(&row).filter(|_| self.deletes_copy(&row)) {
                 let params = json!({ "sessionId": row.agent_id });
-                self.processes.write(
-                    &mut self.cx,
-                    slot,
-                    build::request(&ask, "session/delete", &params),
-                );
+                self.request(slot, Purpose::Farewell, "session/delete", &params);
             }
-            self.forget_keys(key);
-            forget_journal(&mut self.cx, key);
+            self.forget_session(key);
         }
     }
 
@@ -122,8 +300,9 @@ impl Hub {
             && !self.sessions.values().any(|session| is_it(&session.row))
     }
 
-    fn process_of(&self, row: &SessionRow) -> Option<(SlotId, HostId)> {
-        let mut slots = self.processes.of_profile(&row.agent).into_iter();
-        slots.find_map(|slot| Some((slot, self.processes[&slot].usable_host()?)))
+    /// Returns a slot whose process can be asked about the deleted session.
+    fn process_of(&self, row: &SessionRow) -> Option<SlotId> {
+        let slots = self.processes.of_profile(&row.agent);
+        slots.into_iter().find(|slot| self.processes[slot].is_up())
     }
 }

@@ -82,18 +82,20 @@ impl Hub {
                 }
                 self.tell_not_sent(key, &prompt, fault);
             }
-            for sender in &prompt.senders {
-                self.refuse(sender, fault);
-            }
-            self.cx.record(prompt.dropped(key));
+            self.drop_prompt(key, &prompt, fault);
         }
         self.refuse_relayed(key, fault);
     }
 
+    /// Ends a prompt that was taken out of the queue.
+    pub(crate) fn drop_prompt(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault) {
+        self.cx.record(prompt.dropped(key));
+        self.refuse_all(&prompt.senders, fault);
+    }
+
     pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault) {
-        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-            self.refuse(&relayed.to, fault);
-        }
+        let waiting = std::mem::take(&mut self.session_mut(key).waiting);
+        self.refuse_all(waiting.iter().map(|relayed| &relayed.to), fault);
     }
 
     pub(crate) fn tell_ahead(&mut self, client: ClientId, key: SessionKey, ahead: u32) {

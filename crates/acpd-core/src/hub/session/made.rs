@@ -1,23 +1,23 @@
-//! Sessions that an agent has just made.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Sessions that an agent has just made, or that acpd takes over (`adopt.rs`).
 
 use acp_wire::acp::NewSessionResult;
-use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
+use acp_wire::{ErrorObject, Id, Outcome, remove_member, set_member};
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
-use crate::fault::Fault;
+use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::ids::{Process, SessionKey, SlotId};
+use crate::hub::session::adopt::last_prompt;
+use crate::ids::{NOBODY, Process, Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::server_list::undeclared;
-use crate::process::slot::{WaitFor, Waiting};
-use crate::record::{Counter, Dormant, Record, Replayable, SessionRow, Used};
-use crate::requests::purpose::NewSession;
+use crate::process::slot::{Parked, WaitFor, Waiting};
+use crate::record::{Counter, Record, SessionRow, SessionState, Used};
+use crate::requests::purpose::{Adoption, Directory, NewSession};
+use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
 
 impl Hub {
@@ -28,28 +28,16 @@ impl Hub {
         line: &Bytes,
         outcome: Outcome<'_>,
     ) {
-        let unusable = |text| Fault::new(Reason::AgentProtocol, text);
-        let result = match outcome {
-            Outcome::Error(error) => {
-                return self.new_session_refused(process.slot, new, line, error);
-            }
-            Outcome::Result(result) => result,
-        };
-        match NewSessionResult::from_raw(result) {
-            Err(error) => {
-                let method = new.method();
-                let text = format!("the agent's answer to `{method}` cannot be used: {error}");
-                self.refuse(&new.to, &unusable(text));
-            }
-            Ok(made) if !self.claim_id(process.slot, &made.session_id) => {
-                let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
-                self.refuse(&new.to, &unusable(text));
-            }
-            Ok(made) => self.open_made_session(process, new, &made, line),
+        match outcome {
+            Outcome::Error(error) => self.new_session_refused(process.slot, new, line, error),
+            Outcome::Result(result) => match self.made_in(process.slot, new.method(), result) {
+                Ok(made) => self.open_made_session(process, new, &made, line),
+                Err(text) => self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
+            },
         }
     }
 
-    pub(crate) fn new_session_refused(
+    fn new_session_refused(
         &mut self,
         slot: SlotId,
         new: NewSession,
@@ -69,7 +57,7 @@ impl Hub {
         self.processes.wait(slot, waiting);
     }
 
-    pub(crate) fn open_made_session(
+    fn open_made_session(
         &mut self,
         process: Process,
         new: NewSession,
@@ -110,12 +98,73 @@ impl Hub {
         self.deliver_parked(process, &id);
     }
 
-    pub(crate) fn adopt_new(
+    pub(crate) fn adopted(
         &mut self,
-        slot: SlotId,
-        new: &NewSession,
-        agent_id: &str,
-    ) -> SessionKey {
+        process: Process,
+        adoption: &Adoption,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+    ) {
+        let result = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(process.slot, "session/load", &error) == Refusal::Renewed {
+                    return self.refuse_adoption(adoption, &renewed_fault());
+                }
+                for opener in &adoption.openers {
+                    let line = self.for_client(process.slot, &opener.to, line);
+                    self.respond(&opener.to, None, line);
+                }
+                return;
+            }
+            Outcome::Result(result) => result,
+        };
+        if !self.claim_id(process.slot, &adoption.id) {
+            let text = format!("the agent holds another session under the id `{}`", adoption.id);
+            let fault = Fault::new(Reason::AgentProtocol, text);
+            return self.refuse_adoption(adoption, &fault);
+        }
+        self.note_success(process.slot, "session/load");
+        let new = NewSession {
+            to: Requester { client: NOBODY, id: Id::null() },
+            name: None,
+            cwd: adoption.cwd.clone(),
+            params: remove_member(&adoption.params, &["sessionId"]),
+            notices: Vec::new(),
+            directory: Directory::There,
+            fork: None,
+        };
+        let profile = self.processes[&process.slot].profile().to_owned();
+        let was_loaded = self.load_method(&profile, ReadStyle::History).is_some();
+        let key = self.adopt_new(process.slot, &new, &adoption.id);
+        // After a late replay the last prompt is unknown, so the next replay has no news.
+        let late = self.profile_of(process.slot).late_replay;
+        let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
+        let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
+        let row = self.session_mut(key).row.edit();
+        // Never create an adopted session again: the agent may have more of it than it has shown.
+        row.heard = true;
+        row.last_prompt = last_prompt;
+        // Cost from before the adoption does not count.
+        row.usage = Used::default();
+        let (modes, options) = values_of(result);
+        self.sessions.take_values(&mut self.cx, key, modes, options, true);
+        self.deliver_parked(process, &adoption.id);
+        let session = self.session_mut(key);
+        // All turns are over, so no call is open.
+        session.calls.clear();
+        session.row.edit().open_tools.clear();
+        if !was_loaded {
+            let text = "what was said before acpd took the session over is not shown: the agent cannot load it";
+            self.notice(key, "warning", text);
+        }
+        self.open_adopted(&adoption.openers, key);
+        for text in &adoption.notices {
+            self.notice(key, "warning", text);
+        }
+    }
+
+    fn adopt_new(&mut self, slot: SlotId, new: &NewSession, agent_id: &str) -> SessionKey {
         let agent = self.processes[&slot].profile().to_owned();
         let key = self.sessions.next_key();
         // Some agents count from 0 after each start: the second "0" gets another public id.
@@ -132,27 +181,11 @@ impl Hub {
             cwd: new.cwd.clone(),
             params: remove_member(&new.params, &["mcpServers"]),
             host: self.processes[&slot].host().map(|host| host.id),
-            rest: Dormant::Parked,
-            reason: None,
-            restore: None,
-            mode: None,
-            options: BTreeMap::new(),
-            open_tools: BTreeSet::new(),
-            children: BTreeMap::new(),
-            title: None,
-            own_title: None,
-            info: None,
-            archived: false,
-            removed: None,
             client_meta: self.offer_of_maker(slot, new.to.client),
-            prompts: 0,
-            heard: false,
-            last_prompt: 0,
-            replayable: Replayable::default(),
-            last_outcome: None,
             usage: Used { counter: Counter::NewProcess(None), ..Used::default() },
             created: self.cx.now,
             updated: self.cx.now,
+            ..SessionRow::default()
         };
         self.cx.record(Record::Session(Box::new(row.clone())));
         if let Some(servers) = &mcp_servers {
@@ -160,7 +193,8 @@ impl Hub {
         }
         self.cx.out.durable = true;
         let held_since = self.cx.now;
-        let session = Session { mcp_servers, held_since, ..Session::new(row, slot, State::Live) };
+        let state = SessionState { row, mcp_servers, ..SessionState::default() };
+        let session = Session { held_since, ..Session::recovered(state, slot, State::Live) };
         if self.processes[&slot].dedicated().is_some() {
             self.processes.dedicate(&mut self.cx, slot, key);
         }

@@ -1,18 +1,34 @@
 //! `_acpd/session/*`: the methods that have no file of their own.
+//!
+//! Titles of sessions: the user's, else the agent's.
+//!
+//! A user's title stays until a user changes or removes it; the agent's is remembered meanwhile. A
+//! title of the agent does not count if it repeats the user's, the words with which a summary
+//! begins, or text that a client put around the user's.
+//!
+//! A title is text for people. A name is a handle: short, unique, and given to commands.
 
 use std::collections::BTreeMap;
 
+use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
+use acp_wire::{StateKey, build, str_at};
 use acpd_api::{
     AttachParams, AttachResult, CancelParams, CancelResult, LogParams, Reason, RenameParams,
-    SearchParams,
+    SearchParams, SessionInfo, TitleParams,
 };
+use serde_json::json;
 
 use crate::clients::{Asked, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::hub::names::NameClash;
+use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
+use crate::record::EventKind;
+use crate::requests::purpose::{Purpose, SET_TITLE};
+use crate::session::State;
+use crate::session::title::one_line;
 use crate::session::turn::Cancel;
 
 const DEFAULT_LOG_PAGE: u32 = 1_000;
@@ -83,9 +99,7 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn session_rename(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
-        let params: RenameParams = read(params)?;
+    pub(crate) fn session_rename(&mut self, params: RenameParams) -> Result<SessionInfo, Fault> {
         let key = self.resolve(&params.session)?;
         if let Some(name) = &params.name {
             valid_name(name)?;
@@ -104,14 +118,15 @@ impl Hub {
             }
         }
         self.session_mut(key).row.edit().name = params.name;
-        let info = self.session_info(key);
-        self.answer(to, &info);
-        Ok(())
+        Ok(self.session_info(key))
     }
 
-    pub(crate) fn session_cancel(&mut self, asked: Asked<'_>) -> Served {
-        let Asked { to, params, .. } = asked;
-        let CancelParams { session: wanted, turn_only, by } = read(params)?;
+    pub(crate) fn session_cancel(
+        &mut self,
+        params: CancelParams,
+        client: ClientId,
+    ) -> Result<CancelResult, Fault> {
+        let CancelParams { session: wanted, turn_only, by } = params;
         let key = self.resolve(&wanted)?;
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
@@ -122,14 +137,62 @@ impl Hub {
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
             return Err(fault.session(&session.row.public_id));
         }
-        let by = self.clients.name_of(to.client, by);
+        let by = self.clients.name_of(client, by);
         if turn_only {
             self.cancel_running(key, Cancel::by(by), None);
         } else {
             self.cancel(key, by, None);
         }
-        let session = self.session_info(key);
-        self.answer(to, &CancelResult { session, running, taken_back, prompts });
+        Ok(CancelResult { session: self.session_info(key), running, taken_back, prompts })
+    }
+
+    /// No agent is started or woken for it.
+    pub(crate) fn set_title(&mut self, asked: Asked<'_>, key: SessionKey) -> Served {
+        let Asked { to, params, .. } = asked;
+        let title = params.and_then(|params| str_at(params.get().as_bytes(), &["title"]));
+        let title = title.ok_or_else(|| Fault::invalid("`title` is missing, or is no text"))?;
+        let title = one_line(&title)?;
+        self.give_title(key, Some(title.clone()), to.client);
+        self.answer(to, &json!({ "title": title }));
         Ok(())
+    }
+
+    pub(crate) fn session_title(
+        &mut self,
+        params: TitleParams,
+        by: ClientId,
+    ) -> Result<SessionInfo, Fault> {
+        let key = self.resolve(&params.session)?;
+        let title = params.title.as_deref().map(one_line).transpose()?;
+        self.give_title(key, title, by);
+        Ok(self.session_info(key))
+    }
+
+    fn give_title(&mut self, key: SessionKey, title: Option<String>, by: ClientId) {
+        let row = &mut self.session_mut(key).row;
+        if row.own_title == title {
+            return;
+        }
+        row.edit().own_title = title;
+        let row = &self.session(key).row;
+        let update = Update::SessionInfoUpdate { title: row.shown_title() };
+        let update = SessionUpdate { session_id: &row.public_id, update };
+        let line = build::notification("session/update", &update);
+        let line = self.sessions.merge_info(key, line);
+        self.append(key, EventKind::State(StateKey::Info), line, Some(by));
+        self.hand_title_over(key);
+    }
+
+    fn hand_title_over(&mut self, key: SessionKey) {
+        let session = self.session(key);
+        let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
+        let takes = known.capabilities.title && !self.processes.is_clogged(slot);
+        let Some(title) = session.row.own_title.clone() else { return };
+        if takes && matches!(session.state, State::Live) {
+            let session_id = session.row.agent_id.clone();
+            // The answer does not matter: the title counts here in any case.
+            let params = SetTitleParams { session_id: &session_id, title: &title };
+            self.request(slot, Purpose::Title { session: key }, SET_TITLE, &params);
+        }
     }
 }

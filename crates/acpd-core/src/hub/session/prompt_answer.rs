@@ -1,3 +1,5 @@
+//! Turns that failed at the model's provider although their agents report a normal end.
+
 use acp_wire::acp::stop_reason;
 use acp_wire::bound::NAME;
 use acp_wire::{ErrorObject, Outcome as WireOutcome, build, clipped, code};
@@ -16,6 +18,7 @@ use crate::session::limit::over;
 use crate::session::turn::GOES_ON;
 use crate::session::usage::tokens_of;
 use crate::session::work::{TurnEnd, WorkEvent};
+use crate::tool_calls::call::update_in;
 
 impl Hub {
     pub(crate) fn prompt_answered(
@@ -122,16 +125,11 @@ impl Hub {
             running.tokens = tokens_of(result);
         }
         let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
-        if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
+        if let Some(fault) = self.hidden_failure(key, &stop_reason, result.get()) {
             let (code, message) = (fault.code, fault.message.clone().into());
             let outcome = Outcome::Error { code, message };
-            return PromptEnd { outcome, fault: Some(fault), refused: None };
-        }
-        if let Some(fault) = self.failed_turn_fault(key, &stop_reason, result.get()) {
-            let (code, message) = (fault.code, fault.message.clone().into());
-            let outcome = Outcome::Error { code, message };
-            // The error may be about a login.
-            let refused = Some(fault.object());
+            // The error of the model may be about a login.
+            let refused = (fault.data.reason == Reason::FailedTurn).then(|| fault.object());
             return PromptEnd { outcome, fault: Some(fault), refused };
         }
         let slot = self.session(key).slot;
@@ -158,6 +156,38 @@ impl Hub {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason);
         }
+    }
+
+    pub(crate) fn note_failure(&mut self, key: SessionKey, line: &[u8]) {
+        let slot = self.session(key).slot;
+        let signs = &self.processes.profile(slot, &self.cx.config).failed_turn;
+        let running = self.sessions.session_mut(key).running.as_mut();
+        if let Some(running) = running.filter(|_| !signs.is_empty()) {
+            running.failure.note(signs, update_in(line));
+        }
+    }
+
+    /// Returns the error of a turn that failed although its agent reports a normal end. Some agents
+    /// end a turn without output if their provider refuses it (`empty_turn_fails`).
+    fn hidden_failure(&self, key: SessionKey, stop_reason: &str, result: &str) -> Option<Fault> {
+        let Session { slot, running, row, .. } = self.session(key);
+        let profile = self.profile_of(*slot);
+        let running = running.as_ref().filter(|running| !running.work.is_cancelled())?;
+        let is_empty = stop_reason == "end_turn" && !running.work.is_touched();
+        let fault = if is_empty && profile.empty_turn_fails {
+            let text = "the agent ended the turn without a word, as it does when its model fails";
+            Fault::new(Reason::EmptyTurn, text)
+        } else {
+            let reported = running.failure.reported(&profile.failed_turn, result.as_bytes());
+            let text = match reported.filter(|_| stop_reason != "cancelled")? {
+                "" => "the model failed, and the agent did not say why".to_owned(),
+                text => format!("the turn failed: {text}"),
+            };
+            Fault::new(Reason::FailedTurn, text)
+        };
+        let hint =
+            format!("check its login and its model provider; its output is in `{}`", profile.log);
+        Some(fault.session(&row.public_id).hint(hint))
     }
 }
 

@@ -53,10 +53,6 @@ impl Hub {
         self.cx.record(Record::PromptKey(row.clone()));
         self.prompt_keys.insert((session, row.key.clone()), row);
     }
-
-    pub(crate) fn forget_keys(&mut self, session: SessionKey) {
-        self.prompt_keys.retain(|(of, _), _| *of != session);
-    }
 }
 
 pub(crate) fn answer_again(id: &Id, row: &PromptKeyRow) -> Bytes {

@@ -4,6 +4,7 @@
 //!  lost ── no prompt waits ─▶ parked ── prompt ─▶ restored as ever, or lost again
 //!    └──── a prompt waits ──▶ session/new ─▶ told ─▶ journal summed up ─▶ summary + prompt
 //!  given up by the user ────▶ parked, a summary is owed ── prompt ─▶ session/new, as above
+//!    (`session/reseed`; with `discard` also a live one, whose copy is closed)
 //! ```
 //!
 //! A summary is owed while the restore level is `reseeded` and the agent has said nothing; both are
@@ -11,9 +12,10 @@
 //! is in it to lose.
 //!
 //! Architecture invariant: no agent continues with less than it had unless the conversation says so
-//! before.
+//! before. Every state of a session or an agent that only the user ends names the command that ends
+//! it, wherever it is reported; `docs/recovery.md` has the table.
 
-use acpd_api::RestoreLevel;
+use acpd_api::{Reason, ReseedParams, RestoreLevel, SessionInfo};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -21,10 +23,13 @@ use crate::ids::SessionKey;
 use crate::record::Dormant;
 use crate::session::State;
 use crate::session::reseed::{Summary, promise};
+use crate::session::turn::wait_or_cancel;
 use crate::timers::Timer;
 
 /// Number of refused prompts in a row from which a notice shows the way out.
 const REFUSALS: u32 = 2;
+
+const GIVEN_UP: &str = "a person gave it up";
 
 impl Hub {
     pub(crate) fn reseed(&mut self, key: SessionKey, reason: String) {
@@ -36,15 +41,12 @@ impl Hub {
         if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
             return self.reseed_now(key, reason);
         }
-        let waiting = std::mem::take(&mut session.waiting);
         let fault = Fault {
             message: format!("the session is lost: {reason}"),
             ..self.sessions.lost_fault(key)
         }
         .hint(format!("the next prompt continues in a new one, with {}", what.name()));
-        for relayed in waiting {
-            self.refuse(&relayed.to, &fault);
-        }
+        self.refuse_relayed(key, &fault);
         self.cx.timers.clear(Timer::Restore(key));
         self.make_dormant(key, Dormant::Parked, Some(promise(&reason, what)));
         self.session_mut(key).eager = false;
@@ -77,5 +79,69 @@ impl Hub {
             session.summary = Summary::Known(text);
             self.wake_session(key);
         }
+    }
+
+    /// Gives up the agent's copy: the next prompt continues in a new session, after a summary.
+    pub(crate) fn session_reseed(&mut self, params: ReseedParams) -> Result<SessionInfo, Fault> {
+        let ReseedParams { session, discard } = params;
+        let key = self.resolve(&session)?;
+        self.has_no_prompt(key)?;
+        let session = self.session(key);
+        if !session.has_context() {
+            let text = format!("session `{}` has nothing to give up", session.row.handle());
+            let hint = "the next prompt continues in a new one of the agent anyway";
+            return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
+        }
+        let is_stuck = matches!(session.state, State::Dormant)
+            && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
+        if !is_stuck && !discard {
+            return Err(self.session(key).still_has_it());
+        }
+        if !matches!(session.state, State::Dormant) {
+            self.close_session(key);
+        }
+        self.give_up_context(key);
+        Ok(self.session_info(key))
+    }
+
+    fn give_up_context(&mut self, key: SessionKey) {
+        let what = self.reseeds_with(key);
+        let session = self.session_mut(key);
+        session.summary = Summary::Unknown;
+        session.eager = false;
+        let row = session.row.edit();
+        row.restore = Some(RestoreLevel::Reseeded);
+        row.heard = false;
+        let before = match row.rest {
+            // The session still waits for the directory or the login.
+            Dormant::NoDirectory | Dormant::NeedsLogin => None,
+            Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
+            Dormant::Parked | Dormant::Closed => Some(None),
+        };
+        if let Some(before) = before {
+            let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
+            row.reason = Some(promise(&format!("{GIVEN_UP}{before}"), what));
+        }
+        self.tell_state(key);
+        let text = format!(
+            "the previous session is given up: the next prompt continues in a new one, with {}",
+            what.name()
+        );
+        self.notice(key, "warning", &text);
+    }
+
+    pub(crate) fn has_no_prompt(&self, key: SessionKey) -> Result<(), Fault> {
+        let session = self.session(key);
+        let row = &session.row;
+        let works = session.running.is_some()
+            || !session.queue.is_empty()
+            || self.works_on(session.slot, &row.agent_id);
+        if !works {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
+            .session(&row.public_id)
+            .hint(wait_or_cancel(&row.public_id)))
     }
 }

@@ -18,6 +18,32 @@
 //!
 //! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
 //! every loss is reported.
+//!
+//! The queue of sessions that a process restores.
+//!
+//! A process that dies with many sessions gets all of them back. Restored together, they would
+//! delay a prompt until the last one is back, and another death would waste all loads. So a session
+//! that a client waits for is restored at once; of the others only a few at a time, while no client
+//! waits:
+//!
+//! ```text
+//!  a client waits for it ───────────────────────▶ restored
+//!  it is open, or was cut off ─ parked ─ place ─▶ restored ─▶ a place for the next
+//! ```
+//!
+//! A session during whose restore the agent has ended is restored alone, for any client: others
+//! restored with it would seem to be at fault.
+//!
+//! Places are given out after each input that has ended a restore, or its last wait: first to
+//! sessions that a client waits for, then to open ones, then to the rest; within each, to the one
+//! used last.
+//!
+//! The queue is in memory alone. The next daemon continues restores that the agent was asked for;
+//! other queued sessions stay parked until a prompt, or a client that opens them.
+//!
+//! Architecture invariant: each session that waits for a place gets one. A session waits only while
+//! another one of its process is being restored. A restore ends with its answer, its process, or
+//! its timeout; if lines put that off for ever, the user ends it (`session reseed --discard`).
 
 use acp_wire::acp::{NewSessionResult, SessionList};
 use acp_wire::{ErrorObject, Outcome, code};
@@ -29,6 +55,7 @@ use crate::fault::in_words;
 use crate::hub::Hub;
 use crate::hub::session::restore_ask::{QUIET, REPLAY_TIMES};
 use crate::ids::{Process, SessionKey, SlotId, duration};
+use crate::process::slot::Slot;
 use crate::profile::OnLost;
 use crate::record::{Dormant, Replayable};
 use crate::session::restore::{Event, Facts, Next, Step};
@@ -199,18 +226,26 @@ impl Hub {
         }
     }
 
+    /// Returns the session that an agent has made, or why it cannot be used.
+    pub(crate) fn made_in<'a>(
+        &mut self,
+        slot: SlotId,
+        method: &str,
+        result: &'a RawValue,
+    ) -> Result<NewSessionResult<'a>, String> {
+        let made = NewSessionResult::from_raw(result)
+            .map_err(|error| format!("the agent's answer to `{method}` cannot be used: {error}"))?;
+        if self.claim_id(slot, &made.session_id) {
+            return Ok(made);
+        }
+        Err(format!("the agent gave the id `{}` to two sessions", made.session_id))
+    }
+
     /// Returns whether the new session can be used.
     fn session_renewed(&mut self, key: SessionKey, result: &RawValue) -> bool {
         let slot = self.session(key).slot;
-        let refusal = match NewSessionResult::from_raw(result) {
-            Ok(made) if self.claim_id(slot, &made.session_id) => Ok(made.session_id),
-            Ok(made) => Err(format!("the agent gave the id `{}` to two sessions", made.session_id)),
-            Err(error) => {
-                Err(format!("the agent's answer to `session/new` cannot be used: {error}"))
-            }
-        };
-        let agent_id = match refusal {
-            Ok(id) => id.into_owned(),
+        let agent_id = match self.made_in(slot, "session/new", result) {
+            Ok(made) => made.session_id.into_owned(),
             Err(text) => {
                 self.restore_failed(key, Reason::AgentProtocol, &text);
                 return false;
@@ -284,5 +319,22 @@ impl Hub {
         self.log_not_restored(key, "session lost, begins anew");
         self.sessions.unroute(key);
         self.ask_for_new(key);
+    }
+
+    pub(crate) fn restore_queued(&mut self) {
+        for slot in self.sessions.places_freed() {
+            if !self.processes.get(&slot).is_some_and(Slot::is_up) {
+                continue;
+            }
+            for key in self.sessions.sessions_by_urgency(slot, |key| self.clients.is_attended(key))
+            {
+                if matches!(self.session(key).state, State::Dormant) {
+                    self.wake_session(key);
+                    if self.sessions.keeps_places(key) {
+                        break;
+                    }
+                }
+            }
+        }
     }
 }

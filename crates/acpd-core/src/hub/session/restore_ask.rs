@@ -1,12 +1,13 @@
 //! Requests of a restore, and the time that the agent has for them.
 
-use acp_wire::{Id, build, set_member};
+use acp_wire::set_member;
 use acpd_api::RestoreLevel;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::mcp::{Brought, Chosen, put_names};
+use crate::mcp::{Brought, Chosen};
 use crate::params::raw;
 use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
@@ -40,7 +41,7 @@ impl Hub {
         if let Some(restore) = self.sessions.restore_mut(key) {
             restore.left_out = left_out;
         }
-        self.restore_ask(key, step.method(), &params, &servers);
+        self.restore_ask(key, step.method(), &raw(&params), &servers);
     }
 
     pub(crate) fn has_servers(&self, key: SessionKey) -> bool {
@@ -72,16 +73,14 @@ impl Hub {
         &mut self,
         key: SessionKey,
         name: &str,
-        params: &[u8],
+        params: &impl Serialize,
         servers: &Brought,
     ) {
         let slot = self.session(key).slot;
-        let Some(host) = self.processes[&slot].usable_host() else { return };
-        let renews = name == "session/new";
-        let ask = self.ask(host, Purpose::Restore { session: key, renews });
-        let params = raw(params);
-        let line = build::request(&Id::issued(ask), name, &params);
-        self.processes.write_named(&mut self.cx, slot, put_names(&line, servers));
+        let why = Purpose::Restore { session: key, renews: name == "session/new" };
+        if self.request_with(slot, why, name, params, servers).is_none() {
+            return;
+        }
         let timeout = self.profile_of(slot).restore_timeout;
         let cap = self.cx.now.after(timeout.saturating_mul(REPLAY_TIMES));
         if let Some(restore) = self.sessions.restore_mut(key) {
@@ -99,7 +98,7 @@ impl Hub {
         if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
             params["cwd"] = json!(row.cwd);
         }
-        self.restore_ask(key, "session/list", params.to_string().as_bytes(), &Brought::default());
+        self.restore_ask(key, "session/list", &params, &Brought::default());
     }
 
     pub(crate) fn ask_for_new(&mut self, key: SessionKey) {

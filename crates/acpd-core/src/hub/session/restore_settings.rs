@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::mcp::Brought;
-use crate::record::EventKind;
+use crate::record::{Dormant, EventKind};
 use crate::session::replay::Gap;
 use crate::session::restore::{Event, Setting, option_map, values_of};
 use crate::session::{LateReplay, Session, State};
@@ -28,12 +28,10 @@ impl Hub {
                     return self.next_setting(key);
                 };
                 let params = SetConfigOptionParams::new(&session_id, &id, &value);
-                let params = serde_json::to_vec(&params).unwrap_or_default();
                 self.restore_ask(key, "session/set_config_option", &params, &none);
             }
             Setting::Mode(mode_id) => {
                 let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
-                let params = serde_json::to_vec(&params).unwrap_or_default();
                 self.restore_ask(key, "session/set_mode", &params, &none);
             }
         }
@@ -116,12 +114,9 @@ impl Hub {
         }
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
-        let now = self.cx.now;
-        let session = self.session_mut(key);
-        (session.loads_cut_off, session.held_since) = (0, now);
-        let slot = self.session(key).slot;
-        let doubtful = self.session(key).doubtful;
-        if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
+        let Session { slot, doubtful, .. } = *self.session(key);
+        let host = self.processes[&slot].usable_host();
+        if doubtful.is_none() || doubtful != host {
             let (news, last_prompt) = restore.replay.finish();
             if !news.is_empty() {
                 self.notice(key, "info", FROM_HISTORY);
@@ -132,11 +127,11 @@ impl Hub {
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
         self.tell_announced(key, restore.announced);
-        let row = self.session_mut(key).row.edit();
-        row.restore = Some(restore.progress.level);
         let level = restore.progress.level;
+        let session = self.session_mut(key);
+        session.row.edit().restore = Some(level);
         if matches!(level, RestoreLevel::Loaded | RestoreLevel::Partial) {
-            self.session_mut(key).late_replay = LateReplay::Possible;
+            session.late_replay = LateReplay::Possible;
         }
         if level != RestoreLevel::Renewed {
             self.tell_restored(key, level, restore.reason.clone());
@@ -149,7 +144,16 @@ impl Hub {
                 self.notice(key, "warning", &text);
             }
         }
-        self.set_live(key);
+        let now = self.cx.now;
+        let session = self.session_mut(key);
+        (session.loads_cut_off, session.held_since, session.eager) = (0, now, false);
+        let row = session.row.edit();
+        row.host = host;
+        row.rest = Dormant::Parked;
+        row.reason = None;
+        row.usage.counter.moved();
+        self.watch_sleep(slot);
+        self.tell_state(key);
         self.note_success(slot, "session/load");
         self.wake_session(key);
         self.check_idle(slot);

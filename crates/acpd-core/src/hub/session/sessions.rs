@@ -15,20 +15,22 @@
 //!
 //! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
 //! restored is never replaced by a fresh one, except when it never had a prompt.
+//!
+//! A turn that was cut off with its process continues if the configuration says so.
 
 use acp_wire::bound::SENTENCE;
-use acp_wire::{build, clipped};
+use acp_wire::clipped;
 use acpd_api::Reason;
 use serde_json::json;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::Effect;
-use crate::record::{Dormant, Record};
+use crate::profile::OnInterrupted;
+use crate::record::{Dormant, EventKind};
 use crate::requests::purpose::Purpose;
 use crate::session::{Session, State};
+use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn make_dormant(&mut self, key: SessionKey, rest: Dormant, reason: Option<String>) {
@@ -56,21 +58,6 @@ impl Hub {
         if rest != Dormant::Parked {
             session.eager = false;
         }
-        self.tell_state(key);
-    }
-
-    pub(crate) fn set_live(&mut self, key: SessionKey) {
-        let (host, now) = (self.processes[&self.session(key).slot].usable_host(), self.cx.now);
-        let session = self.session_mut(key);
-        session.state = State::Live;
-        session.held_since = now;
-        session.eager = false;
-        let row = session.row.edit();
-        row.host = host;
-        row.rest = Dormant::Parked;
-        row.reason = None;
-        row.usage.counter.moved();
-        self.watch_sleep(self.session(key).slot);
         self.tell_state(key);
     }
 
@@ -109,14 +96,85 @@ impl Hub {
         let capabilities = &self.processes.known(&session.row.agent).capabilities;
         let offered =
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
-        let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
-        let ask = self.ask(host, Purpose::Farewell);
-        let line = build::request(&acp_wire::Id::issued(ask), name, &json!({ "sessionId": id }));
-        self.processes.write(&mut self.cx, slot, line);
+        if offered {
+            self.request(slot, Purpose::Farewell, name, &json!({ "sessionId": id }));
+        }
     }
-}
 
-pub(crate) fn forget_journal(cx: &mut Cx, key: SessionKey) {
-    cx.record(Record::SessionRemoved { session: key });
-    cx.send(Effect::Index(key));
+    pub(crate) fn session_lost_host(&mut self, key: SessionKey, fault: &Fault) {
+        let was_live = match self.session(key).state {
+            State::Live => true,
+            State::Restoring(_) => false,
+            State::Dormant => return self.wait_in_vain(key),
+        };
+        self.cx.timers.clear(Timer::Restore(key));
+        self.sessions.unroute(key);
+        // No process is left to answer.
+        self.close_questions(self.questions.of_session(key));
+        let row = &self.sessions[&key].row;
+        let updates = self.services.end_mirrors(&mut self.cx, row, "ended with the agent");
+        for line in updates {
+            self.append(key, EventKind::Update, line, None);
+        }
+        self.close_tools(key);
+        let goes_on = self.should_continue(key);
+        self.interrupt_turn(key, fault);
+        if goes_on {
+            self.queue_continue(key, None);
+            let text = "acpd asks the agent to continue (`on_interrupted = \"continue\"`)";
+            self.notice(key, "info", text);
+        }
+        let again = self.processes.restarts_by_itself(self.session(key).slot, &self.cx.config);
+        // Work that waits for fresh credentials continues with the next process.
+        if !self.processes[&self.session(key).slot].is_renewed() {
+            self.refuse_relayed(key, fault);
+        }
+        let session = self.session_mut(key);
+        // A session that owes a summary starts over with a prompt only.
+        session.eager = again && (was_live || session.eager) && !session.owes_summary();
+        if self.sessions.waits_for_login(key) {
+            // The restore would be refused again.
+            let reason = self.session(key).row.reason.clone();
+            return self.make_dormant(key, Dormant::NeedsLogin, reason);
+        }
+        self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()));
+    }
+
+    /// After an orderly end, the next process restores the session.
+    fn wait_in_vain(&mut self, key: SessionKey) {
+        let slot = self.session(key).slot;
+        if self.processes.has_failed(slot)
+            && !self.processes.restarts_by_itself(slot, &self.cx.config)
+        {
+            self.session_mut(key).eager = false;
+        }
+    }
+
+    fn should_continue(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let on = self.profile_of(session.slot).on_interrupted == OnInterrupted::Continue;
+        let Some(running) = session.running.as_ref().filter(|_| on) else { return false };
+        // Asked only once. A turn that the user has cancelled or followed up, or that the agent may
+        // not have read, is left to the user, too.
+        let by_itself = !running.work.is_cancelled() && !running.continues;
+        by_itself
+            && session.queue.is_empty()
+            && !self.processes.is_undecided(session.slot, running.chunk)
+            && self.processes.restarts_by_itself(session.slot, &self.cx.config)
+    }
+
+    /// Counts a restore during which the agent ended, although its run was no failure. Else a
+    /// session that always ends its agent would restart it for ever. Of several restores at once,
+    /// only some may be at fault, so none is given up before it failed alone.
+    pub(crate) fn load_cut_off(&mut self, key: SessionKey, was_alone: bool) {
+        let most = self.profile_of(self.session(key).slot).restart.budget;
+        let session = self.session_mut(key);
+        session.loads_cut_off += 1;
+        let times = session.loads_cut_off;
+        if was_alone && times >= most {
+            session.loads_cut_off = 0;
+            let text = format!("the agent has ended {times} times in a row while it loaded it");
+            self.restore_failed(key, Reason::AgentCrashLoop, &text);
+        }
+    }
 }

@@ -13,7 +13,7 @@
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update};
 use acp_wire::{Id, Message, build, set_id, str_at};
-use acpd_api::{Tokens, TurnStarted, method};
+use acpd_api::{TurnStarted, method};
 use bytes::Bytes;
 
 use crate::hash::hash;
@@ -21,17 +21,12 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
 use crate::input::Effect;
 use crate::own::without_own;
-use crate::prompt::{
-    blocks_text, continues, has_yes, idempotency_key, once, prompt_text, request_in, title,
-};
+use crate::prompt::{blocks_text, prompt_text, request_in, title};
 use crate::record::EventKind;
 use crate::requests::purpose::Purpose;
-use crate::session::limit::Held;
-use crate::session::replay::replayed_as;
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
-use crate::session::turn::{Running, TurnFailure};
-use crate::session::work::Work;
+use crate::session::turn::{Queued, Running};
 use crate::session::{LateReplay, State};
 use crate::timers::Timer;
 
@@ -43,7 +38,7 @@ impl Hub {
             && session.running.is_none()
             && !self.sessions.waits_for_login(key)
             && !self.processes[&slot].is_logged_in_again()
-            && self.is_preset(key);
+            && !self.requests.preset_is_open(key);
         self.processes[&slot].usable_host().filter(|_| free)
     }
 
@@ -80,27 +75,9 @@ impl Hub {
         session.calls.clear();
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
-        session.running = Some(Running {
-            ticket: prompt.ticket,
-            line: (runs_out || has_yes(&prompt.line)).then(|| prompt.line.clone()),
-            number,
-            chunk,
-            senders: prompt.senders,
-            key: idempotency_key(&prompt.line).ok().flatten(),
-            started: now,
-            work: Work::Running { touched: false },
-            cut_short: None,
-            last_line: now,
-            replayed_as: replayed_as(&text),
-            echo: Some(text),
-            added: Vec::new(),
-            once: once(&prompt.line),
-            whole: true,
-            failure: TurnFailure::default(),
-            continues: continues(&prompt.line),
-            waits: Held::of(&prompt.line).map_or(0, |held| held.waits),
-            tokens: Tokens::default(),
-        });
+        let again = runs_out.then(|| prompt.line.clone());
+        let running = Running::new(Queued { at: now, ..prompt }, number, chunk, text, now);
+        session.running = Some(Running { line: again.or(running.line), ..running });
         self.save_turn(key, host, None);
         self.arm_stall(key);
         self.lease(slot);

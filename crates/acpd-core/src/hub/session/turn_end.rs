@@ -3,7 +3,8 @@
 //! ends a turn; any protocol version has to call [`Hub::end_turn`].
 
 use acp_wire::build;
-use acpd_api::{Outcome, Reason, TurnEnded, method};
+use acpd_api::{Outcome, Reason, Tokens, TurnEnded, TurnUsage, method};
+use bytes::Bytes;
 
 use crate::event::EngineEvent;
 use crate::fault::Fault;
@@ -118,6 +119,31 @@ impl Hub {
     pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
         let timeout = self.profile_of(slot).cancel_timeout;
         self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
+    }
+
+    pub(crate) fn book_turn(
+        &mut self,
+        key: SessionKey,
+        turn: u64,
+        tokens: Tokens,
+    ) -> Option<TurnUsage> {
+        let cost = self.session_mut(key).row.edit().usage.turn.take();
+        let usage = TurnUsage { tokens, cost };
+        self.book(key, Some(turn), usage.clone());
+        (!usage.tokens.is_empty() || usage.cost.is_some()).then_some(usage)
+    }
+
+    pub(crate) fn book(&mut self, key: SessionKey, turn: Option<u64>, usage: TurnUsage) {
+        let row = &self.sessions[&key].row;
+        if let Some(text) = self.budget.on_used(&mut self.cx, (row, turn), usage) {
+            self.notice(key, "warning", &text);
+        }
+    }
+
+    pub(crate) fn on_usage_update(&mut self, key: SessionKey, line: &Bytes) {
+        for cost in self.session_mut(key).note_usage(line) {
+            self.book(key, None, TurnUsage { tokens: Tokens::default(), cost: Some(cost) });
+        }
     }
 }
 

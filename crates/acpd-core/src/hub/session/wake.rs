@@ -2,10 +2,9 @@
 
 use acp_wire::{Id, locate, set_id};
 use acpd_api::Reason;
-use bytes::Bytes;
 
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey};
+use crate::ids::SessionKey;
 use crate::input::Effect;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::requests::purpose::Purpose;
@@ -72,10 +71,13 @@ impl Hub {
 
     pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed) {
         let Relayed { to, method, line } = relayed;
-        if method == "session/fork" {
-            return self.begin_fork(key, to, &line);
-        }
         let slot = self.session(key).slot;
+        if method == "session/fork" {
+            return match self.ready_to_fork(key, &to, &line) {
+                Ok(new) => self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) }),
+                Err(fault) => self.refuse(&to, &fault),
+            };
+        }
         if self.processes.is_clogged(slot) {
             let fault = self.processes.clogged_fault(slot);
             return self.refuse(&to, &fault);
@@ -88,15 +90,5 @@ impl Hub {
         let ask = self.ask(host, why);
         let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
         self.processes.write(&mut self.cx, slot, line);
-    }
-
-    fn begin_fork(&mut self, key: SessionKey, to: Requester, line: &Bytes) {
-        match self.ready_to_fork(key, &to, line) {
-            Ok(new) => {
-                let slot = self.session(key).slot;
-                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) });
-            }
-            Err(fault) => self.refuse(&to, &fault),
-        }
     }
 }
