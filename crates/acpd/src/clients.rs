@@ -19,19 +19,18 @@ use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
 use acpd_api::{
-    AgentInfo, AgentList, AgentMetrics, PackageInfo, Status, VariableFrom, VariableInfo, is_named,
+    AgentInfo, AgentList, AgentMetrics, ConfigChanged, JournalMetrics, PackageInfo, Status,
+    VariableFrom, VariableInfo, is_named,
 };
 use acpd_core::ids::ClientId;
 use acpd_core::{ClientEvent, ClientOrigin, StatusPart, ToClient};
 use acpd_store::size_on_disk;
 use acpd_sys::paths::Paths;
-use acpd_sys::process::rss_bytes;
 use acpd_sys::runtime;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
 
 use crate::config::{self, Config, OnDisk, Profile, Transport};
 use crate::environment::{self, environment_of};
@@ -138,74 +137,49 @@ pub struct Service {
 }
 
 impl Service {
-    /// Returns a response with what only the system and the configuration know. Blocks the thread.
-    fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
-        let variables = variables();
-        for agent in &mut status.agents {
-            self.add_usage(agent);
-            self.add_lacking(agent, &variables);
-            if matches!(part, StatusPart::Agents | StatusPart::Agent(_)) {
-                self.add_shims(agent);
-                self.add_installed(agent);
+    /// Adds whether agents are installed, as far as files show that; if not, how to install them,
+    /// and why they cannot run.
+    async fn add_installed(&self, agents: &mut [AgentInfo]) {
+        let config = Arc::clone(&self.config);
+        let names: Vec<_> = agents.iter().map(|agent| agent.name.raw().to_owned()).collect();
+        let look = move || -> Vec<_> {
+            let found = |name: &String| {
+                let profile = config.agent(name).ok()?;
+                Some((look_for(profile), packages_of(profile)))
+            };
+            names.iter().map(found).collect()
+        };
+        // After a failure the members stay empty.
+        let found = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        for (agent, found) in agents.iter_mut().zip(found) {
+            let Some((Presence { is_installed, install, problem }, packages)) = found else {
+                continue;
+            };
+            agent.installed = Some(is_installed);
+            if install.is_some() {
+                agent.packages = packages;
             }
-        }
-        self.reaper.reap_orphans();
-        let rss = rss_bytes(std::process::id()).ok();
-        match part {
-            StatusPart::All(_) => {
-                status.daemon.rss = rss;
-                status.daemon.config_changed = self.config_file.change(&self.config);
-                build::response(id, &status)
-            }
-            StatusPart::Agents => {
-                // Only the answer about one agent has the reason.
-                status.agents.iter_mut().for_each(|agent| agent.not_found = None);
-                build::response(id, &AgentList { agents: status.agents })
-            }
-            StatusPart::Metrics(mut metrics) => {
-                let paths = [self.paths.database(), self.paths.search_index()];
-                [metrics.journal.bytes, metrics.journal.index_bytes] =
-                    paths.map(|path| size_on_disk(&path));
-                metrics.rss = rss;
-                metrics.agents = status.agents.into_iter().map(counted).collect();
-                build::response(id, &metrics)
-            }
-            StatusPart::Agent(_) => {
-                let mut agent = status.agents.pop();
-                if let Some(agent) = &mut agent {
-                    self.add_profile(agent, &variables);
-                }
-                build::response(id, &agent)
-            }
+            agent.install = install.map(Into::into);
+            agent.not_found = problem.map(|why| why.message().into());
         }
     }
 
-    fn add_usage(&self, agent: &mut AgentInfo) {
-        for leader in agent.pid.iter().chain(&agent.other_pids) {
-            let usage = self.reaper.usage(*leader);
-            if usage.processes > 0 {
-                *agent.rss.get_or_insert_default() += usage.bytes;
-                *agent.processes.get_or_insert_default() += usage.processes;
-            }
-        }
+    async fn config_changed(&self) -> Option<ConfigChanged> {
+        let (config, file) = (Arc::clone(&self.config), Arc::clone(&self.config_file));
+        tokio::task::spawn_blocking(move || file.change(&config)).await.ok().flatten()
     }
 
-    /// Adds whether the agent is installed, as far as files show that; if not, how to install it,
-    /// and why it cannot run.
-    fn add_installed(&self, agent: &mut AgentInfo) {
-        let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
-        let Presence { is_installed, install, problem } = look_for(profile);
-        agent.installed = Some(is_installed);
-        if install.is_some() {
-            agent.packages = packages_of(profile);
-        }
-        agent.install = install.map(Into::into);
-        agent.not_found = problem.map(|why| why.message().into());
+    async fn add_sizes(&self, journal: &mut JournalMetrics) {
+        let paths = Arc::clone(&self.paths);
+        let look = move || [paths.database(), paths.search_index()].map(|path| size_on_disk(&path));
+        // After a failure the members stay empty.
+        let sizes = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        [journal.bytes, journal.index_bytes] = sizes;
     }
 
     /// Adds the agent's address, and the variables that its process inherits and gets. Values that
     /// only some agents get may be secrets, and are left out.
-    fn add_profile(&self, agent: &mut AgentInfo, variables: &[String]) {
+    fn add_profile(&self, agent: &mut AgentInfo) {
         let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
         if let Transport::TcpConnect(address) = profile.transport() {
             agent.address = Some(address.into());
@@ -213,7 +187,7 @@ impl Service {
         let inherits = self.config.inherits(profile);
         let is_inherited =
             |name: &&String| inherits.iter().any(|pattern| is_named(pattern, name.as_bytes()));
-        agent.inherited = variables.iter().filter(is_inherited).map(Into::into).collect();
+        agent.inherited = variables().iter().filter(is_inherited).map(Into::into).collect();
         agent.inherits = inherits.into_iter().map(Into::into).collect();
         let got = environment_of(profile);
         let credentials = profile.credentials.keys().map(|name| (name.into(), OsString::new()));
@@ -223,18 +197,23 @@ impl Service {
         agent.login_shell = environment::told();
     }
 
-    fn add_shims(&self, agent: &mut AgentInfo) {
-        let is_its = |pid| agent.pid == Some(pid) || agent.other_pids.contains(&pid);
-        agent.shims = self.reaper.shims_of(is_its);
+    fn add_shims(&self, agents: &mut [AgentInfo]) {
+        for agent in agents {
+            let is_its = |pid| agent.pid == Some(pid) || agent.other_pids.contains(&pid);
+            agent.shims = self.reaper.shims_of(is_its);
+        }
     }
 
-    /// Adds variables that the agent should inherit, but that are not there.
-    fn add_lacking(&self, agent: &mut AgentInfo, variables: &[String]) {
-        let Ok(profile) = self.config.agent(agent.name.raw()) else { return };
+    /// Adds variables that agents should inherit, but that are not there.
+    fn add_lacking(&self, agents: &mut [AgentInfo]) {
+        let variables = variables();
         let is_there =
             |wanted: &str| variables.iter().any(|name| is_named(wanted, name.as_bytes()));
-        let lacks = self.config.wanted_variables(profile).filter(|name| !is_there(name));
-        agent.lacks = lacks.map(Into::into).collect();
+        for agent in agents {
+            let Ok(profile) = self.config.agent(agent.name.raw()) else { continue };
+            let lacks = self.config.wanted_variables(profile).filter(|name| !is_there(name));
+            agent.lacks = lacks.map(Into::into).collect();
+        }
     }
 }
 
@@ -297,15 +276,19 @@ pub(crate) async fn serve(
     let stream = Arc::new(stream);
     let mut lines = Lines::new(&stream, service.line_limit, Arc::clone(&service.half_lines));
     let Some(first) = first_lines(&mut lines, silence).await else { return };
+    let are_here = !service.config.has_remote_agent();
     let (events, config) = (service.events.clone(), Arc::clone(&service.config));
-    let first = events_of(first, &config).await;
+    let found = default_for(&first, &config).await;
+    let first = looked_up(first, are_here).await;
 
     let (sender, queue) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
-    let opened = [ClientEvent::Opened(origin)].into_iter().chain(first).map(FromClient::Event);
-    for news in [FromClient::Sink(sink)].into_iter().chain(opened) {
+    let opened = FromClient::Event(ClientEvent::Opened(origin));
+    let found = found.map(|agent| FromClient::Event(ClientEvent::DefaultFound(agent)));
+    let said = FromClient::Event(ClientEvent::Lines(first));
+    for news in [FromClient::Sink(sink), opened].into_iter().chain(found).chain([said]) {
         if events.send((client, news)).await.is_err() {
             return;
         }
@@ -315,7 +298,7 @@ pub(crate) async fn serve(
     let out = out.run();
     tokio::pin!(out);
     tokio::select! {
-        () = read_lines(client, lines, &config, &events) => {
+        () = read_lines(client, lines, are_here, &config, &events) => {
             events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer has stopped sending, but may still read its answers.
             tokio::time::timeout(LAST_READ, out).await.ok();
@@ -349,28 +332,28 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
     None
 }
 
-/// Returns lines as events, with the default agent if they depend on it. Directories get their real
-/// names if agents have the same directories.
-async fn events_of(mut lines: Vec<Body>, config: &Arc<Config>) -> Vec<ClientEvent> {
-    let found = default_for(&lines, config).await;
-    let are_here = !config.has_remote_agent();
+/// Replaces directories with their real names, if agents have the same directories.
+async fn looked_up(mut lines: Vec<Body>, are_here: bool) -> Vec<Body> {
     for body in lines.iter_mut().filter(|_| are_here) {
         if let Body::Line(line) = body {
             *line = with_real_cwd(std::mem::take(line)).await;
         }
     }
-    let found = found.map(ClientEvent::DefaultFound).into_iter();
-    found.chain([ClientEvent::Lines(lines)]).collect()
+    lines
 }
 
 async fn read_lines(
     client: ClientId,
     mut lines: Lines<'_>,
+    are_here: bool,
     config: &Arc<Config>,
     events: &ClientEvents,
 ) {
     while let Some(lines) = lines.next().await {
-        for event in events_of(lines, config).await {
+        let found = default_for(&lines, config).await;
+        let lines = looked_up(lines, are_here).await;
+        let found = found.map(ClientEvent::DefaultFound);
+        for event in found.into_iter().chain([ClientEvent::Lines(lines)]) {
             if events.send((client, FromClient::Event(event))).await.is_err() {
                 return;
             }
@@ -472,33 +455,31 @@ impl Out {
 
     async fn answer(&mut self, what: ToClient) -> io::Result<()> {
         let journal = &self.service.journal;
-        let line = match what {
-            ToClient::Line(line) => line,
+        match what {
+            ToClient::Line(line) => self.lines.push_back(line),
             ToClient::Rows(line) => {
                 self.lines.push_back(line);
                 self.flush().await?;
                 self.report(ClientEvent::RowsWritten).await;
                 return Ok(());
             }
-            ToClient::Log(page) => journal.log(page).await,
-            ToClient::Values(values) => journal.values(values).await,
-            ToClient::Usage { id, asked } => journal.usage(&id, asked).await,
+            ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
+            ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
+            ToClient::Usage { id, asked } => self.lines.push_back(journal.usage(id, asked).await),
             ToClient::LogLevel { id, level } => {
                 let log = &self.service.log;
-                match level.map_or(Ok(()), |level| log.change(&level)) {
+                let changed = level.map_or(Ok(()), |level| log.change(&level));
+                self.lines.push_back(match changed {
                     Ok(()) => build::response(&id, &log.level()),
                     Err(fault) => build::error(&id, &fault.object()),
-                }
+                });
             }
-            ToClient::Search { id, search } => self.service.index.find(&id, *search).await,
+            ToClient::Search { id, search } => {
+                self.lines.push_back(self.service.index.find(&id, *search).await);
+            }
             ToClient::Status { id, status, part } => {
-                if matches!(part, StatusPart::Agent(_)) {
-                    login_shell::settled().await;
-                }
-                let service = self.service.clone();
-                let work = move || service.status(&id, *status, part);
-                // Only an ending daemon does not do the work.
-                spawn_blocking(work).await.map_err(io::Error::other)?
+                let line = self.status(&id, *status, part).await;
+                self.lines.push_back(line);
             }
             ToClient::Read(read) => {
                 let session = read.session;
@@ -511,9 +492,66 @@ impl Out {
                 self.report(ClientEvent::ReadDone { session, upto }).await;
                 return Ok(());
             }
-        };
-        self.lines.push_back(line);
+        }
         self.flush().await
+    }
+
+    async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
+        self.service.add_lacking(&mut status.agents);
+        let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
+        let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();
+        let usage = async {
+            if all.is_empty() { Vec::new() } else { self.service.reaper.usage(all).await }
+        };
+        let changed = async {
+            if matches!(part, StatusPart::All(_)) {
+                self.service.config_changed().await
+            } else {
+                None
+            }
+        };
+        // Each asks another thread, so the answer waits for the slower one only.
+        let (usage, changed) = tokio::join!(usage, changed);
+        if !usage.is_empty() {
+            let mut usage = usage.into_iter();
+            for agent in &mut status.agents {
+                let trees = leaders(agent).count();
+                for usage in usage.by_ref().take(trees).filter(|usage| usage.processes > 0) {
+                    *agent.rss.get_or_insert_default() += usage.bytes;
+                    *agent.processes.get_or_insert_default() += usage.processes;
+                }
+            }
+        }
+        match part {
+            StatusPart::All(_) => {
+                status.daemon.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
+                status.daemon.config_changed = changed;
+                build::response(id, &status)
+            }
+            StatusPart::Agents => {
+                self.service.add_shims(&mut status.agents);
+                self.service.add_installed(&mut status.agents).await;
+                // Only the answer about one agent has the reason.
+                status.agents.iter_mut().for_each(|agent| agent.not_found = None);
+                build::response(id, &AgentList { agents: status.agents })
+            }
+            StatusPart::Metrics(mut metrics) => {
+                self.service.add_sizes(&mut metrics.journal).await;
+                metrics.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
+                metrics.agents = status.agents.into_iter().map(counted).collect();
+                build::response(id, &metrics)
+            }
+            StatusPart::Agent(_) => {
+                let mut agent = status.agents.pop();
+                if let Some(agent) = &mut agent {
+                    login_shell::settled().await;
+                    self.service.add_profile(agent);
+                    self.service.add_shims(std::slice::from_mut(agent));
+                    self.service.add_installed(std::slice::from_mut(agent)).await;
+                }
+                build::response(id, &agent)
+            }
+        }
     }
 
     async fn report(&self, event: ClientEvent) {

@@ -102,7 +102,7 @@ impl Helper {
             let (output, written) = io::pipe()?;
             let mut command = prepare(written)?;
             set_apart(&mut command);
-            Ok((reaper.start_child(&mut command, true)?, output))
+            Ok((reaper.start_users(&mut command)?, output))
         };
         // Off the runtime: a program or a directory may be on a disk that does not answer.
         let (mut child, output) =

@@ -3,6 +3,7 @@
 //! Architecture invariant: a read transaction ends before its lines go to a socket, so a slow
 //! client never keeps the write-ahead log from being emptied.
 
+use std::fmt;
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ const PIECE: usize = 1 << 20;
 const LOG_BYTES: usize = 4 << 20;
 /// Pauses before a failed read is repeated.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
+const GONE: &str = "its reader has died";
 
 /// Lines, and the position of the last one.
 type Piece = (Vec<Bytes>, Seq);
@@ -40,20 +42,6 @@ impl Journal {
         Worker::start("journal", reader).map(Journal)
     }
 
-    async fn answer(
-        &self,
-        id: &Id,
-        job: impl FnOnce(&mut Reader) -> Result<Bytes, StoreError> + Send + 'static,
-    ) -> Bytes {
-        let why = match self.0.ask(job).await {
-            Some(Ok(line)) => return line,
-            Some(Err(error)) => error.to_string(),
-            None => "its reader has died".to_owned(),
-        };
-        let text = format!("the journal could not be read: {why}");
-        build::error(id, &Fault::new(Reason::StoreFailed, text).object())
-    }
-
     /// Returns lines for a client; `None` if they cannot be read.
     pub async fn piece(&self, read: Read) -> Option<Piece> {
         self.0.ask(move |reader| piece(reader, &read)).await.flatten()
@@ -62,19 +50,23 @@ impl Journal {
     /// Returns the response to `_acpd/session/log`.
     pub async fn log(&self, page: LogPage) -> Bytes {
         let id = page.id.clone();
-        self.answer(&id, |reader| log(reader, page)).await
+        self.0.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// Returns the response to `_acpd/usage`.
-    pub async fn usage(&self, id: &Id, asked: UsageParams) -> Bytes {
-        let own = id.clone();
-        let respond = move |totals| build::response(&own, &UsageReport { totals });
-        self.answer(id, move |reader| reader.usage(asked).map(respond)).await
+    pub async fn usage(&self, id: Id, asked: UsageParams) -> Bytes {
+        let totals = self.0.ask(move |reader| reader.usage(asked)).await;
+        match totals {
+            Some(Ok(totals)) => build::response(&id, &UsageReport { totals }),
+            Some(Err(error)) => failure(&id, &error),
+            None => failure(&id, GONE),
+        }
     }
 
     pub async fn values(&self, values: SessionValues) -> Bytes {
         let id = values.id.clone();
-        self.answer(&id, |reader| session_values(reader, values)).await
+        let answer = self.0.ask(|reader| session_values(reader, values)).await;
+        answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// Returns a summary or a transcript of a session up to a position; empty if it cannot be read.
@@ -126,8 +118,11 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     Ok((lines.collect(), if done { upto } else { last }))
 }
 
-fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
-    let rows = reader.events(page.session, page.after, page.upto, LOG_BYTES)?;
+fn log(reader: &mut Reader, page: LogPage) -> Bytes {
+    let rows = match reader.events(page.session, page.after, page.upto, LOG_BYTES) {
+        Ok(rows) => rows,
+        Err(error) => return failure(&page.id, error),
+    };
     let rows: Vec<_> = rows.into_iter().take(page.limit as usize).collect();
     let next = rows.last().map(|row| row.seq).filter(|seq| *seq < page.upto);
     let entries: Vec<LogEntry> = rows
@@ -139,12 +134,14 @@ fn log(reader: &mut Reader, page: LogPage) -> Result<Bytes, StoreError> {
             Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })
         })
         .collect();
-    let result = LogResult { session_id: page.session_id.into(), entries, next };
-    Ok(build::response(&page.id, &result))
+    build::response(&page.id, &LogResult { session_id: page.session_id.into(), entries, next })
 }
 
-fn session_values(reader: &mut Reader, asked: SessionValues) -> Result<Bytes, StoreError> {
-    let values = reader.values(asked.session)?;
+fn session_values(reader: &mut Reader, asked: SessionValues) -> Bytes {
+    let values = match reader.values(asked.session) {
+        Ok(values) => values,
+        Err(error) => return failure(&asked.id, error),
+    };
     let mut result = Bytes::from(format!("{{{}}}", asked.extra));
     for (key, mut json) in values {
         match (key, &asked.mode) {
@@ -158,5 +155,10 @@ fn session_values(reader: &mut Reader, asked: SessionValues) -> Result<Bytes, St
         }
         result = set_member(&result, &[key.as_str()], &json);
     }
-    Ok(set_member(&build::response(&asked.id, &json!(null)), &["result"], &result))
+    set_member(&build::response(&asked.id, &json!(null)), &["result"], &result)
+}
+
+fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
+    let text = format!("the journal could not be read: {error}");
+    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
 }

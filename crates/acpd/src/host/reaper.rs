@@ -1,11 +1,13 @@
-//! The daemon's children, the shims that it knows, and the end of what dead shims have left
+//! The thread that ends what dead shims have left, and looks at the process trees of live ones
 //! ([`acpd_sys::tree::Tree`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use acpd_api::ShimInfo;
 use acpd_core::ids::HostId;
@@ -13,21 +15,37 @@ use acpd_core::{ClientOrigin, HostEvent, LeftProcess};
 use acpd_shim::frame::Release;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
-use acpd_sys::ladder::{Ladder, Pauses};
+use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{ProcessId, discard, name_of, reap, reap_orphans, start};
 use acpd_sys::tree::{Tree, Usage, Whose, nearest_above, runs_under_agent};
-use tokio::task::spawn_blocking;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
 
 use super::HostEvents;
-use crate::locked;
 
-/// Pauses between looks at a tree that ends.
-const LOOK: Pauses =
-    Pauses { first: Duration::from_millis(2), longest: Duration::from_millis(200) };
+/// Time between looks at a tree that ends, at first and after some time.
+const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
 /// Looks for the owner of a process while children are being started.
 const LOOKS: usize = 50;
+/// Longest time between two looks at a tree that does not end.
+const LOOK_AT_LAST: Duration = Duration::from_secs(1);
+/// Shortest time between two looks for orphans that no job asks for.
+const ORPHANS: Duration = Duration::from_secs(5);
 /// Time from SIGTERM to SIGKILL for leftovers of an earlier daemon, and between two SIGKILLs.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
+
+enum Job {
+    Sweep { host: HostId, leftovers: Leftovers },
+    FindLeft { host: HostId },
+    ReapOrphans,
+    Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
+}
+
+impl Job {
+    fn is_question(&self) -> bool {
+        matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
+    }
+}
 
 /// Processes of an agent that an earlier daemon, or a dead shim, left behind.
 #[derive(Debug)]
@@ -50,15 +68,18 @@ pub(super) struct KnownAgent {
     pub(super) release: Option<Release>,
 }
 
-/// Clones share what they know.
+#[derive(Debug, Clone)]
+pub struct Reaper {
+    jobs: Sender<Job>,
+    children: Children,
+}
+
+/// The daemon's children that have an owner.
 ///
 /// Architecture invariant: the lock is free while a child is started. A start lasts until the exec
 /// is done, which a disk may delay for ever, and the relay and each new connection take the lock.
-#[derive(Debug, Clone)]
-pub struct Reaper {
-    events: HostEvents,
-    family: Arc<Mutex<Family>>,
-}
+#[derive(Debug, Clone, Default)]
+struct Children(Arc<Mutex<Family>>);
 
 #[derive(Debug, Default)]
 struct Family {
@@ -73,8 +94,6 @@ struct Family {
     users: BTreeSet<u32>,
     /// Shims that the daemon talks with, also those of earlier daemons.
     shims: BTreeMap<HostId, KnownShim>,
-    /// Processes without a shim, which are being ended.
-    swept: BTreeMap<HostId, Arc<Mutex<Orphans>>>,
 }
 
 #[derive(Debug)]
@@ -103,10 +122,47 @@ impl Family {
     }
 }
 
+impl Children {
+    fn lock(&self) -> MutexGuard<'_, Family> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a child that its caller waits for. Returns it, and whether orphans have to be reaped
+    /// now.
+    fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
+        self.lock().starting += 1;
+        let child = start(command);
+        let mut family = self.lock();
+        if let Ok(child) = &child {
+            family.children.insert(child.id());
+            if whose == Some(Whose::Users) {
+                family.users.insert(child.id());
+            }
+        }
+        family.starting -= 1;
+        let owed = family.starting == 0 && std::mem::take(&mut family.owes_orphans);
+        (child, owed)
+    }
+
+    fn reap_others(&self) {
+        let mut family = self.lock();
+        if family.starting > 0 {
+            family.owes_orphans = true;
+        } else {
+            reap_orphans(&family.children);
+        }
+    }
+}
+
+struct Swept {
+    left: Orphans,
+    ladder: Ladder,
+}
+
 /// Terminals start their children here.
 impl acpd_services::terminal::Children for Reaper {
     fn start(&self, command: &mut Command) -> io::Result<Child> {
-        self.start_child(command, false)
+        self.start_child(command)
     }
 
     fn discard(&self, child: Child) {
@@ -114,64 +170,58 @@ impl acpd_services::terminal::Children for Reaper {
     }
 
     fn reap(&self, pid: u32) {
-        let mut family = self.family();
+        let mut family = self.children.lock();
         // Fails only if other code has reaped the zombie.
         reap(pid).ok();
         family.remove(pid);
     }
 }
 
+type Trees = BTreeMap<HostId, Swept>;
+
 impl Reaper {
-    /// What it finds out goes to `events`.
-    pub fn new(events: HostEvents) -> Reaper {
-        Reaper { events, family: Arc::default() }
+    /// The thread ends with the last handle.
+    pub fn start(events: HostEvents) -> io::Result<Reaper> {
+        let (jobs, queue) = channel();
+        let children = Children::default();
+        let kept = children.clone();
+        thread::Builder::new()
+            .name("reaper".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || run(&queue, &kept, &events))?;
+        Ok(Reaper { jobs, children })
     }
 
-    fn family(&self) -> MutexGuard<'_, Family> {
-        locked(&self.family)
+    /// Starts a child that the caller has to reap or discard.
+    pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
+        self.start_one(command, None)
     }
 
-    /// Starts a child that the caller has to reap or discard. The processes of a command of the
-    /// user belong to no agent.
-    pub(crate) fn start_child(&self, command: &mut Command, is_users: bool) -> io::Result<Child> {
-        self.family().starting += 1;
-        let child = start(command);
-        let mut family = self.family();
-        if let Ok(child) = &child {
-            family.children.insert(child.id());
-            if is_users {
-                family.users.insert(child.id());
-            }
-        }
-        family.starting -= 1;
-        if family.starting == 0 && std::mem::take(&mut family.owes_orphans) {
-            reap_orphans(&family.children);
+    /// Like [`Reaper::start_child`], for a command of the user: its processes belong to no agent.
+    pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
+        self.start_one(command, Some(Whose::Users))
+    }
+
+    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
+        let (child, owes_orphans) = self.children.start(command, whose);
+        if owes_orphans {
+            self.reap_orphans();
         }
         child
-    }
-
-    /// Reaps ended processes that have become children of this one. Looks at the process table.
-    pub(crate) fn reap_orphans(&self) {
-        let mut family = self.family();
-        if family.starting > 0 {
-            family.owes_orphans = true;
-        } else {
-            reap_orphans(&family.children);
-        }
     }
 
     /// Returns whether a process is an agent's or descends from one, as far as that is visible.
     async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Before the look: nothing is below a child that is started after it.
-            let is_starting = self.family().starting > 0;
-            let is_under = runs_under_agent(pid, |id| self.family().whose(id))?;
+            let is_starting = self.children.lock().starting > 0;
+            let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
             // The process may be below a command of the user that has just started and is not
             // listed yet.
-            tokio::time::sleep(LOOK.first).await;
+            tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
     }
@@ -180,22 +230,22 @@ impl Reaper {
         if !self.runs_under_agent(pid).await? {
             return Ok(ClientOrigin::User);
         }
-        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.family().host_of(id))))
+        Ok(ClientOrigin::Agent(nearest_above(pid, |id| self.children.lock().host_of(id))))
     }
 
     pub(super) fn know_shim(&self, host: HostId, id: ProcessId) {
-        let mut family = self.family();
+        let mut family = self.children.lock();
         family.shims.entry(host).or_insert(KnownShim { id, agent: None }).id = id;
     }
 
     pub(super) fn know_agent(&self, host: HostId, agent: KnownAgent) {
-        if let Some(shim) = self.family().shims.get_mut(&host) {
+        if let Some(shim) = self.children.lock().shims.get_mut(&host) {
             shim.agent = Some(agent);
         }
     }
 
     pub fn shims_of(&self, agents: impl Fn(u32) -> bool) -> Vec<ShimInfo> {
-        let family = self.family();
+        let family = self.children.lock();
         let info = |shim: &KnownShim| {
             let agent = shim.agent.as_ref().filter(|agent| agents(agent.leader.pid))?;
             let version = agent.release.map(|release| release.to_string().into());
@@ -208,72 +258,142 @@ impl Reaper {
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.family().remove(pid);
+        self.children.lock().remove(pid);
     }
 
-    /// Ends what is left of a host, then reports [`HostEvent::Gone`]. Call it on the runtime.
+    fn send(&self, job: Job) {
+        self.jobs.send(job).ok();
+    }
+
+    /// Ends what is left of a host, then reports [`HostEvent::Gone`].
     pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
-        let reaper = self.clone();
-        spawn_blocking(move || {
-            let left = Arc::new(Mutex::new(match leftovers {
-                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
-                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
-            }));
-            let mut family = reaper.family();
-            family.shims.remove(&host);
-            family.swept.insert(host, Arc::clone(&left));
-            drop(family);
-            Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE).climb(LOOK, |signal| {
-                let mut left = locked(&left);
-                if let Some(signal) = signal {
-                    left.signal(signal);
-                    reaper.reap_orphans();
-                }
-                left.is_gone()
-            });
-            reaper.family().swept.remove(&host);
-            reaper.reap_orphans();
-            reaper.events.blocking_send((host, HostEvent::Gone)).ok();
-        });
+        self.forget_shim(host);
+        self.send(Job::Sweep { host, leftovers });
     }
 
-    /// Reports the processes that are left of a host as [`HostEvent::Left`]. Call it on the runtime.
+    /// Reports the processes that are left of a host as [`HostEvent::Left`].
     pub(crate) fn find_left(&self, host: HostId) {
-        let reaper = self.clone();
-        spawn_blocking(move || {
-            let found = reaper.left_of(host).into_iter();
-            let named = found
-                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
-            reaper.events.blocking_send((host, HostEvent::Left(named.collect()))).ok();
-        });
-    }
-
-    fn left_of(&self, host: HostId) -> Vec<ProcessId> {
-        let family = self.family();
-        let swept = family.swept.get(&host).cloned();
-        let agent = family.shims.get(&host).and_then(|shim| shim.agent.clone());
-        drop(family);
-        match (swept, agent) {
-            (Some(swept), _) => locked(&swept).alive(),
-            (None, Some(agent)) => Tree::new(&agent.marker, agent.leader).alive(),
-            (None, None) => Vec::new(),
-        }
+        self.send(Job::FindLeft { host });
     }
 
     pub(super) fn forget_shim(&self, host: HostId) {
-        self.family().shims.remove(&host);
+        self.children.lock().shims.remove(&host);
     }
 
-    /// Returns the usage of the tree with this leader; zero for an unknown one.
-    pub fn usage(&self, leader: u32) -> Usage {
-        let known = self.family().shims.values().find_map(|shim| {
-            let agent = shim.agent.clone().filter(|agent| agent.leader.pid == leader)?;
-            Some((agent, shim.id))
-        });
-        known.map_or_else(Usage::default, |(agent, shim)| {
-            Tree::new(&agent.marker, agent.leader).usage_below(shim)
-        })
+    pub(crate) fn reap_orphans(&self) {
+        self.send(Job::ReapOrphans);
     }
+
+    /// Returns the usage of the trees with these leaders; zero for unknown ones.
+    pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Usage { hosts: leaders, reply });
+        answer.await.unwrap_or_default()
+    }
+}
+
+fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
+    let mut trees = Trees::new();
+    // Waiting reports: this thread answers questions while the relay takes nothing.
+    let mut unreported: VecDeque<(HostId, HostEvent)> = VecDeque::new();
+    let mut look = LOOK.0;
+    let mut done = Instant::now();
+    let mut reaped = Instant::now();
+    loop {
+        let job = match (trees.is_empty(), unreported.is_empty()) {
+            (false, _) => queue.recv_timeout(look),
+            (true, false) => queue.recv_timeout(LOOK.1),
+            (true, true) => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match job {
+            Ok(job) => {
+                if !job.is_question() {
+                    (look, done) = (LOOK.0, Instant::now());
+                }
+                work(job, &mut trees, children, &mut unreported);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if reaped.elapsed() >= ORPHANS {
+            reaped = Instant::now();
+            children.reap_others();
+        }
+        for host in take_gone(&mut trees) {
+            children.reap_others();
+            unreported.push_back((host, HostEvent::Gone));
+        }
+        while let Some(next) = unreported.pop_front() {
+            if let Err(TrySendError::Full(next)) = events.try_send(next) {
+                unreported.push_front(next);
+                break;
+            }
+        }
+    }
+}
+
+fn work(
+    job: Job,
+    trees: &mut Trees,
+    children: &Children,
+    unreported: &mut VecDeque<(HostId, HostEvent)>,
+) {
+    match job {
+        Job::Sweep { host, leftovers } => {
+            let left = match leftovers {
+                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
+                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
+            };
+            let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
+            trees.insert(host, Swept { left, ladder });
+        }
+        Job::FindLeft { host } => {
+            let left = alive(trees, children, host)
+                .into_iter()
+                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
+            unreported.push_back((host, HostEvent::Left(left.collect())));
+        }
+        Job::ReapOrphans => children.reap_others(),
+        Job::Usage { hosts, reply } => {
+            reply.send(hosts.iter().map(|pid| usage(children, *pid)).collect()).ok();
+        }
+    }
+}
+
+fn alive(trees: &mut Trees, children: &Children, host: HostId) -> Vec<ProcessId> {
+    if let Some(swept) = trees.get_mut(&host) {
+        return swept.left.alive();
+    }
+    let agent = children.lock().shims.get(&host).and_then(|shim| shim.agent.clone());
+    agent.map_or_else(Vec::new, |agent| Tree::new(&agent.marker, agent.leader).alive())
+}
+
+fn usage(children: &Children, pid: u32) -> Usage {
+    let known = children.lock().shims.values().find_map(|shim| {
+        let agent = shim.agent.clone().filter(|agent| agent.leader.pid == pid)?;
+        Some((agent, shim.id))
+    });
+    known.map_or_else(Usage::default, |(agent, shim)| {
+        Tree::new(&agent.marker, agent.leader).usage_below(shim)
+    })
+}
+
+/// Removes trees of which nothing is left, and sends the others the signal that is due.
+fn take_gone(trees: &mut Trees) -> Vec<HostId> {
+    let mut gone = Vec::new();
+    trees.retain(|host, swept| {
+        if swept.left.is_gone() {
+            gone.push(*host);
+            return false;
+        }
+        if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
+            swept.left.signal(signal);
+        }
+        true
+    });
+    gone
 }
 
 #[cfg(all(test, unix))]
@@ -282,34 +402,35 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::process::Stdio;
-    use std::thread;
 
     use acpd_sys::process::{detach_child, detach_child_into};
     use tokio::sync::mpsc;
 
     use super::*;
 
-    #[tokio::test]
-    async fn who_is_left_of_a_host_is_told_by_pid_and_name() {
+    #[test]
+    fn who_is_left_of_a_host_is_told_by_pid_and_name() {
         let (tell, mut events) = mpsc::channel(4);
-        let reaper = Reaper::new(tell);
+        let reaper = Reaper::start(tell).unwrap();
         let (host, nobody) = (HostId(1), HostId(2));
         let mut command = Command::new("sleep");
         command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
         detach_child(&mut command);
-        let child = reaper.start_child(&mut command, false).unwrap();
+        let child = reaper.start_child(&mut command).unwrap();
         let leader = ProcessId::of(child.id()).unwrap();
         reaper.know_shim(host, leader);
         let marker = "left-1".to_owned();
         reaper.know_agent(host, KnownAgent { marker, leader, release: None });
-        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
-        for (host, left) in [(host, vec![sleep]), (nobody, Vec::new())] {
+        let mut left = |host| {
             reaper.find_left(host);
-            match events.recv().await {
-                Some((of, HostEvent::Left(found))) => assert_eq!((of, found), (host, left)),
+            match events.blocking_recv() {
+                Some((of, HostEvent::Left(left))) if of == host => left,
                 other => panic!("{other:?}"),
             }
-        }
+        };
+        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
+        assert_eq!(left(host), [sleep]);
+        assert_eq!(left(nobody), []);
         reaper.discard(child);
     }
 
@@ -323,8 +444,8 @@ mod tests {
         command.arg("600").stdin(Stdio::null());
         detach_child_into(&mut command, OwnedFd::from(full).into());
         let starter = reaper.clone();
-        let start = thread::spawn(move || starter.start_child(&mut command, true).unwrap());
-        while reaper.family().starting == 0 {
+        let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
+        while reaper.children.lock().starting == 0 {
             thread::yield_now();
         }
         (gate, start)
@@ -333,7 +454,7 @@ mod tests {
     #[tokio::test]
     async fn a_child_whose_exec_is_held_up_holds_up_nobody() {
         let (tell, _events) = mpsc::channel(4);
-        let reaper = Reaper::new(tell);
+        let reaper = Reaper::start(tell).unwrap();
         let (mut gate, start) = held_up(&reaper);
         let asker = reaper.clone();
         let own = std::process::id();
@@ -347,8 +468,9 @@ mod tests {
             let mut other = Command::new("sleep");
             other.arg("600").stdin(Stdio::null());
             detach_child(&mut other);
-            asker.discard(asker.start_child(&mut other, true).unwrap());
-            asker.usage(own);
+            asker.discard(asker.start_users(&mut other).unwrap());
+            // The thread answers, too.
+            asker.usage(vec![own]).await;
         };
         let done = tokio::time::timeout(Duration::from_secs(20), tokio::spawn(all)).await;
         // All of them: one byte each.

@@ -115,7 +115,7 @@ impl Supervisor {
         crash::point("before-spawn");
         let shim_dir = self.shim_dir.clone();
         let Start { exe, launch, deadline, hint } = start;
-        let (state, reaper) = (self.place.state.clone(), self.place.reaper.clone());
+        let state = self.place.state.clone();
         // Off the runtime, because it takes some milliseconds.
         let started = tokio::task::spawn_blocking(move || {
             let refused =
@@ -127,7 +127,6 @@ impl Supervisor {
             launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
                 // The next attempt must not meet the processes of this one.
                 while !end_now(&shim_dir) {}
-                reaper.reap_orphans();
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
             })
         });
@@ -150,6 +149,7 @@ impl Supervisor {
                 self.supervise().await;
             }
             Err(error) => {
+                self.place.reaper.reap_orphans();
                 self.report(HostEvent::Refused(error)).await;
             }
         }
@@ -553,15 +553,12 @@ impl Supervisor {
         }
         self.remove_dir().await;
         crash::point("after-forget");
+        self.place.reaper.reap_orphans();
     }
 
     async fn remove_dir(&self) {
-        let (shim_dir, reaper) = (self.shim_dir.clone(), self.place.reaper.clone());
-        let work = move || {
-            remove(&shim_dir);
-            reaper.reap_orphans();
-        };
-        tokio::task::spawn_blocking(work).await.ok();
+        let shim_dir = self.shim_dir.clone();
+        tokio::task::spawn_blocking(move || remove(&shim_dir)).await.ok();
     }
 }
 
