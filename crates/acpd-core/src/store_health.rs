@@ -37,7 +37,7 @@ impl StoreHealth {
         let StoreState::Failing { reason, hint, .. } = &self.state else { return None };
         let text = format!("the journal cannot be written: {}", reason.raw());
         let mut fault = Fault::new(Reason::StoreFailed, text);
-        fault.data.hint = hint.clone();
+        fault.data.hint.clone_from(hint);
         Some(fault)
     }
 }

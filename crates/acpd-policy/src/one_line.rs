@@ -9,9 +9,9 @@ pub(crate) fn one_line(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
     text.chars().fold(String::new(), |mut line, c| {
         if is_plain(c) {
-            line.push(c)
+            line.push(c);
         } else {
-            line.extend(c.escape_debug())
+            line.extend(c.escape_debug());
         }
         line
     })

@@ -23,6 +23,7 @@ mod guess;
 mod headers;
 mod invitation;
 mod invite;
+mod made;
 mod names;
 mod page;
 mod push;

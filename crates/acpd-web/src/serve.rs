@@ -25,12 +25,12 @@ use tokio_rustls::TlsAcceptor;
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
+use crate::made::Made;
 use crate::names::{Behind, Names};
 use crate::page::{Page, page};
 use crate::scope::Scopes;
 use crate::state::{Event, Limits, Server};
 use crate::store::{Store, folder, server_lock};
-use crate::worktree::Made;
 use crate::{door, push, sign, socket, tls, worktree};
 
 /// The first port to try: the letters of `acpd` on a telephone.

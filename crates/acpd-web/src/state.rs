@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::failure::Failure;
 use crate::guess::Guesses;
 use crate::invitation::Invitation;
+use crate::made::Made;
 use crate::names::Names;
 use crate::store::Store;
-use crate::worktree::Made;
 
 /// Limits of size, number and time.
 #[derive(Debug, Clone)]

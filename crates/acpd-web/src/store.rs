@@ -9,7 +9,7 @@
 //! The server and the commands next to it change the file under a lock. A code becomes a token in
 //! one change, so it never works twice.
 
-use std::io::Read as _;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -248,7 +248,7 @@ impl Store {
         {
             return Ok(Arc::clone(content));
         }
-        let file = files::secret_file(&path)?.take(LONGEST);
+        let file = BufReader::new(files::secret_file(&path)?.take(LONGEST));
         let content: Content = serde_json::from_reader(file).map_err(|error| {
             Failure::about(format!("cannot read `{}`", path.display()), &error)
                 .hint("remove that file to sign out everybody, and sign in again")

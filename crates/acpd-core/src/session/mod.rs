@@ -15,6 +15,7 @@ pub(crate) mod table;
 pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod usage;
+mod way_out;
 pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};

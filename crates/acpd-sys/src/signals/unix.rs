@@ -69,7 +69,7 @@ impl SignalPipe {
         let (read, write) = UnixStream::pair()?;
         flag::register(SIGINT, Arc::default())?;
         let caught = [SIGCHLD, SIGTERM, SIGHUP];
-        Ok(SignalPipe(SignalDelivery::with_pipe(read, write, SignalOnly::default(), caught)?))
+        Ok(SignalPipe(SignalDelivery::with_pipe(read, write, SignalOnly, caught)?))
     }
 
     /// Reports the end of this child; Unix reports every child.

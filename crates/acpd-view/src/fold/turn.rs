@@ -115,13 +115,17 @@ impl Turn {
                 && let Some(message) = of_speaker(&mut block.kind, speaker)
                 && (&message.id, message.steered) == (&id, steered)
             {
-                content.into_iter().for_each(|content| message.add(content));
+                for content in content {
+                    message.add(content);
+                }
                 block.last = step.seq;
                 changed.push(block.id);
                 return;
             }
             let mut message = Message { steered, id, ..Message::default() };
-            content.into_iter().for_each(|content| message.add(content));
+            for content in content {
+                message.add(content);
+            }
             let kind = match speaker {
                 Speaker::User => Kind::Prompt(message),
                 Speaker::Agent => Kind::Answer(message),

@@ -61,7 +61,8 @@ pub(super) async fn post(
         .off(move |server| Ok((Vapid::of(&server.store)?.sign(&origin, &address)?, trusted()?)))
         .await?;
     let urgency = if news.is_urgent { "high" } else { "normal" };
-    let path = service.path_and_query().map_or("/", |path| path.as_str());
+    // Adds the slash that a query without a path lacks.
+    let path = service.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     let request = Request::post(path)
         .header(HOST, authority)
         .header(AUTHORIZATION, signed)

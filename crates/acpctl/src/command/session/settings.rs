@@ -180,7 +180,8 @@ pub(super) fn commands(args: &CommandsArgs, ui: &mut Ui) -> Result {
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
     let mut commands: Vec<Value> = Vec::new();
     connection.read_log(session.exactly(), 0, |page| {
-        for line in page.entries.iter().map(|entry| entry.line.get()) {
+        let is_commands = |line: &&str| line.contains("available_commands_update");
+        for line in page.entries.iter().map(|entry| entry.line.get()).filter(is_commands) {
             let update = ["params", "update", "availableCommands"];
             let session = lossy_at(line.as_bytes(), &["params", "sessionId"]);
             if session.is_some_and(|session| session == page.session_id.raw())

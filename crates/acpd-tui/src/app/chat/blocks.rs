@@ -56,7 +56,9 @@ impl AppState {
             }
             Action::Page => {
                 let text = conversation.of_selected(Block::plain);
-                text.into_iter().for_each(|text| self.out.push(Effect::Page(text)));
+                if let Some(text) = text {
+                    self.out.push(Effect::Page(text));
+                }
             }
             Action::Files => {
                 chat.menu = menu_of_files(conversation.changed_files());
