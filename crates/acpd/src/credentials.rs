@@ -73,7 +73,10 @@ impl Credentials {
     }
 
     pub fn forget(&mut self, agent: &str) {
-        locked(&self.known).retain(|(of, _), _| of != agent);
+        let mut kept = locked(&self.known).clone();
+        kept.retain(|(of, _), _| of != agent);
+        // A new map: a lookup that still runs may bring the value that is forgotten.
+        self.known = Arc::new(Mutex::new(kept));
     }
 
     /// Begins a lookup, whose result [`Credentials::next`] returns.

@@ -87,7 +87,8 @@ impl std::error::Error for ConfigError {}
 pub(super) struct SourceText<'a> {
     path: &'a Path,
     pub(super) content: &'a str,
-    mistakes: RefCell<Vec<ConfigMistake>>,
+    /// Positions in bytes, messages and hints.
+    mistakes: RefCell<Vec<(usize, String, Option<String>)>>,
 }
 
 impl<'a> SourceText<'a> {
@@ -97,14 +98,7 @@ impl<'a> SourceText<'a> {
 
     /// `span` is in bytes.
     pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
-        let (line, column) = position(self.content, span.start);
-        self.mistakes.borrow_mut().push(ConfigMistake {
-            message: message.into(),
-            file: tilde(self.path).into(),
-            line: Some(line),
-            column: Some(column),
-            hint: hint.map(Untrusted::from),
-        });
+        self.mistakes.borrow_mut().push((span.start, message, hint));
     }
 
     pub(super) fn checked<T>(&self, read: T) -> Result<T, ConfigError> {
@@ -112,13 +106,19 @@ impl<'a> SourceText<'a> {
         if mistakes.is_empty() {
             return Ok(read);
         }
-        mistakes.sort_by(|a, b| {
-            let place = |it: &ConfigMistake| (it.line, it.column);
-            place(a).cmp(&place(b)).then_with(|| a.message.raw().cmp(b.message.raw()))
+        mistakes.sort();
+        let (count, file) = (mistakes.len(), Untrusted::from(tilde(self.path)));
+        let shown = mistakes.into_iter().take(MOST).map(|(start, message, hint)| {
+            let (line, column) = position(self.content, start);
+            ConfigMistake {
+                message: message.into(),
+                file: file.clone(),
+                line: Some(line),
+                column: Some(column),
+                hint: hint.map(Untrusted::from),
+            }
         });
-        let count = mistakes.len();
-        mistakes.truncate(MOST);
-        Err(ConfigError { mistakes, count })
+        Err(ConfigError { mistakes: shown.collect(), count })
     }
 }
 
