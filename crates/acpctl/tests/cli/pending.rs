@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Done, Home, about, session};
+use crate::support::{Client, Done, Home, about, run_against, session};
 use crate::terminal::Person;
 
 fn asked(id: &str, name: &str, question: Value) -> Value {
@@ -66,16 +66,12 @@ fn silent(home: &Home, open: Vec<Value>) -> JoinHandle<()> {
     home.daemon(move |client| tells(client, &open))
 }
 
-/// What a command prints while these questions are open; it answers none.
+/// Runs a command while these questions are open, and answers none.
 fn told(open: Vec<Value>, args: &[&str]) -> Done {
-    let home = Home::new();
-    let served = silent(&home, open);
-    let done = home.run(args);
-    served.join().unwrap();
-    done
+    run_against(args, move |client| tells(client, &open))
 }
 
-/// What a command prints that answers one of these questions, and the answer.
+/// Runs a command that answers one of these questions. Returns also the answer.
 fn answered(open: Vec<Value>, args: &[&str]) -> (Done, Value) {
     let home = Home::new();
     let served = daemon(&home, open);
@@ -227,6 +223,18 @@ fn fields_fill_in_a_form() {
     assert_eq!(done.code, Some(0), "{}", done.err);
     let content = json!({"branch": "next", "count": 2, "note": "a=b"});
     assert_eq!(answer, json!({"id": "1-5", "answer": {"kind": "accept", "content": content}}));
+}
+
+#[test]
+fn a_form_without_a_terminal_names_its_fields() {
+    let done = told(vec![form()], &["answer", "1-5"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.err,
+        "error: the question needs a filled-in form\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
+         each field, `--accept` for the defaults, or `--decline`:\n  branch  one of main, next; required\n  \
+         count  a whole number; default: 2\n  note  text\n"
+    );
 }
 
 #[test]

@@ -10,23 +10,49 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Home, capable, run_against, status};
 
+/// The answer to `initialize` of a daemon with this journal.
+fn welcome(generation: &str) -> Value {
+    let mut result = capable();
+    result["agentCapabilities"]["_meta"]["_acpd"] =
+        json!({"api": 1, "agent": "demo", "generation": generation, "received": 0, "again": []});
+    result
+}
+
+/// An editor's `acpctl acp` that was greeted, and the daemon's side of it.
+fn editor(home: &Home, listener: &UnixListener) -> (Child, Client) {
+    let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut client = Client::accept(listener);
+    let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
+    writeln!(child.stdin.as_mut().unwrap(), "{initialize}").unwrap();
+    client.answer("initialize", welcome("g-1"));
+    let mut answer = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    (child, client)
+}
+
 #[test]
 fn an_editor_that_terminates_its_agent_does_not_come_back() {
     let (home, listener) = Home::listening();
-    let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut client = Client::accept(&listener);
-    writeln!(child.stdin.as_mut().unwrap(), r#"{{"id":0,"method":"initialize"}}"#).unwrap();
-    let mut welcome = capable();
-    welcome["agentCapabilities"]["_meta"]["_acpd"] =
-        json!({"api": 1, "agent": "demo", "generation": "g-1", "received": 0, "again": []});
-    client.answer("initialize", welcome);
-    let mut answer = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    let (child, mut client) = editor(&home, &listener);
     crate::run::signal(child.id(), "TERM");
     assert_eq!(client.expect(method::CLIENT_LEAVE)["id"], Value::Null);
     client.closed();
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
+}
+
+#[test]
+fn another_journal_ends_the_connection_with_a_word() {
+    let (home, listener) = Home::listening();
+    let (child, client) = editor(&home, &listener);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", welcome("g-2"));
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.starts_with("error: acpd came back with another journal"), "{}", done.err);
 }
 
 /// A `daemon restart` that the daemon has taken up: it is gone, and what comes next is not there yet.

@@ -83,6 +83,7 @@ fn begin(home: &Home, args: &[&str]) -> (Done, Value) {
         new["params"].clone()
     })
 }
+
 /// Runs `session worktree` for a session that works in this directory.
 fn show(home: &Home, dir: &Path, turn: &'static str, args: &[&str]) -> Done {
     let dir = dir.to_owned();
@@ -96,6 +97,7 @@ fn show(home: &Home, dir: &Path, turn: &'static str, args: &[&str]) -> Done {
     };
     against(home, &args, serve).0
 }
+
 #[test]
 fn a_session_begins_in_a_worktree_of_its_own() {
     let (home, work) = repository();

@@ -212,7 +212,7 @@ fn lasting_connection_is_resumed_in_mid_call() {
 }
 
 #[test]
-fn next_within_returns_in_time_while_daemon_is_away() {
+fn recv_within_returns_in_time_while_daemon_is_away() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
     let listener = listen(&options);
