@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::daemon::info;
 use crate::error::{CommandError, Result};
 use crate::info::daemon::mistakes;
-use crate::service::{FileState, Service, State};
+use crate::service::{Service, State};
 use crate::text::{Text, shell_word, text};
 use crate::{configured, human};
 use agents::{asks_nobody, lost, shims, surroundings, trouble, unsupported};
@@ -261,8 +261,7 @@ fn watched(
         return vec![Finding::ok("service", "not installed: clients start acpd")];
     }
     // A service without files of acpctl belongs to a package.
-    let is_stale =
-        is_installed && service.files.iter().any(|file| file.state() != FileState::Current);
+    let is_stale = is_installed && service.stale().next().is_some();
     let mut findings = vec![if state.failed && can_start {
         Finding::problem("service", "acpd has failed and may not be restarted")
             .command("acpctl service install")

@@ -21,7 +21,7 @@ use crate::ui::Ui;
 use crate::{expiry, human};
 
 /// Maximum time from the answer that agents have ended to the end of the daemon.
-pub(crate) const END_DEADLINE: Duration = Duration::from_secs(30);
+const END_DEADLINE: Duration = Duration::from_secs(30);
 
 pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
     for _ in 0..STOPS {
@@ -106,13 +106,17 @@ pub(crate) fn has_shims(paths: &Paths) -> bool {
 }
 
 /// Identifies a start of the daemon. The boot number alone begins again with another database.
-pub(crate) fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
+fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
     (daemon.boot, daemon.since)
 }
 
 pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     Ok(status.daemon)
+}
+
+pub(crate) fn info_if(found: Option<Connection>) -> Result<Option<DaemonInfo>> {
+    found.map(|mut connection| info(&mut connection)).transpose()
 }
 
 /// Starts no daemon.
@@ -132,7 +136,7 @@ fn find(paths: &Paths, spawn: bool) -> Result<Option<Connection>> {
 /// Returns the running daemon's information. A closing socket accepts connections for a moment,
 /// without an answer, because the service manager closes its own socket later.
 pub(crate) fn serving(paths: &Paths) -> Result<Option<DaemonInfo>> {
-    match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
+    match info_if(running(paths)?) {
         Err(error) if error.is_gone() => Ok(None),
         found => found,
     }
@@ -264,8 +268,7 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<D
     let mut is_reported = false;
     loop {
         let spawn = start.elapsed() > DIED;
-        let found = find(paths, spawn);
-        match found.and_then(|daemon| daemon.map(|mut daemon| info(&mut daemon)).transpose()) {
+        match find(paths, spawn).and_then(info_if) {
             Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now),
             Err(error) if Instant::now() >= end => return Err(error),
             Ok(_) if Instant::now() >= end => {

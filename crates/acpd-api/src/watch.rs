@@ -75,6 +75,11 @@ impl SessionRowKey {
     pub fn exactly(&self) -> SessionRef {
         SessionRef::to(self.agent.raw(), self.session_id.raw())
     }
+
+    /// Returns whether this is the key of a session's row.
+    pub fn is_of(&self, row: &SessionInfo) -> bool {
+        self.agent == row.agent && self.session_id == row.session_id
+    }
 }
 
 impl Removed {
@@ -88,7 +93,7 @@ impl Watched {
     /// Applies changes to the rows. The order stays as in the snapshot; new rows come last.
     pub fn apply(&mut self, changed: Changed) {
         let Changed { sessions, agents, interactions, removed } = changed;
-        self.sessions.retain(|row| !removed.sessions.contains(&row.row_key()));
+        self.sessions.retain(|row| !removed.sessions.iter().any(|key| key.is_of(row)));
         self.agents.retain(|row| !removed.agents.contains(&row.name));
         self.interactions.retain(|row| !removed.interactions.contains(&row.id));
         put(&mut self.sessions, sessions, |a, b| {

@@ -101,8 +101,7 @@ fn show(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
 fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     service.check_program()?;
     let before = service.state()?;
-    let stale: Vec<_> =
-        service.files.iter().filter(|file| file.state() != FileState::Current).collect();
+    let stale: Vec<_> = service.stale().collect();
     // launchd listens only if the socket's directory is permanent.
     let listens = before.listens || service.manager() == Manager::Launchd;
     // A manager neither starts to listen for a running daemon nor gives it new files.
@@ -286,8 +285,7 @@ fn uninstall(args: Uninstall, service: &Service, paths: &Paths, ui: &mut Ui) -> 
         ui.say("acpd is not installed as a service");
         return Ok(());
     }
-    let units = service.files.iter().filter(|file| file.state() != FileState::Missing);
-    let units = units.map(|file| text!("{}\n", file.path)).collect::<Text>();
+    let units = service.present().map(|file| text!("{}\n", file.path)).collect::<Text>();
     let all = text!("{}{}", units, traces.list());
     if args.dry_run {
         ui.print(all)?;
@@ -358,8 +356,7 @@ fn purge(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
 }
 
 fn remove(service: &Service, ui: &mut Ui) -> Result {
-    let found = service.files.iter().filter(|file| file.state() != FileState::Missing);
-    let found: Vec<_> = found.collect();
+    let found: Vec<_> = service.present().collect();
     service.remove()?;
     for file in found {
         ui.say(text!("removed {}", file.path));

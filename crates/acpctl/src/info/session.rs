@@ -29,8 +29,8 @@ pub(crate) fn tree<'a>(
         order: &mut Vec<(usize, &'a SessionInfo)>,
     ) {
         let is_below = |one: &SessionInfo, left: &[&SessionInfo]| match (parent, &one.parent) {
-            (Some(over), Some(parent)) => over.row_key() == *parent,
-            (None, Some(parent)) => left.iter().all(|other| other.row_key() != *parent),
+            (Some(over), Some(parent)) => parent.is_of(over),
+            (None, Some(parent)) => left.iter().all(|other| !parent.is_of(other)),
             (None, None) => true,
             (Some(_), None) => false,
         };

@@ -16,7 +16,7 @@ use acpd_api::{DaemonInfo, ExitCode};
 use acpd_client::{Connection, Paths, daemon_exe};
 use serde::Serialize;
 
-use crate::daemon::{info, running};
+use crate::daemon::{info_if, running};
 use crate::error::{CommandError, Result};
 use crate::log_file::{self, Tail};
 use crate::programs;
@@ -122,7 +122,16 @@ impl Service {
     }
 
     pub(crate) fn is_installed(&self) -> bool {
-        self.files.iter().any(|file| file.state() != FileState::Missing)
+        self.present().next().is_some()
+    }
+
+    pub(crate) fn present(&self) -> impl Iterator<Item = &UnitFile> {
+        self.files.iter().filter(|file| file.state() != FileState::Missing)
+    }
+
+    /// Returns the files that an installation writes.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = &UnitFile> {
+        self.files.iter().filter(|file| file.state() != FileState::Current)
     }
 
     /// Checks that the daemon can start, before the running one is touched.
@@ -234,7 +243,7 @@ impl State {
     }
 
     pub(crate) fn serving(&self, paths: &Paths) -> Result<Option<DaemonInfo>> {
-        self.running(paths)?.map(|mut daemon| info(&mut daemon)).transpose()
+        info_if(self.running(paths)?)
     }
 }
 

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use acp_wire::{Message, parse};
-use acpd_api::{
-    Empty, InteractionInfo, QuestionAnswered, SessionRef, Status, Untrusted, Watched, method,
-};
+use acpd_api::{InteractionInfo, QuestionAnswered, SessionRef, Untrusted, Watched, method};
 use acpd_client::CallError;
 use acpd_view::person;
 use serde::Serialize;
 
+use crate::daemon::info;
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::{described, given};
@@ -37,7 +36,7 @@ enum Event<'a> {
 
 pub(super) fn follow(json: bool, ui: &mut Ui) -> Result {
     // Starts the daemon if allowed.
-    let _: Status = ui.door().connect()?.call(method::STATUS, &Empty {})?;
+    info(&mut ui.door().connect()?)?;
     let mut rows = RowWatch::begin()?;
     let mut all = Watched::default();
     // Printed questions, with the last line of the session's journal at that time.

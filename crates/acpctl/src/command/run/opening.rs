@@ -44,16 +44,17 @@ pub(super) fn open<'u>(
     let mut turn = Turn::new(Live::new(connection)?, ui, &args.turn);
     let agent = found.as_ref().map(|session| session.agent.raw().to_owned());
     let agent = agent.or(args.agent.clone());
-    turn.bind(agent.clone(), &cwd)?;
+    turn.bind(agent, &cwd)?;
     turn.session_id = match found {
-        Some(session) => attach(&mut turn, session.session_id.into_raw(), agent, &args.set_up)?,
+        Some(session) => attach(&mut turn, session.session_id.into_raw(), &args.set_up)?,
         None => {
-            let id = begin(&mut turn, args, &cwd, agent.clone())?;
+            let id = begin(&mut turn, args, &cwd)?;
             if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
                 turn.ui.note(begun(args, &id, &cwd)?);
             }
-            if agent.is_none() || turn.ui.can_ask() {
-                report_config(&mut turn, agent.is_none().then_some(&cwd))?;
+            let default_in = turn.profile.is_none().then_some(&*cwd);
+            if default_in.is_some() || turn.ui.can_ask() {
+                report_config(&mut turn, default_in)?;
             }
             id
         }
@@ -186,7 +187,7 @@ fn report_config(turn: &mut Turn<'_>, default_in: Option<&str>) -> Result {
 }
 
 /// Begins a session, or joins one that another client has just begun with this name.
-fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> Result<String> {
+fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str) -> Result<String> {
     let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
         Ok(id) => return Ok(id),
         Err(error) => error,
@@ -194,7 +195,7 @@ fn begin(turn: &mut Turn<'_>, args: &Run, cwd: &str, agent: Option<String>) -> R
     match error_data(&error) {
         Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
             let id = data.session_id.unwrap_or_default().into_raw();
-            attach(turn, id, agent, &args.set_up)
+            attach(turn, id, &args.set_up)
         }
         _ => Err(CommandError::rpc(&error)),
     }
@@ -224,12 +225,8 @@ pub(super) fn make(
 }
 
 /// Joins and configures a session. Returns its full id.
-fn attach(
-    turn: &mut Turn<'_>,
-    session_id: String,
-    agent: Option<String>,
-    wanted: &SetUp,
-) -> Result<String> {
+fn attach(turn: &mut Turn<'_>, session_id: String, wanted: &SetUp) -> Result<String> {
+    let agent = turn.profile.clone();
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let AttachResult { session } = turn.call(method::SESSION_ATTACH, &params)?;
