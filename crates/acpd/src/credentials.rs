@@ -73,10 +73,9 @@ impl Credentials {
     }
 
     pub fn forget(&mut self, agent: &str) {
-        let mut kept = locked(&self.known).clone();
-        kept.retain(|(of, _), _| of != agent);
+        let known = locked(&self.known).clone().into_iter();
         // A new map: a lookup that still runs may bring the value that is forgotten.
-        self.known = Arc::new(Mutex::new(kept));
+        self.known = Arc::new(Mutex::new(known.filter(|((of, _), _)| of != agent).collect()));
     }
 
     /// Begins a lookup, whose result [`Credentials::next`] returns.
@@ -130,8 +129,8 @@ impl Credentials {
 
 fn refused(name: &str, why: &str) -> SpawnError {
     let hint = "check `credentials` of the agent in the configuration";
-    let message = format!("its credential `{name}` cannot be had: {why}");
-    Failure::new(message, Some(hint)).of_start(false)
+    Failure::new(format!("its credential `{name}` cannot be had: {why}"), Some(hint))
+        .of_start(false)
 }
 
 /// Returns the value, or an error that quotes nothing of it.

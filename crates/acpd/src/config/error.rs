@@ -96,7 +96,6 @@ impl<'a> SourceText<'a> {
         Self { path, content, mistakes: RefCell::default() }
     }
 
-    /// `span` is in bytes.
     pub(super) fn mistake(&self, span: &Range<usize>, message: String, hint: Option<String>) {
         self.mistakes.borrow_mut().push((span.start, message, hint));
     }
