@@ -8,11 +8,11 @@ use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::home::Home;
+use crate::home::{ChildGuard, Home};
 use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, test};
 
@@ -133,22 +133,22 @@ impl Scripts {
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
         command.arg(self.dir.join("provider.py")).stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let stdout = child.stdout.take().ok_or("a pipe is missing")?;
-        let mut model = Model { child, port: 0 };
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = ChildGuard(child);
+        let stdout = child.0.stdout.take().ok_or("a pipe is missing")?;
         // The first line is its address, "http://127.0.0.1:PORT".
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        model.port = port.ok_or_else(|| format!("provider.py printed {line:?}"))?;
-        Ok(model)
+        let port = port.ok_or_else(|| format!("provider.py printed {line:?}"))?;
+        Ok(Model { _child: child, port })
     }
 }
 
 /// A running stand-in. Dropping it ends it.
 #[derive(Debug)]
 pub struct Model {
-    child: Child,
+    _child: ChildGuard,
     port: u16,
 }
 
@@ -163,13 +163,5 @@ impl Model {
         let mut log: Vec<Value> = serde_json::from_str(log)?;
         log.retain(|request| request["side"] == false);
         Ok(log)
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        // The child is not reaped, so it exists.
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }

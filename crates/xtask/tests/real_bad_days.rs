@@ -94,7 +94,7 @@ exec "$1" copilot
     // With a login it works; without one again, the session waits and its prompt is refused.
     fs::write(&login, "")?;
     stage.home.read(&["agent", "restart", "copilot"])?;
-    stage.run("copilot", "work", "say #one")?.answers("tags=one");
+    is_answered(&stage.run("copilot", "work", "say #one")?, "tags=one");
     fs::remove_file(&login)?;
     stage.home.read(&["agent", "restart", "copilot"])?;
     refused("say #two")?;
@@ -107,7 +107,7 @@ exec "$1" copilot
     // A refused prompt is not sent again after the login.
     fs::write(&login, "")?;
     stage.home.read(&["agent", "restart", "copilot"])?;
-    stage.run("copilot", "work", "say #three")?.answers("tags=one,three");
+    is_answered(&stage.run("copilot", "work", "say #three")?, "tags=one,three");
     assert_eq!(state("agents")?["auth"]["state"], "authenticated");
     assert_eq!(stage.starts("copilot")?.len(), 4);
     stage.home.stop()
@@ -117,7 +117,7 @@ exec "$1" copilot
 fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
     let Some(stage) = Stage::new(&[agent])? else { return Ok(()) };
     stage.configure(&[(agent, &stage.scripts.command(variant))])?;
-    stage.run(agent, "work", "say #one")?.answers("tags=one");
+    is_answered(&stage.run(agent, "work", "say #one")?, "tags=one");
     let turn = stage.in_a_turn(agent, "work", "say #two [slow 300]")?;
     let wrapper = stage.home.agent(agent)?;
     let old = tree(wrapper).alive();
@@ -125,7 +125,7 @@ fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
     kill(Pid::from_raw(i32::try_from(wrapper.pid)?), Signal::SIGKILL)?;
     turn.finish()?.is(6, &["SIGKILL"]);
 
-    stage.run(agent, "work", "say #three")?.answers("tags=one,two,three");
+    is_answered(&stage.run(agent, "work", "say #three")?, "tags=one,two,three");
     let alive: Vec<_> = old.iter().filter(|process| process.is_alive() != Liveness::Gone).collect();
     assert!(alive.is_empty(), "{alive:?} of {old:?}");
     let starts = stage.starts(agent)?;
@@ -138,7 +138,7 @@ fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
 fn forgotten() -> Result {
     let Some(stage) = Stage::new(&["zedcodex"])? else { return Ok(()) };
     stage.configure(&[("zedcodex", &stage.scripts.command("zedcodex"))])?;
-    stage.run("zedcodex", "work", "say #one")?.answers("tags=one");
+    is_answered(&stage.run("zedcodex", "work", "say #one")?, "tags=one");
     stage.home.read(&["agent", "stop", "zedcodex"])?;
     fs::remove_dir_all(stage.home.path("agent/.codex/sessions"))?;
     stage.home.read(&["agent", "start", "zedcodex"])?;
@@ -154,7 +154,7 @@ fn forgotten() -> Result {
     let levels: Vec<_> = restored.map(|entry| &entry["line"]["params"]["level"]).collect();
     assert_eq!(levels, ["reseeded"]);
     // From here on it is a conversation like any other.
-    stage.run("zedcodex", "work", "say #three")?.answers("tags=one,two,three");
+    is_answered(&stage.run("zedcodex", "work", "say #three")?, "tags=one,two,three");
     stage.home.stop()
 }
 
@@ -164,7 +164,7 @@ fn directory_gone(agent: &str) -> Result {
     let (old, new) = (stage.home.path("old"), stage.home.path("new"));
     fs::create_dir(&old)?;
     let begun = ["run", "-a", agent, "-s", "work", "--cwd", &path(&old)?, "say #one"];
-    Program::start(&mut stage.home.acpctl(&begun))?.finish()?.answers("tags=one");
+    is_answered(&Program::start(&mut stage.home.acpctl(&begun))?.finish()?, "tags=one");
     let sessions = stage.home.read_json(&["session", "ls"])?;
     let id = sessions["sessions"][0]["sessionId"].as_str().ok_or("no session")?.to_owned();
 
@@ -175,12 +175,12 @@ fn directory_gone(agent: &str) -> Result {
     assert_eq!(stage.home.read_json(&["session", "show", &id])?["state"], "blocked");
     // The directory is back: nothing has to be done.
     fs::rename(&new, &old)?;
-    stage.run(agent, &id, "say #two")?.answers("tags=one,two");
+    is_answered(&stage.run(agent, &id, "say #two")?, "tags=one,two");
     // The directory moves for good, and its name with it.
     fs::rename(&old, &new)?;
     stage.home.read(&["session", "move", &id, "--cwd", &path(&new)?])?;
     let there = ["run", "-a", agent, "-s", "work", "--cwd", &path(&new)?, "say #three"];
-    Program::start(&mut stage.home.acpctl(&there))?.finish()?.answers("tags=one,two,three");
+    is_answered(&Program::start(&mut stage.home.acpctl(&there))?.finish()?, "tags=one,two,three");
     stage.home.stop()
 }
 
@@ -193,7 +193,7 @@ fn both_killed() -> Result {
         || AGENTS.into_iter().flat_map(|agent| ["a", "b", "c"].map(|name| (agent, name)));
     for (agent, name) in sessions() {
         let tag = format!("{name}-of-{agent}");
-        stage.run(agent, name, &format!("say #{tag}"))?.answers(&format!("tags={tag}"));
+        is_answered(&stage.run(agent, name, &format!("say #{tag}"))?, &format!("tags={tag}"));
     }
     // Each has a turn, too.
     let turns = AGENTS.map(|agent| stage.in_a_turn(agent, "a", "say #cut [slow 300]"));
@@ -212,7 +212,7 @@ fn both_killed() -> Result {
         .collect();
     for (agent, name, back) in back {
         let cut = if name == "a" { ",cut" } else { "" };
-        back?.finish()?.answers(&format!("tags={name}-of-{agent}{cut},back"));
+        is_answered(&back?.finish()?, &format!("tags={name}-of-{agent}{cut},back"));
     }
     for agent in AGENTS {
         assert_eq!(stage.starts(agent)?.len(), 2, "{agent}");
@@ -272,6 +272,13 @@ impl Stage {
         turn.read_to("tick 1/300")?;
         Ok(turn)
     }
+}
+
+/// With success, and these tags at the end of the output.
+#[track_caller]
+fn is_answered(said: &Ended, tags: &str) {
+    said.answers(tags);
+    assert!(said.stdout.trim_end().ends_with(tags), "no {tags:?} at the end of {said:?}");
 }
 
 fn path(path: &Path) -> Result<String> {

@@ -131,7 +131,7 @@ impl TestEnv {
         self.spawn_acpctl(args).finish()
     }
 
-    /// What `acpctl` prints with `--json`.
+    /// Returns what `acpctl` prints with `--json`.
     pub fn json(&self, args: &[&str]) -> Value {
         let done = self.acpctl(&[args, &["--json"]].concat()).success();
         serde_json::from_str(done.stdout()).expect("JSON")
