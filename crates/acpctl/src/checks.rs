@@ -193,10 +193,8 @@ fn ask(daemon: &mut Connection, findings: &mut Vec<Finding>) -> Result<u32> {
     let surroundings = surroundings(daemon, &info.default_agent);
     let list: AgentList = daemon.call(method::AGENT_LIST, &Empty {})?;
     let there = list.agents.iter().filter(|agent| agent.installed == Some(true)).count();
-    findings.push(Finding::ok(
-        "agents",
-        human::counted(there as u64, "agent").as_str().to_owned() + " found",
-    ));
+    findings
+        .push(Finding::ok("agents", human::counted(there, "agent").as_str().to_owned() + " found"));
     let named = configured::values().map(|found| found.agents).unwrap_or_default();
     for agent in &list.agents {
         findings.extend(unsupported(agent));

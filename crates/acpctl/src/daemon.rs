@@ -181,7 +181,7 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
             connection.call(method::AGENT_SHOW, &agent);
         let Err(CallError::Rpc(error)) = shown else { continue };
         let error = CommandError::rpc(&error);
-        let sessions = human::counted(u64::from(*sessions), "session");
+        let sessions = human::counted(*sessions, "session");
         let rest = text!("{}; its {} can only be read", error.message(), sessions);
         ui.say(match error.first_hint() {
             Some(hint) => text!("{}\n  {}", rest, hint),

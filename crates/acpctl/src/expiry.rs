@@ -32,7 +32,7 @@ pub(crate) fn announce(connection: &mut Connection, ui: &mut Ui) {
 }
 
 pub(crate) fn amount(found: &GcResult) -> Text {
-    let count = human::counted(found.sessions.len() as u64, "session");
+    let count = human::counted(found.sessions.len(), "session");
     text!("{} ({})", count, human::bytes(found.bytes))
 }
 

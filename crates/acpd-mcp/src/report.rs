@@ -35,7 +35,7 @@ pub(crate) struct Report {
     /// Names the turn for `result`, `wait`, `cancel` and `steer`. As a resource it is the whole turn as Markdown, for
     /// people.
     pub(crate) ticket: String,
-    /// The name of the session; prompt it again by that to continue.
+    /// The name of the session; a prompt by that name continues it.
     pub(crate) session_name: Option<String>,
     pub(crate) session_id: String,
     pub(crate) agent: String,
@@ -56,7 +56,7 @@ pub(crate) struct Report {
     pub(crate) usage: Option<Value>,
     /// Questions that wait for a person.
     pub(crate) questions: Vec<String>,
-    /// Those of them that you may answer with `answer`; of the others, a person has to see more.
+    /// Those of them that the caller may answer with `answer`; of the others, a person has to see more.
     pub(crate) to_answer: Vec<ToAnswer>,
 }
 

@@ -390,10 +390,10 @@ impl ToolCall {
         if !server.is_some_and(is_own) && !self.title().is_some_and(|title| is_own(title.raw())) {
             return None;
         }
-        let arguments = input.get("arguments").unwrap_or(input);
-        let text = |name| arguments.get(name).and_then(Value::as_str).map(Untrusted::from);
-        text("prompt")?;
-        Some(Delegation { session_name: text("session_name")?, agent: text("agent") })
+        let arguments = input.get("arguments").unwrap_or(input).as_object()?;
+        text(arguments, "prompt")?;
+        let session_name = text(arguments, "session_name")?;
+        Some(Delegation { session_name, agent: text(arguments, "agent") })
     }
 
     pub fn exit_code(&self) -> Option<i64> {

@@ -270,8 +270,7 @@ fn logout(agent: &str, sure: bool, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let affected =
-            text!("all clients and {}", human::counted(u64::from(info.sessions), "session"));
+        let affected = text!("all clients and {}", human::counted(info.sessions, "session"));
         let doing = text!("logging {} out of {}", affected, shown);
         let prompt = text!("log out of {}? This affects {}. y/n > ", shown, affected);
         confirm(ui, doing, ADD_YES, &Text::new(), prompt)?;

@@ -52,7 +52,7 @@ pub(super) fn doctor(args: Doctor, ui: &mut Ui) -> Result {
         0 => Ok(()),
         _ if args.json.json => Err(CommandError::printed()),
         count => {
-            let text = human::counted(count as u64, "problem");
+            let text = human::counted(count, "problem");
             Err(CommandError::new(ExitCode::Error, text!("{} found", text)))
         }
     }

@@ -164,7 +164,7 @@ fn overview(status: &Status, how: Ps, now: u64, width: Option<usize>) -> Text {
         text += text!("\n{}", table);
     }
     if left > 0 {
-        let more = human::counted(left as u64, "more session");
+        let more = human::counted(left, "more session");
         text += Text::styled(Role::Dim, text!("{}: acpctl ps --all", more)) + "\n";
     }
     if unused > 0 {

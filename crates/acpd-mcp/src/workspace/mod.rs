@@ -140,7 +140,7 @@ impl Workspace {
     ) -> Result<Value, Failure> {
         let folders = Folders::open(&self.folders)?;
         let only = args.path.as_deref().map(|path| folders.named(path));
-        let only = only.map(|path| folders.roots.kind(&path).map(|_| path)).transpose()?;
+        only.as_ref().map(|path| folders.roots.kind(path)).transpose()?;
         let only = only.map(|path| path.canonicalize().unwrap_or(path));
         if let Lent::Said(source, said) = lent {
             return Ok(reported(&folders, only.as_deref(), source, said));

@@ -135,7 +135,7 @@ fn fail_on_mistakes(report: &ConfigReport) -> Result {
     if report.mistakes.is_empty() {
         return Ok(());
     }
-    let count = counted(report.mistakes.len() as u64, "mistake");
+    let count = counted(report.mistakes.len(), "mistake");
     let text = text!("the configuration has {}:{}", count, mistakes(&report.mistakes));
     Err(CommandError::new(ExitCode::Error, text))
 }

@@ -123,14 +123,14 @@ fn card(worktree: &Worktree) -> Text {
         Untrusted::from(&worktree.path),
         Untrusted::from(&worktree.branch),
         from,
-        counted(worktree.changed as u64, "file"),
-        counted(worktree.unmerged as u64, "commit"),
+        counted(worktree.changed, "file"),
+        counted(worktree.unmerged, "commit"),
     )
 }
 
 fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
     if worktree.changed > 0 {
-        let changed = counted(worktree.changed as u64, "file");
+        let changed = counted(worktree.changed, "file");
         let word = shell_word(session.handle());
         return Err(CommandError::usage(text!(
             "the worktree has uncommitted changes: {}",
@@ -148,7 +148,7 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
     let worktree = of(session)?;
     if !force && (worktree.changed > 0 || worktree.unmerged > 0) {
         let (changed, unmerged) =
-            (counted(worktree.changed as u64, "file"), counted(worktree.unmerged as u64, "commit"));
+            (counted(worktree.changed, "file"), counted(worktree.unmerged, "commit"));
         return Err(CommandError::usage(text!(
             "the worktree has unsaved work: {} not committed, {} not merged",
             changed,
