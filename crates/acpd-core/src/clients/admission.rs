@@ -55,9 +55,9 @@ impl Clients {
         let Some(here) = self.connected.get_mut(&client) else { return false };
         let is_new = here.last_heard.replace(cx.now).is_none();
         let is_manager = here.is_manager();
-        let (id, method) = match message {
-            Some(Message::Request { id, method, .. }) => (id.clone(), &**method),
-            _ => (Id::null(), ""),
+        let method = match message {
+            Some(Message::Request { method, .. }) => &**method,
+            _ => "",
         };
         let placed = match method {
             "initialize" if is_manager => self.place_client(cx, client, is_watching),
@@ -73,6 +73,10 @@ impl Clients {
             }
             Ok(()) => Fault::new(Reason::TooMany, "too many connections are open")
                 .hint("begin with `initialize`, or close another connection"),
+        };
+        let id = match message {
+            Some(Message::Request { id, .. }) => id.clone(),
+            _ => Id::null(),
         };
         self.let_go(cx, client, &id, &refusal);
         false

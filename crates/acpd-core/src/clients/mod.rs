@@ -63,13 +63,29 @@ pub(crate) struct Clients {
     counted: BTreeSet<String>,
     /// Identity of the journal. Positions in other journals do not count.
     generation: String,
-    pub(crate) naming: Vec<Naming>,
+    naming: Vec<Naming>,
 }
 
 impl Clients {
     pub(crate) fn connect(&mut self, client: ClientId, origin: ClientOrigin) {
         let under_agent = origin != ClientOrigin::User;
         self.connected.insert(client, Client { under_agent, origin, ..Client::default() });
+    }
+
+    pub(crate) fn naming(&self) -> &[Naming] {
+        &self.naming
+    }
+
+    pub(crate) fn wait_for_name(&mut self, wait: Naming) {
+        self.naming.push(wait);
+    }
+
+    pub(crate) fn take_naming(&mut self, at: usize) -> Naming {
+        self.naming.remove(at)
+    }
+
+    pub(crate) fn forget_naming(&mut self, to: &Requester) -> bool {
+        self.naming.extract_if(.., |wait| wait.to == *to).count() > 0
     }
 
     pub(crate) fn on_closed(&mut self, cx: &mut Cx, client: ClientId) {

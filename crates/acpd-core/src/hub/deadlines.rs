@@ -8,8 +8,8 @@ impl Hub {
         let Some(asked) = self.requests.get(ask) else { return };
         let Some(slot) = self.processes.slot_of(asked.host) else { return };
         match &asked.purpose {
-            Purpose::List { .. } => self.on_list_timer(ask),
-            Purpose::Adopt(_) => self.on_adopt_timer(ask),
+            Purpose::List { .. } => self.on_list_timer(ask, slot),
+            Purpose::Adopt(_) => self.on_adopt_timer(ask, slot),
             Purpose::Preset { .. } => self.on_preset_timer(ask),
             Purpose::LoginAgain => {
                 self.give_up_ask(ask, None);

@@ -102,8 +102,9 @@ impl Hub {
 
     fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> HookInfo) {
         if self.cx.config.hooks.contains(&event) {
-            let about = Bytes::from(serde_json::to_vec(&about(self)).expect("plain data"));
-            self.cx.send(Effect::Hook { event, about });
+            let info = about(self);
+            let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
+            self.cx.send(Effect::Hook { event: info.event(), about });
         }
     }
 }

@@ -5,10 +5,12 @@ use acpd_api::{
     AnswerParams, ClientName, Empty, ForgetParams, InteractionInfo, InteractionList,
     PolicyTestParams,
 };
+use acpd_policy::Explanation;
 use bytes::Bytes;
 
 use crate::clients::{Asked, Clients, Served};
 use crate::event::{ClosedQuestion, EngineEvent};
+use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
 use crate::input::ServeError;
@@ -281,21 +283,17 @@ impl Hub {
         name.unwrap_or_default()
     }
 
-    pub(crate) fn forget_decision(&mut self, asked: Asked<'_>) -> Served {
-        let ForgetParams { id } = read(asked.params)?;
-        self.questions.decisions.forget(&mut self.cx, id)?;
-        self.answer(asked.to, &Empty {});
-        Ok(())
+    pub(crate) fn forget_decision(&mut self, forget: ForgetParams) -> Result<Empty, Fault> {
+        self.questions.decisions.forget(&mut self.cx, forget.id)?;
+        Ok(Empty {})
     }
 
-    pub(crate) fn test_policy(&mut self, asked: Asked<'_>) -> Served {
-        let PolicyTestParams { agent, cwd, tool_call } = read(asked.params)?;
+    pub(crate) fn test_policy(&mut self, test: PolicyTestParams) -> Result<Explanation, Fault> {
+        let PolicyTestParams { agent, cwd, tool_call } = test;
         path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.cx.config.agent_for(Some(&cwd)).to_owned());
         self.is_configured(&agent)?;
         let (decisions, policy) = (&self.questions.decisions, &self.cx.config.policy);
-        let explained = decisions.explain(policy, &agent, &cwd, &tool_call)?;
-        self.answer(asked.to, &explained);
-        Ok(())
+        decisions.explain(policy, &agent, &cwd, &tool_call)
     }
 }

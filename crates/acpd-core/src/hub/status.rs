@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_api::{
     AgentInfo, DaemonInfo, JournalMetrics, Metrics, QueueMetrics, SessionInfo, Status,
-    StatusParams, StoreState, TurnMetrics,
+    StatusParams, TurnMetrics,
 };
 
 use crate::hub::Hub;
@@ -46,7 +46,7 @@ impl Hub {
                 ..QueueMetrics::default()
             },
             journal: JournalMetrics {
-                writable: self.cx.store.state() == StoreState::Ok,
+                writable: !self.cx.store.is_failing(),
                 events: self.sessions.values().map(|session| session.head).sum(),
                 expired: self.tally.expired,
                 ..JournalMetrics::default()

@@ -235,7 +235,7 @@ pub(crate) enum WaitFor {
 }
 
 /// An agent's row, and its parsed `initialize` result.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
     pub(crate) capabilities: AgentCapabilities,
@@ -258,8 +258,7 @@ impl AgentInfo {
         let (capabilities, info, methods) = parsed
             .map(|result| (result.capabilities, result.agent_info, result.auth_methods))
             .unwrap_or_default();
-        let (list_lies, restarts, begins_in) = (false, 0, None);
-        AgentInfo { row, capabilities, info, methods, list_lies, restarts, begins_in }
+        AgentInfo { row, capabilities, info, methods, ..AgentInfo::default() }
     }
 
     /// Returns methods that the agent advertised but answered with "method not found".

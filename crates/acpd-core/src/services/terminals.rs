@@ -202,7 +202,7 @@ pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
     }
 }
 
-pub(crate) fn exit_status(end: &TerminalEnd) -> Value {
+pub(super) fn exit_status(end: &TerminalEnd) -> Value {
     json!({ "exitCode": end.code, "signal": end.signal })
 }
 

@@ -18,6 +18,7 @@ use crate::prompt::continues;
 const SHORTEST: u64 = 60_000;
 /// Maximum wait (ms). A later time is no weekly limit.
 const LONGEST: u64 = 8 * 24 * 3_600_000;
+
 /// A prompt of acpd that waits for the end of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) struct Held {

@@ -115,11 +115,14 @@ impl Cancel {
     }
 }
 
+/// Without a line, the stored one stays.
+fn row((session, ticket): (SessionKey, u64), state: TurnStage, at: Time) -> TurnRow {
+    TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
+}
+
 impl Queued {
-    /// Its line stays the stored one.
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        let (ticket, at) = (self.ticket, self.at);
-        TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
+        row((session, self.ticket), state, self.at)
     }
 
     /// Ends a prompt that leaves the queue without being dispatched.
@@ -184,8 +187,7 @@ impl Running {
     }
 
     pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        let (ticket, at) = (self.ticket, self.started);
-        TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
+        row((session, self.ticket), state, self.started)
     }
 
     /// Returns `None` if the agent may have worked on the prompt.

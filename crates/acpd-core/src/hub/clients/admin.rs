@@ -112,8 +112,8 @@ impl Hub {
                 let list = self.questions.decisions.info();
                 self.answer(to, &list);
             }
-            method::POLICY_FORGET => self.forget_decision(asked)?,
-            method::POLICY_TEST => self.test_policy(asked)?,
+            method::POLICY_FORGET => self.serve(asked, Hub::forget_decision)?,
+            method::POLICY_TEST => self.serve(asked, Hub::test_policy)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
                 let DaemonRestartParams { environment } = read_or_default(params)?;

@@ -68,8 +68,7 @@ impl Hub {
 
     /// Returns whether the request was waiting for an agent or a session.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
-        let named = self.clients.naming.extract_if(.., |wait| wait.to == *to).count();
-        if self.processes.forget_waiting(to) || named > 0 {
+        if self.processes.forget_waiting(to) || self.clients.forget_naming(to) {
             return true;
         }
         let sessions = self.sessions.values_mut();

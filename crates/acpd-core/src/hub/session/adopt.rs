@@ -109,9 +109,7 @@ impl Hub {
         Some(self.processes.parked(process.slot, session).map_or(0, Parked::bytes))
     }
 
-    pub(crate) fn on_adopt_timer(&mut self, ask: u64) {
-        let host = self.requests.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
-        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+    pub(crate) fn on_adopt_timer(&mut self, ask: u64, slot: SlotId) {
         let time = duration(self.profile_of(slot).restore_timeout);
         let text = format!("the agent did not load it within {time}");
         self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text));

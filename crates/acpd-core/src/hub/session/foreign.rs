@@ -73,12 +73,10 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn on_list_timer(&mut self, ask: u64) {
-        let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None) else {
-            return;
-        };
-        let Some(slot) = self.processes.slot_of(host) else { return };
-        self.listed(slot, &to, &wanted, None);
+    pub(crate) fn on_list_timer(&mut self, ask: u64, slot: SlotId) {
+        if let Some((_, Purpose::List { to, wanted })) = self.give_up_ask(ask, None) {
+            self.listed(slot, &to, &wanted, None);
+        }
     }
 
     /// Answers with acpd's sessions, and with the page of the agent's list.

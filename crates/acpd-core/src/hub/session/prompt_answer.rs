@@ -1,4 +1,5 @@
-//! Turns that failed at the model's provider although their agents report a normal end.
+//! The agent's answer to a prompt, also of a turn that failed at the model's provider although the
+//! agent reports a normal end.
 
 use acp_wire::acp::stop_reason;
 use acp_wire::bound::NAME;
@@ -161,8 +162,10 @@ impl Hub {
     pub(crate) fn note_failure(&mut self, key: SessionKey, line: &[u8]) {
         let slot = self.session(key).slot;
         let signs = &self.processes.profile(slot, &self.cx.config).failed_turn;
-        let running = self.sessions.session_mut(key).running.as_mut();
-        if let Some(running) = running.filter(|_| !signs.is_empty()) {
+        if signs.is_empty() {
+            return;
+        }
+        if let Some(running) = self.sessions.session_mut(key).running.as_mut() {
             running.failure.note(signs, update_in(line));
         }
     }
