@@ -55,9 +55,9 @@ impl Clients {
         let Some(here) = self.connected.get_mut(&client) else { return false };
         let is_new = here.last_heard.replace(cx.now).is_none();
         let is_manager = here.is_manager();
-        let method = match message {
-            Some(Message::Request { method, .. }) => &**method,
-            _ => "",
+        let (id, method) = match message {
+            Some(Message::Request { id, method, .. }) => (Some(id), &**method),
+            _ => (None, ""),
         };
         let placed = match method {
             "initialize" if is_manager => self.place_client(cx, client, is_watching),
@@ -74,11 +74,7 @@ impl Clients {
             Ok(()) => Fault::new(Reason::TooMany, "too many connections are open")
                 .hint("begin with `initialize`, or close another connection"),
         };
-        let id = match message {
-            Some(Message::Request { id, .. }) => id.clone(),
-            _ => Id::null(),
-        };
-        self.let_go(cx, client, &id, &refusal);
+        self.let_go(cx, client, id, &refusal);
         false
     }
 
@@ -109,7 +105,7 @@ impl Clients {
         let text =
             "the connection was closed to make room for a client that does not run under an agent";
         let fault = Fault::new(Reason::TooMany, text).hint(MORE);
-        self.let_go(cx, least, &Id::null(), &fault);
+        self.let_go(cx, least, None, &fault);
         Ok(())
     }
 
@@ -133,12 +129,12 @@ impl Clients {
         let text = "the connection was closed to make room for another one";
         let fault = Fault::new(Reason::TooMany, text)
             .hint("connect again; connections that have said `initialize` are kept");
-        self.let_go(cx, least, &Id::null(), &fault);
+        self.let_go(cx, least, None, &fault);
     }
 
     /// Closes a connection with an error, under the id of its request if there is one.
-    pub(super) fn let_go(&mut self, cx: &mut Cx, client: ClientId, id: &Id, fault: &Fault) {
-        let line = build::error(id, &fault.object());
+    pub(super) fn let_go(&mut self, cx: &mut Cx, client: ClientId, id: Option<&Id>, fault: &Fault) {
+        let line = build::error(id.unwrap_or(&Id::null()), &fault.object());
         let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
         let effects = if cx.store.is_failing() { &mut cx.out.urgent } else { &mut cx.out.effects };
         effects.extend(last);
@@ -167,7 +163,7 @@ impl Clients {
             let text = "another connection came with this client's token";
             let fault = Fault::new(Reason::Replaced, text)
                 .hint("do not come back with this token; each client needs one of its own");
-            self.let_go(cx, old, &Id::null(), &fault);
+            self.let_go(cx, old, None, &fault);
         }
         Ok(true)
     }

@@ -5,7 +5,7 @@
 
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
-use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, Question, TurnEnded, escape};
+use acpd_api::{AgentTroubleInfo, HookInfo, Question, TurnEndInfo, TurnEnded, escape};
 use bytes::Bytes;
 
 use crate::hub::Hub;
@@ -29,7 +29,7 @@ impl Hub {
             Question::Url { .. } => "asks you to open a page".to_owned(),
         };
         let agent = info.agent.clone();
-        self.hook(HookEvent::Permission, |_| HookInfo::Permission(info));
+        self.hook(&HookInfo::Permission(info));
         // Clients under an agent do not count: they cannot answer.
         let mut clients = session.into_iter().flat_map(|key| self.clients.at(key));
         let has_person = clients.any(|client| self.clients.may_decide(client));
@@ -40,18 +40,17 @@ impl Hub {
     }
 
     pub(crate) fn hook_turn_end(&mut self, key: SessionKey, ended: &TurnEnded) {
-        self.hook(HookEvent::TurnEnd, |hub| {
-            let row = &hub.session(key).row;
-            HookInfo::TurnEnd(acpd_api::TurnEndInfo {
-                agent: row.agent.clone().into(),
-                session_id: row.public_id.clone().into(),
-                name: row.name.clone().map(Into::into),
-                cwd: row.cwd.clone().into(),
-                at: ended.at,
-                turn: ended.turn,
-                outcome: ended.outcome.clone(),
-            })
-        });
+        let row = &self.session(key).row;
+        let info = TurnEndInfo {
+            agent: row.agent.clone().into(),
+            session_id: row.public_id.clone().into(),
+            name: row.name.clone().map(Into::into),
+            cwd: row.cwd.clone().into(),
+            at: ended.at,
+            turn: ended.turn,
+            outcome: ended.outcome.clone(),
+        };
+        self.hook(&HookInfo::TurnEnd(info));
         let took = ended.at.saturating_sub(ended.started_at);
         let word = ended.outcome.word();
         let is_followed = self.clients.is_attended(key);
@@ -79,11 +78,11 @@ impl Hub {
     }
 
     pub(crate) fn hook_crash(&mut self, id: SlotId, reason: &str) {
-        self.hook(HookEvent::Crash, |hub| HookInfo::Crash(hub.trouble(id, reason)));
+        self.hook(&HookInfo::Crash(self.trouble(id, reason)));
     }
 
     pub(crate) fn hook_login(&mut self, id: SlotId, reason: &str) {
-        self.hook(HookEvent::Login, |hub| HookInfo::Login(hub.trouble(id, reason)));
+        self.hook(&HookInfo::Login(self.trouble(id, reason)));
     }
 
     fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
@@ -100,11 +99,11 @@ impl Hub {
         }
     }
 
-    fn hook(&mut self, event: HookEvent, about: impl FnOnce(&Hub) -> HookInfo) {
+    fn hook(&mut self, info: &HookInfo) {
+        let event = info.event();
         if self.cx.config.hooks.contains(&event) {
-            let info = about(self);
-            let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
-            self.cx.send(Effect::Hook { event: info.event(), about });
+            let about = Bytes::from(serde_json::to_vec(info).expect("plain data"));
+            self.cx.send(Effect::Hook { event, about });
         }
     }
 }

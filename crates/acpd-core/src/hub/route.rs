@@ -1,7 +1,10 @@
 //! Reactions to the events of machines, in order.
 
+use serde_json::json;
+
 use crate::event::EngineEvent;
 use crate::hub::Hub;
+use crate::requests::purpose::Purpose;
 use crate::watch::RowKey;
 
 impl Hub {
@@ -76,7 +79,8 @@ impl Hub {
             }
             EngineEvent::LoginWanted { slot, reason } => self.hook_login(slot, &reason),
             EngineEvent::LoginRepeated { slot, method } => {
-                self.log_in_again(slot, &method);
+                let params = json!({ "methodId": method });
+                self.request(slot, Purpose::LoginAgain, "authenticate", &params);
             }
             EngineEvent::CredentialsRenewed(slot) => self.unblock_for_next(slot),
             EngineEvent::LoginWorked(agent) => self.login_worked(&agent),

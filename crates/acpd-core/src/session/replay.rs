@@ -121,8 +121,12 @@ impl Replay {
         self.user_bytes = 0;
         let all: String = user.iter().map(|(_, text)| text.as_str()).collect();
         self.last_seen = hash(&all);
-        let known = (1..=user.len()).rev().find(|end| self.ends_known(&user[..*end]));
-        self.has_last |= (1..=user.len()).any(|end| self.ends_expected(&user[..end]));
+        let is_known = |text: String| hash(&text) == self.last_prompt;
+        let known = (1..=user.len()).rev().find(|end| endings(&user[..*end]).any(is_known));
+        // Agents may add white space around a prompt.
+        let is_last = |text: String| hash(text.trim()) == self.expected.last;
+        self.has_last =
+            self.has_last || (1..=user.len()).any(|end| endings(&user[..end]).any(is_last));
         match (&self.place, known) {
             (_, Some(_)) => {
                 self.place = Place::InLast;
@@ -138,16 +142,6 @@ impl Replay {
             }
             self.keep(line);
         }
-    }
-
-    fn ends_known(&self, chunks: &[(Bytes, String)]) -> bool {
-        endings(chunks).any(|text| hash(&text) == self.last_prompt)
-    }
-
-    /// Returns whether the chunks end with the last expected prompt, ignoring white space around
-    /// it.
-    fn ends_expected(&self, chunks: &[(Bytes, String)]) -> bool {
-        !self.has_last && endings(chunks).any(|text| hash(text.trim()) == self.expected.last)
     }
 
     /// Compacted turns count as missing, because the agent no longer has their words.

@@ -141,10 +141,6 @@ impl Sessions {
         self.aside.values().map(|(kept, _)| &kept.row)
     }
 
-    pub(crate) fn is_aside(&self, agent: &str, id: &str) -> bool {
-        self.aside().any(|row| row.agent == agent && (row.public_id == id || row.agent_id == id))
-    }
-
     pub(crate) fn of_slot(&self, slot: SlotId) -> Vec<SessionKey> {
         let sessions = self.by_key.iter().filter(|(_, session)| session.slot == slot);
         sessions.map(|(key, _)| *key).collect()
@@ -500,7 +496,9 @@ impl Sessions {
     pub(crate) fn is_ours(&self, profile: &str, id: &str) -> bool {
         let mut rows = self.values().map(|session| &session.row);
         let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
-        rows.any(|row| row.agent == profile && of_row(row)) || self.is_aside(profile, id)
+        let of_aside = |row: &SessionRow| row.public_id == id || row.agent_id == id;
+        rows.any(|row| row.agent == profile && of_row(row))
+            || self.aside().any(|row| row.agent == profile && of_aside(row))
     }
 
     pub(crate) fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {

@@ -161,13 +161,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn client_leaves(&mut self, client: ClientId) {
-        if let Some(token) = self.clients.take_token(client) {
-            self.forget_resumable(&token);
-        }
-    }
-
-    fn forget_resumable(&mut self, token: &str) {
+    pub(crate) fn forget_resumable(&mut self, token: &str) {
         let Some(gone) = self.clients.forget(token) else { return };
         // On disk, too: the next client with this token must not get these answers.
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {

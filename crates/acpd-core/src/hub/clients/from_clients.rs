@@ -283,7 +283,10 @@ impl Hub {
             return self.clients.on_replies_taken(&mut self.cx, client, params);
         }
         if method == CLIENT_LEAVE {
-            return self.client_leaves(client);
+            if let Some(token) = self.clients.take_token(client) {
+                self.forget_resumable(&token);
+            }
+            return;
         }
         if method == MESSAGE {
             return self.on_server_notification(client, line);

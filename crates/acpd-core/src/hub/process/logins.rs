@@ -2,7 +2,6 @@
 
 use acp_wire::ErrorObject;
 use acpd_api::{AuthSource, AuthState};
-use serde_json::json;
 
 use crate::auth::Refusal;
 use crate::clients::{Asked, Served};
@@ -98,11 +97,6 @@ impl Hub {
     pub(crate) fn may_log_in_again(&self, slot: SlotId) -> bool {
         let is_logging_in = || self.is_logging_in(slot);
         self.processes.login_to_repeat(slot, &self.cx.config, is_logging_in).is_some()
-    }
-
-    pub(crate) fn log_in_again(&mut self, slot: SlotId, method: &str) {
-        let params = json!({ "methodId": method });
-        self.request(slot, Purpose::LoginAgain, "authenticate", &params);
     }
 
     /// Queues a prompt again that the agent refused for want of a login, before it did anything.
