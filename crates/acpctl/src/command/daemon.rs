@@ -107,7 +107,7 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
 /// Asks the running daemon to replace itself by the installed one.
 fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(connection) = running(paths)? else {
-        return start(paths, Door { spawn: true }, ui);
+        return start(paths, ui.door(), ui);
     };
     let environment = if ui.is_on_terminal() { Environment::own() } else { Environment::default() };
     daemon::restart(connection, paths, environment, ui)

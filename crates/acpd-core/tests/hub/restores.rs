@@ -309,6 +309,37 @@ fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
 }
 
 #[test]
+fn a_restore_that_was_given_up_makes_the_next_replay_doubtful() {
+    for restarts in [false, true] {
+        let mut bench = Bench::with_shims();
+        bench.capabilities = Some(json!({"loadSession":true}));
+        let (mut bench, a) = bench.with_used();
+        bench.agent_dies();
+        bench.pass(1_000);
+        bench.heard_one("session/load");
+        while bench.state("s") == "restoring" {
+            bench.pass(1_000);
+        }
+        let client = if restarts {
+            bench.reboot();
+            bench.plain()
+        } else {
+            a
+        };
+        bench.prompt(client, &json!(9), "s", "go");
+        bench.pass(1_000);
+        let load = bench.heard_one("session/load");
+        for (user, answer) in [("first", "known"), ("elsewhere", "news")] {
+            bench.update("s", "user_message_chunk", user);
+            bench.chunk("s", answer);
+        }
+        bench.agent_answers(&load, &json!({}));
+        let got = bench.got(client);
+        assert!(words(&got).iter().all(|word| word != "user_message_chunk"), "{restarts}: {got:?}");
+    }
+}
+
+#[test]
 fn load_waits_until_the_session_is_old_enough() {
     let mut bench = Bench::with(|profile| profile.load_after = 60_000);
     bench.capabilities = Some(json!({"loadSession":true}));

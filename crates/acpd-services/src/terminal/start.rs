@@ -120,7 +120,11 @@ fn run(
         spawn(format!("keep {pid}"), move || keeper.run(&queue))
     };
     if let Err(error) = look_after() {
-        if let Some(child) = Arc::into_inner(child) {
+        if kept.is_some() {
+            // Its connection is closed, so it ends its tree and then itself. A killed one could not.
+            wait_leader(child.id()).ok();
+            children.reap(child.id());
+        } else if let Some(child) = Arc::into_inner(child) {
             children.discard(child);
         }
         return Err(error);

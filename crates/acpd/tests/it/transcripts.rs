@@ -132,7 +132,12 @@ fn help_of_each_verb_is_as_it_was() {
 fn mistakes_are_explained_as_they_were() {
     let env = home_with(&Config::new([echo()]));
     let mut transcript = String::new();
-    for args in [&["--no-spawn", "ps"][..], &["--no-spawn", "run", "hello"], &["daemon", "stop"]] {
+    for args in [
+        &["--no-spawn", "ps"][..],
+        &["--no-spawn", "run", "hello"],
+        &["--no-spawn", "daemon", "restart"],
+        &["daemon", "stop"],
+    ] {
         add(&mut transcript, args, &env.acpctl(args));
     }
     env.acpctl(&["run", "-s", "fix", "hello"]).success();
