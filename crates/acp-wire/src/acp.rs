@@ -29,6 +29,6 @@ pub use session::{
 };
 pub use usage::{TurnTokens, UsageUpdate};
 pub use write::{
-    CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
-    SetTitleParams, SteeringParams, Update,
+    CancelParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams, SetTitleParams,
+    SteeringParams, Update, initialize_params,
 };

@@ -1,5 +1,5 @@
-//! The Agent Client Protocol on the wire: framing, the JSON-RPC envelope, ids, the method table,
-//! and the few shapes that acpd reads or originates.
+//! The Agent Client Protocol on the wire: framing, the JSON-RPC envelope, ids, the meaning of
+//! updates, and the few shapes that acpd reads or originates.
 //!
 //! Bytes stay bytes: a forwarded message is the received line. [`frame`] cuts a byte stream into
 //! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] removes members that are

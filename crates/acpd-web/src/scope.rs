@@ -147,16 +147,15 @@ const METHODS: &[(&str, Scope)] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use acp_wire::method::{METHODS as ACP, Side};
+    use acpd_api::under_agent::ACP;
 
     use super::*;
 
     #[test]
     fn of_every_method_it_is_decided_whether_it_passes() {
         let named = METHODS.iter().map(|(name, _)| *name);
-        let acp = ACP.iter().filter(|(_, side, _)| *side == Side::Agent).map(|(name, ..)| *name);
         let all: BTreeSet<&str> =
-            acp.chain(method::METHODS.iter().map(|(name, _)| *name)).collect();
+            ACP.iter().chain(method::METHODS).map(|(name, _)| *name).collect();
         assert_eq!(named.clone().count(), named.clone().collect::<BTreeSet<_>>().len());
         assert_eq!(named.clone().filter(|name| !all.contains(name)).collect::<Vec<_>>(), [""; 0]);
         let refused: Vec<&str> =

@@ -1,62 +1,10 @@
 //! Messages of acpd, which serialize to params of protocol v1.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::read::Implementation;
-
-/// The `initialize` params for agents: protocol version 1, and only capabilities that acpd has
-/// without a client.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InitializeParams {
-    protocol_version: u16,
-    client_capabilities: Capabilities,
-    client_info: Implementation,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-struct Capabilities {
-    fs: Fs,
-    terminal: bool,
-    session: Session,
-    plan: Supported,
-    elicitation: Elicitation,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subagents: Option<Supported>,
-}
-
-/// Questions wait for a user, who can always answer them from a terminal.
-#[derive(Debug, Clone, Default, Serialize)]
-struct Elicitation {
-    form: Supported,
-    url: Supported,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Fs {
-    read_text_file: bool,
-    write_text_file: bool,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Session {
-    config_options: ConfigOptions,
-    notices: Supported,
-    compaction: Supported,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-struct ConfigOptions {
-    boolean: Supported,
-}
-
-/// Serializes to an empty object.
-#[derive(Debug, Clone, Default, Serialize)]
-struct Supported {}
 
 /// acpd's services for agents without an editor's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,24 +15,26 @@ pub struct Services {
     pub terminal: bool,
 }
 
-impl InitializeParams {
-    /// The params under the given name.
-    pub fn new(client_info: Implementation, services: Services) -> Self {
-        let Services { fs, terminal } = services;
-        let client_capabilities = Capabilities {
-            fs: Fs { read_text_file: fs, write_text_file: fs },
-            terminal,
-            ..Capabilities::default()
-        };
-        Self { protocol_version: 1, client_capabilities, client_info }
+/// The `initialize` params for agents: protocol version 1, and only capabilities that acpd has
+/// without a client. Questions wait for a user, who can always answer them from a terminal.
+/// `subagents`: the agent may show the sessions of its subagents.
+pub fn initialize_params(
+    client_info: &Implementation,
+    services: Services,
+    subagents: bool,
+) -> Value {
+    let Services { fs, terminal } = services;
+    let mut capabilities = json!({
+        "fs": {"readTextFile": fs, "writeTextFile": fs},
+        "terminal": terminal,
+        "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+        "plan": {},
+        "elicitation": {"form": {}, "url": {}},
+    });
+    if subagents {
+        capabilities["subagents"] = json!({});
     }
-
-    /// Sets whether the agent may show the sessions of its subagents.
-    #[must_use]
-    pub fn with_subagents(mut self, offered: bool) -> Self {
-        self.client_capabilities.subagents = offered.then(Supported::default);
-        self
-    }
+    json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client_info})
 }
 
 /// The params of `session/cancel`.
@@ -174,10 +124,11 @@ pub enum Update<'a> {
         message_id: Option<&'a str>,
     },
     /// A tool call whose agent died.
-    #[serde(rename = "tool_call_update", serialize_with = "failed")]
-    ToolCallFailed {
+    ToolCallUpdate {
         /// Id of the tool call.
         tool_call_id: &'a str,
+        /// Status of the tool call: `failed`.
+        status: &'static str,
     },
     /// A mode that another client has set.
     CurrentModeUpdate {
@@ -204,14 +155,4 @@ pub struct SetTitleParams<'a> {
     pub session_id: &'a str,
     /// New title of the session.
     pub title: &'a str,
-}
-
-fn failed<S: Serializer>(tool_call_id: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Failed<'a> {
-        tool_call_id: &'a str,
-        status: &'static str,
-    }
-    Failed { tool_call_id, status: "failed" }.serialize(serializer)
 }

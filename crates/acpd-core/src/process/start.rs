@@ -11,7 +11,7 @@
 //! Architecture invariant: each waiting slot gets a place. Each start ends, at the latest by its
 //! timeout, and every fourth place goes to the longest waiting slot.
 
-use acp_wire::acp::{Implementation, InitializeParams, InitializeResult};
+use acp_wire::acp::{Implementation, InitializeResult, initialize_params};
 use acp_wire::{ErrorObject, Id, Outcome, build};
 use acpd_api::Reason;
 use bytes::Bytes;
@@ -256,7 +256,7 @@ impl Processes {
             title: Some("acpd".to_owned()),
             version: cx.config.daemon.version.raw().to_owned(),
         };
-        let params = InitializeParams::new(implementation, *services).with_subagents(*subagents);
+        let params = initialize_params(&implementation, *services, *subagents);
         let line = build::request(&Id::issued(ask), "initialize", &params);
         // The names may have changed since the offer was stored.
         let meta = offer.map(|offer| copy(names, offer.as_bytes(), &[], Bytes::from_static(b"{}")));

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
+use acp_wire::acp::{Implementation, InitializeResult, Services, initialize_params};
 use acp_wire::{ErrorObject, Id, build};
 use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
 use acpd_sys::process::{ProcessId, detach_child, reap, reap_orphans, start, try_wait_leader};
@@ -115,7 +115,7 @@ fn question(offers: Services) -> Vec<u8> {
         title: Some("acpd".to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let params = InitializeParams::new(implementation, offers);
+    let params = initialize_params(&implementation, offers, false);
     let mut line = build::request(&Id::from(1_u64), "initialize", &params).to_vec();
     line.push(b'\n');
     line

@@ -124,7 +124,7 @@ impl Hub {
         }
         let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
-            let update = Update::ToolCallFailed { tool_call_id: &tool_call_id };
+            let update = Update::ToolCallUpdate { tool_call_id: &tool_call_id, status: "failed" };
             let session_id = &self.session(key).row.public_id;
             let update = SessionUpdate { session_id, update };
             let line = build::notification("session/update", &update);
