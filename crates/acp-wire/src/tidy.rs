@@ -1,6 +1,6 @@
 //! Removes ambiguous and forbidden members from a line, before any other code reads it:
 //!
-//! - Members of a name that the sender may not use ([`Reserved`]).
+//! - Members of a name that the sender may not use, in letters of ASCII.
 //! - Duplicate members. Most readers of JSON take the last one, some the first, some refuse; once
 //!   only the last one is left, all of them agree.
 //!
@@ -13,11 +13,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
 use bytes::Bytes;
-use memchr::memchr;
-use memchr::memmem::Finder;
+use memchr::{memchr, memmem};
 
 use crate::envelope::{Malformed, Message, parse};
-use crate::locate::SESSION;
 use crate::scan::json;
 use crate::splice::splice;
 
@@ -25,55 +23,32 @@ use crate::splice::splice;
 const FEW: usize = 16;
 /// Most members of open objects: no message has more.
 const MOST: usize = 1 << 20;
+/// The member of `params` with the session of a message.
+const SESSION: &str = "sessionId";
 
-/// A name of members that a sender may not use, in letters of ASCII.
-#[derive(Debug)]
-pub struct Reserved {
-    name: &'static str,
-    plain: Finder<'static>,
-    /// The beginning of an escaped letter of ASCII.
-    escape: Finder<'static>,
-}
-
-impl Reserved {
-    /// Members of this name.
-    pub fn new(name: &'static str) -> Self {
-        Self { name, plain: Finder::new(name), escape: Finder::new(br"\u00") }
+/// The line without all members of this name, at any depth; `None` if it has none.
+pub fn without_members(line: &Bytes, name: &str) -> Option<Bytes> {
+    // Hardly any line has the name, or a letter of ASCII that no ordinary writer escapes.
+    if memmem::find(line, name.as_bytes()).is_none() && memmem::find(line, br"\u00").is_none() {
+        return None;
     }
-
-    /// The line without all members of this name, at any depth; `None` if it has none.
-    pub fn without(&self, line: &Bytes) -> Option<Bytes> {
-        if !self.may_be_in(line) {
-            return None;
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    while let Some(quote) = memchr(b'"', &line[at..]) {
+        let key = json::string(line, at + quote)?;
+        at = key.end;
+        let colon = json::skip_space(line, key.end);
+        // A string before a colon is a key.
+        if line.get(colon) != Some(&b':') || !json::is_key(&line[key.clone()], name) {
+            continue;
         }
-        let mut cuts: Vec<Range<usize>> = Vec::new();
-        let mut at = 0;
-        while let Some(quote) = memchr(b'"', &line[at..]) {
-            let key = json::string(line, at + quote)?;
-            at = key.end;
-            let colon = json::skip_space(line, key.end);
-            // A string before a colon is a key.
-            if line.get(colon) != Some(&b':') || !json::is_key(&line[key.clone()], self.name) {
-                continue;
-            }
-            let value = json::value(line, json::skip_space(line, colon + 1))?;
-            let follows_a_cut = cuts.last().is_some_and(|cut| cut.end == key.start);
-            let is_first = follows_a_cut || line[..key.start].trim_ascii_end().ends_with(b"{");
-            cuts.push(json::with_comma(line, key.start..value.end, is_first));
-            at = cuts.last().map_or(value.end, |cut| cut.end);
-        }
-        (!cuts.is_empty()).then(|| cut_out(line, &cuts))
+        let value = json::value(line, json::skip_space(line, colon + 1))?;
+        let follows_a_cut = cuts.last().is_some_and(|cut| cut.end == key.start);
+        let is_first = follows_a_cut || line[..key.start].trim_ascii_end().ends_with(b"{");
+        cuts.push(json::with_comma(line, key.start..value.end, is_first));
+        at = cuts.last().map_or(value.end, |cut| cut.end);
     }
-
-    /// Hardly any line has the name, or letters of it that no ordinary writer escapes.
-    fn may_be_in(&self, line: &[u8]) -> bool {
-        let is_letter = |at: usize| {
-            let digits = line.get(at + 4..at + 6).and_then(|text| std::str::from_utf8(text).ok());
-            let letter = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            letter.is_some_and(|letter| self.name.as_bytes().contains(&letter))
-        };
-        self.plain.find(line).is_some() || self.escape.find_iter(line).any(is_letter)
-    }
+    (!cuts.is_empty()).then(|| cut_out(line, &cuts))
 }
 
 /// The line without members of the reserved name, and with only the last of duplicate members;
@@ -82,9 +57,9 @@ impl Reserved {
 /// # Errors
 /// If the session in the params is duplicate, because a message must not be for different sessions
 /// to different readers; and if there are more members than any message has.
-pub fn tidy(line: &Bytes, reserved: Option<&Reserved>) -> Result<Option<Bytes>, Malformed> {
+pub fn tidy(line: &Bytes, reserved: Option<&str>) -> Result<Option<Bytes>, Malformed> {
     let Look { may_be_reserved, superseded } = look(line, reserved)?;
-    let without = reserved.filter(|_| may_be_reserved).and_then(|reserved| reserved.without(line));
+    let without = reserved.filter(|_| may_be_reserved).and_then(|name| without_members(line, name));
     match without {
         Some(line) => {
             let Look { superseded, .. } = look(&line, None)?;
@@ -98,7 +73,7 @@ pub fn tidy(line: &Bytes, reserved: Option<&Reserved>) -> Result<Option<Bytes>, 
 /// the line is unchanged.
 pub fn receive<R>(
     line: &Bytes,
-    reserved: Option<&Reserved>,
+    reserved: Option<&str>,
     then: impl FnOnce(Result<Message<'_>, Malformed>, &Bytes, bool) -> R,
 ) -> R {
     let message = parse(line);
@@ -127,8 +102,8 @@ struct Open {
     has_escape: bool,
 }
 
-fn look(line: &[u8], reserved: Option<&Reserved>) -> Result<Look, Malformed> {
-    let name = reserved.map_or(&b""[..], |reserved| reserved.name.as_bytes());
+fn look(line: &[u8], reserved: Option<&str>) -> Result<Look, Malformed> {
+    let name = reserved.unwrap_or_default().as_bytes();
     let mut seen = Look::default();
     let mut open: Vec<Open> = Vec::with_capacity(8);
     let mut keys: Vec<Range<usize>> = Vec::with_capacity(32);

@@ -12,14 +12,10 @@
 //! Architecture invariant: the hub reads, keeps and forwards no member with that name from an
 //! agent, and no such member of a client reaches an agent or a journal.
 
-use std::sync::LazyLock;
-
-use acp_wire::Reserved;
+use acp_wire::without_members;
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
 
-pub(crate) static OWN: LazyLock<Reserved> = LazyLock::new(|| Reserved::new(NAMESPACE));
-
 pub(crate) fn without_own(line: &Bytes) -> Bytes {
-    OWN.without(line).unwrap_or_else(|| line.clone())
+    without_members(line, NAMESPACE).unwrap_or_else(|| line.clone())
 }

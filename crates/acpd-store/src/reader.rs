@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow, ValueKey};
+use acpd_core::record::{EventRow, ValueKey};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -79,28 +79,11 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        self.page(REPLAY, session, (after, upto), max_bytes)
-    }
-
-    /// Calls `visit` with the lines of [`Reader::replay`], without copies of them. Returns the last
-    /// one's number.
-    pub(crate) fn visit(
-        &self,
-        session: SessionKey,
-        (after, upto): (Seq, Seq),
-        max_bytes: usize,
-        mut visit: impl FnMut(&Line<'_>),
-    ) -> Result<Option<Seq>, StoreError> {
-        let mut last = None;
-        self.each(REPLAY, session, (after, upto), max_bytes, |row| {
-            let bytes = row.get_ref(4)?.as_blob();
-            let bytes = bytes.map_err(|error| StoreError::Damaged(error.to_string()))?;
-            let (seq, at) = (seq_of(row.get(0)?), Time(number(row, 3)?));
-            visit(&Line { seq, at, kind: kind_of(row.get(2)?)?, bytes });
-            last = Some(seq);
-            Ok(bytes.len())
-        })?;
-        Ok(last)
+        const { assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text") };
+        let sql = "SELECT key, pv, kind, at, line, origin FROM events \
+                   WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 \
+                   AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
+        self.page(sql, session, (after, upto), max_bytes)
     }
 
     /// The last event of each state key at position `upto`, in the order of the keys.
@@ -144,32 +127,14 @@ impl Reader {
             .collect()
     }
 
+    /// Stops after the row that reaches `max_bytes`.
     fn page(
-        &self,
-        sql: &str,
-        session: SessionKey,
-        bounds: (Seq, Seq),
-        max_bytes: usize,
-    ) -> Result<Vec<EventRow>, StoreError> {
-        let mut rows = Vec::new();
-        self.each(sql, session, bounds, max_bytes, |row| {
-            let row = event(session, row)?;
-            let len = row.line.len();
-            rows.push(row);
-            Ok(len)
-        })?;
-        Ok(rows)
-    }
-
-    /// Stops after the row that reaches `max_bytes`. `take` returns the bytes of its row.
-    fn each(
         &self,
         sql: &str,
         session: SessionKey,
         (after, upto): (Seq, Seq),
         max_bytes: usize,
-        mut take: impl FnMut(&Row<'_>) -> Result<usize, StoreError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<EventRow>, StoreError> {
         let bounds = params![
             event_key(session, after.min(MAX_SEQ))?,
             event_key(session, upto.min(MAX_SEQ))?,
@@ -177,29 +142,17 @@ impl Reader {
         ];
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut found = statement.query(bounds)?;
-        let mut size = 0;
+        let (mut rows, mut size) = (Vec::new(), 0);
         while let Some(row) = found.next()? {
-            size += take(row)?;
+            let row = event(session, row)?;
+            size += row.line.len();
+            rows.push(row);
             if size >= max_bytes {
                 break;
             }
         }
-        Ok(())
+        Ok(rows)
     }
-}
-
-const _: () = assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text");
-const REPLAY: &str = "SELECT key, pv, kind, at, line, origin FROM events \
-                      WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 \
-                      AND EXISTS (SELECT 1 FROM sessions WHERE session = ?3) ORDER BY key";
-
-/// A line of a journal where it was read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'r> {
-    pub(crate) seq: Seq,
-    pub(crate) at: Time,
-    pub(crate) kind: EventKind,
-    pub(crate) bytes: &'r [u8],
 }
 
 /// A row of the columns `key, pv, kind, at, line, origin`.

@@ -5,7 +5,7 @@
 
 use acp_wire::acp::cancelled_request;
 use acp_wire::{Body, ErrorObject, Frame, Head, Malformed, Message, build, code};
-use acpd_api::{Reason, Skipped, is_own, method};
+use acpd_api::{NAMESPACE, Reason, Skipped, is_own, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,6 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, InteractionId, Process};
 use crate::mcp::client_servers::MESSAGE;
-use crate::own::OWN;
 use crate::process::logins::{reported_account, reported_login};
 use crate::process::table::OutputEnd;
 use crate::read_line::ReadLine;
@@ -39,7 +38,7 @@ impl Hub {
     }
 
     fn read_line(&mut self, process: Process, line: &Bytes) {
-        acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
+        acp_wire::receive(line, Some(NAMESPACE), |message, tidied, is_intact| {
             if !is_intact {
                 let cut = line.len() - tidied.len();
                 self.cx.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
