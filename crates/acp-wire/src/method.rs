@@ -18,7 +18,7 @@ pub enum UpdateClass {
     Other,
 }
 
-/// A piece of session state of which only the last value counts.
+/// A piece of session state of which only the last value counts. The order is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StateKey {
     /// The plan of the agent.

@@ -561,7 +561,7 @@ pub enum SessionState {
     Closed,
 }
 
-/// Completeness of a restored conversation.
+/// Completeness of a restored conversation. The names are on disk, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreLevel {

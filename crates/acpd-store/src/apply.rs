@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use acp_wire::StateKey;
 use acpd_api::Tokens;
 use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
@@ -13,10 +12,7 @@ use acpd_core::record::{
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::chores::{PIECE, remove_lines};
-use crate::code::{
-    STATE_KEYS, canceller_code, desired_code, event_key, int, json_code, kind_code, rest_code,
-    restore_code, seq_of, state_key_code,
-};
+use crate::code::{STATE_KEYS, event_key, int, json_code, kind_code, seq_of, word_code};
 use crate::error::StoreError;
 use crate::reader::event;
 use crate::snapshot::number;
@@ -48,6 +44,7 @@ pub(crate) struct Removed {
 #[derive(Debug, Default)]
 struct Tail {
     head: Seq,
+    /// In the order of [`STATE_KEYS`].
     states: [Seq; STATE_KEYS.len()],
 }
 
@@ -184,7 +181,7 @@ impl<'c> Apply<'c> {
                     self.run(
                         "INSERT OR REPLACE INTO session_state (session, slot, seq) \
                          VALUES (?1, ?2, ?3)",
-                        params![session.0, state_key_code(state_key), int(seq)],
+                        params![session.0, state_key as i64, int(seq)],
                     )?;
                 }
             }
@@ -203,7 +200,7 @@ impl<'c> Apply<'c> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 row.name,
-                desired_code(row.desired),
+                word_code(&row.desired)?,
                 row.fingerprint,
                 row.initialize.as_deref(),
                 row.resume_lies,
@@ -282,9 +279,9 @@ impl<'c> Apply<'c> {
                 row.name,
                 row.cwd,
                 row.params.as_ref(),
-                rest_code(row.rest),
+                word_code(&row.rest)?,
                 row.reason,
-                row.restore.map(restore_code),
+                row.restore.as_ref().map(word_code).transpose()?,
                 row.mode,
                 json_code(&row.options)?,
                 row.title,
@@ -396,7 +393,7 @@ impl<'c> Apply<'c> {
         let Some(Some(tail)) = self.tails.get_mut(&row.session) else { return Ok(()) };
         tail.head = row.seq;
         if let EventKind::State(state_key) = row.kind {
-            tail.states[place(state_key)] = row.seq;
+            tail.states[state_key as usize] = row.seq;
         }
         self.insert_event.execute(params![
             key,
@@ -440,7 +437,7 @@ impl<'c> Apply<'c> {
                 chunk,
                 int(row.at.0),
                 senders.map(json_code).transpose()?,
-                row.cancelling.map(canceller_code),
+                row.cancelling.as_ref().map(word_code).transpose()?,
                 row.line.as_deref(),
             ],
         )?;
@@ -504,9 +501,4 @@ impl<'c> Apply<'c> {
         )?;
         Ok(())
     }
-}
-
-/// Index in [`Tail::states`], in the order of [`STATE_KEYS`].
-fn place(key: StateKey) -> usize {
-    state_key_code(key) as usize
 }

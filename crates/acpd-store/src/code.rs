@@ -1,11 +1,10 @@
 //! Codes of enums and numbers in columns. Codes are part of the schema: never reuse one.
 
 use acp_wire::StateKey;
-use acpd_api::RestoreLevel;
 use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::{Canceller, Desired, Dormant, EventKind, ValueKey};
+use acpd_core::record::EventKind;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use crate::error::StoreError;
 
@@ -39,20 +38,9 @@ pub(crate) fn int(value: u64) -> i64 {
 /// State keys in the order in which their last values are sent.
 pub(crate) const STATE_KEYS: [StateKey; 6] = StateKey::ALL;
 
-/// Kinds from this code on are state; the key's code is added.
+/// Kinds from this code on are state; the place of the key among all is added.
 pub(crate) const STATE: i64 = 16;
 pub(crate) const LIVE: i64 = 1;
-
-pub(crate) fn state_key_code(key: StateKey) -> i64 {
-    match key {
-        StateKey::Plan => 0,
-        StateKey::Commands => 1,
-        StateKey::Mode => 2,
-        StateKey::Options => 3,
-        StateKey::Info => 4,
-        StateKey::Usage => 5,
-    }
-}
 
 pub(crate) fn kind_code(kind: EventKind) -> i64 {
     match kind {
@@ -63,7 +51,7 @@ pub(crate) fn kind_code(kind: EventKind) -> i64 {
         EventKind::Imported => 4,
         EventKind::Banner => 5,
         EventKind::Child => 6,
-        EventKind::State(key) => STATE + state_key_code(key),
+        EventKind::State(key) => STATE + key as i64,
     }
 }
 
@@ -77,60 +65,20 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
         5 => EventKind::Banner,
         6 => EventKind::Child,
         _ => {
-            let key = STATE_KEYS.into_iter().find(|key| STATE + state_key_code(*key) == code);
+            let key = STATE_KEYS.into_iter().find(|key| STATE + *key as i64 == code);
             EventKind::State(key.ok_or_else(|| unknown("event kind", &code.to_string()))?)
         }
     })
 }
 
-/// Declares the words of an enum in a column, and both conversions.
-macro_rules! words {
-    ($code:ident, $of:ident: $type:ident as $what:literal { $($value:ident = $word:literal,)* }) => {
-        pub(crate) fn $code(value: $type) -> &'static str {
-            match value { $($type::$value => $word,)* }
-        }
-
-        pub(crate) fn $of(word: &str) -> Result<$type, StoreError> {
-            Ok(match word {
-                $($word => $type::$value,)*
-                other => return Err(unknown($what, other)),
-            })
-        }
-    };
+/// The word in a column for a value of an enum: the name that serde gives it.
+pub(crate) fn word_code(value: &impl Serialize) -> Result<String, StoreError> {
+    Ok(json_code(value)?.trim_matches('"').to_owned())
 }
 
-words!(rest_code, rest_of: Dormant as "session state" {
-    Parked = "parked",
-    Closed = "closed",
-    NeedsLogin = "needs_login",
-    Lost = "lost",
-    Failed = "failed",
-    NoDirectory = "no_directory",
-});
-words!(restore_code, restore_of: RestoreLevel as "restore level" {
-    Exact = "exact",
-    Resumed = "resumed",
-    Loaded = "loaded",
-    Partial = "partial",
-    Renewed = "renewed",
-    Reseeded = "reseeded",
-    Lost = "lost",
-});
-words!(desired_code, desired_of: Desired as "desired state" {
-    OnDemand = "on_demand",
-    Up = "up",
-    Down = "down",
-});
-words!(canceller_code, canceller_of: Canceller as "canceller" {
-    Client = "client",
-    Acpd = "acpd",
-});
-
-pub(crate) fn value_of(code: &str) -> Result<ValueKey, StoreError> {
-    [ValueKey::Modes, ValueKey::ConfigOptions]
-        .into_iter()
-        .find(|key| key.as_str() == code)
-        .ok_or_else(|| unknown("value", code))
+pub(crate) fn word_of<T: DeserializeOwned>(what: &str, word: &str) -> Result<T, StoreError> {
+    let value: Result<T, serde::de::value::Error> = T::deserialize(word.into_deserializer());
+    value.map_err(|_| unknown(what, word))
 }
 
 pub(crate) fn json_code(value: &impl Serialize) -> Result<String, StoreError> {

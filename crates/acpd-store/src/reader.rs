@@ -10,9 +10,7 @@ use acpd_core::record::{EventRow, ValueKey};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::code::{
-    LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of, state_key_code, value_of,
-};
+use crate::code::{LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of, word_of};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
 use crate::snapshot::{bytes, number};
@@ -93,7 +91,7 @@ impl Reader {
         for state_key in STATE_KEYS {
             let last: Option<i64> = tx
                 .prepare_cached("SELECT seq FROM session_state WHERE session = ?1 AND slot = ?2")?
-                .query_row(params![session.0, state_key_code(state_key)], |row| row.get(0))
+                .query_row(params![session.0, state_key as i64], |row| row.get(0))
                 .optional()?;
             let Some(last) = last else { continue };
             // `session_state` has the present only. If that is past `upto`, search the journal.
@@ -101,7 +99,7 @@ impl Reader {
             let bounds = params![
                 event_key(session, from)?,
                 event_key(session, upto.min(MAX_SEQ))?,
-                STATE + state_key_code(state_key)
+                STATE + state_key as i64
             ];
             let mut statement = tx.prepare_cached(
                 "SELECT key, pv, kind, at, line, origin FROM events \
@@ -122,7 +120,7 @@ impl Reader {
         )?;
         statement
             .query_and_then([session.0], |row| {
-                Ok((value_of(&row.get::<_, String>(0)?)?, bytes(row, 1)?))
+                Ok((word_of("value", &row.get::<_, String>(0)?)?, bytes(row, 1)?))
             })?
             .collect()
     }

@@ -10,7 +10,7 @@ use acpd_core::record::{
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
 
-use crate::code::{canceller_of, desired_of, json_of, rest_of, restore_of, unknown};
+use crate::code::{json_of, unknown, word_of};
 use crate::error::StoreError;
 
 /// Reads everything but the journals, in one read transaction.
@@ -79,7 +79,7 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
         let name: String = row.get(0)?;
         let agent = AgentRow {
             name: name.clone(),
-            desired: desired_of(&row.get::<_, String>(1)?)?,
+            desired: word_of("desired state", &row.get::<_, String>(1)?)?,
             fingerprint: row.get(2)?,
             initialize: optional_bytes(row, 3)?,
             resume_lies: row.get(4)?,
@@ -156,9 +156,9 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             cwd: row.get(5)?,
             params: bytes(row, 6)?,
             host: optional_number(row, 22)?.map(HostId),
-            rest: rest_of(&row.get::<_, String>(7)?)?,
+            rest: word_of("session state", &row.get::<_, String>(7)?)?,
             reason: row.get(8)?,
-            restore: restore.as_deref().map(restore_of).transpose()?,
+            restore: restore.map(|word| word_of("restore level", &word)).transpose()?,
             mode: row.get(10)?,
             options: json_of("session options", &row.get::<_, String>(11)?)?,
             open_tools: json_of("open tool calls", &row.get::<_, String>(21)?)?,
@@ -204,7 +204,7 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
             },
             at: Time(number(row, 4)?),
             senders: sender.as_deref().map(senders_of).transpose()?.unwrap_or_default(),
-            cancelling: cancelling.as_deref().map(canceller_of).transpose()?,
+            cancelling: cancelling.map(|word| word_of("canceller", &word)).transpose()?,
             line: optional_bytes(row, 7)?,
         };
         Ok(((session, ticket), turn))

@@ -220,7 +220,8 @@ pub struct ReplyRow {
     pub session: Option<SessionKey>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ValueKey {
     Modes,
     ConfigOptions,
@@ -264,7 +265,9 @@ pub struct AuthRow {
     pub method: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The names are on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Desired {
     /// Start on demand, stop when idle.
     #[default]
@@ -382,8 +385,9 @@ impl Child {
     }
 }
 
-/// State of a session that no process holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+/// State of a session that no process holds. The names are on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dormant {
     /// Restored by the next prompt. On disk, loaded sessions are `Parked` too.
     #[default]
@@ -459,7 +463,9 @@ pub struct PromptKeyRow {
     pub outcome: Bytes,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The names are on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Canceller {
     /// A client, which expects `cancelled`.
     Client,

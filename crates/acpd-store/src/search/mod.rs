@@ -35,8 +35,8 @@ const VERSION: u32 = 2;
 /// - `journal`: one row, the generation of the journal.
 /// - `cursors`: the line that ended a session's last indexed turn, and its time. If the journal has
 ///   another line there, it is another journal (a backup, say).
-/// - `documents`: `rowid` is the key of the first line in the journal. `who` is the code of a
-///   [`Speaker`].
+/// - `documents`: `rowid` is the key of the first line in the journal. `who` is a place in
+///   [`SPEAKERS`].
 const SCHEMA: &str = "
 CREATE TABLE journal (generation TEXT NOT NULL) STRICT;
 CREATE TABLE cursors (
@@ -55,6 +55,8 @@ INSERT INTO documents (documents, rank) VALUES ('secure-delete', 1);
 /// Bytes of lines read at once.
 const PIECE: usize = 256 << 10;
 const AROUND: u32 = 24;
+/// Their places are codes on disk.
+const SPEAKERS: [Speaker; 3] = [Speaker::User, Speaker::Agent, Speaker::Tool];
 /// Marks around a hit in a text; both are removed from every text before.
 const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 
@@ -165,7 +167,9 @@ impl Index {
             let key: i64 = row.get(0)?;
             let text: String =
                 snippet.query_row(params![words, key, begin, end, AROUND], |row| row.get(0))?;
-            let by = speaker_of(row.get(2)?)?;
+            let code: i64 = row.get(2)?;
+            let by = SPEAKERS.get(code as usize).copied();
+            let by = by.ok_or_else(|| unknown("speaker", &code.to_string()))?;
             let (session, seq, at) = (session_of(key), seq_of(key), Time(number(row, 1)?));
             Ok(Found { session, seq, at, by, snippet: parts(&text) })
         })?
@@ -196,7 +200,7 @@ impl Index {
                 .execute(params![
                     event_key(session, seq)?,
                     int(at.0),
-                    speaker_code(by),
+                    SPEAKERS.iter().position(|one| *one == by).map(|code| code as i64),
                     text
                 ])?;
             }
@@ -291,21 +295,4 @@ fn parts(text: &str) -> Vec<Part> {
         hit = !hit;
     }
     parts
-}
-
-fn speaker_code(speaker: Speaker) -> i64 {
-    match speaker {
-        Speaker::User => 0,
-        Speaker::Agent => 1,
-        Speaker::Tool => 2,
-    }
-}
-
-fn speaker_of(code: i64) -> Result<Speaker, StoreError> {
-    Ok(match code {
-        0 => Speaker::User,
-        1 => Speaker::Agent,
-        2 => Speaker::Tool,
-        _ => return Err(unknown("speaker", &code.to_string())),
-    })
 }
