@@ -5,13 +5,12 @@
 //! cut. Under a flood a passive checkpoint never catches up, so the writer empties a log that is
 //! too long, see [`crate::writer`].
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-
-use crate::shared::{Shared, Wake};
 
 const PERIOD: Duration = Duration::from_millis(100);
 /// Time without a commit after which a grown log is cut.
@@ -19,31 +18,43 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Bytes of a log above which it is cut.
 const GROWN: u64 = 1 << 20;
 
-/// Runs until `shared` is closed. A failed checkpoint is tried again after the next commit, and
-/// costs only room.
-pub(crate) fn run(conn: Connection, log: PathBuf, shared: Arc<Shared>) {
-    let mut patience = None;
+/// Runs until the writer's thread ends, which holds the senders of both channels. A failed checkpoint
+/// is tried again after the next commit, and costs only room.
+pub(crate) fn run(
+    conn: &Connection,
+    log: &Path,
+    copying: &Mutex<()>,
+    commits: &Receiver<()>,
+    end: &Receiver<()>,
+) {
+    let mut patience = Duration::MAX;
     loop {
-        match shared.await_commit(patience) {
-            Wake::Closed => return,
-            Wake::Commit => {
-                if !shared.gather(PERIOD) {
+        match commits.recv_timeout(patience) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(()) => {
+                // Commits gather meanwhile.
+                if end.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                let _turn = shared.copying();
-                checkpoint(&conn, "PASSIVE").ok();
-                patience = Some(QUIET);
+                let _turn = turn_of(copying);
+                checkpoint(conn, "PASSIVE").ok();
+                patience = QUIET;
             }
-            Wake::Quiet => {
-                if std::fs::metadata(&log).is_ok_and(|file| file.len() > GROWN) {
-                    let _turn = shared.copying();
+            Err(RecvTimeoutError::Timeout) => {
+                if std::fs::metadata(log).is_ok_and(|file| file.len() > GROWN) {
+                    let _turn = turn_of(copying);
                     // A reader may be in the way: the next quiet time will do.
-                    checkpoint(&conn, "TRUNCATE").ok();
+                    checkpoint(conn, "TRUNCATE").ok();
                 }
-                patience = None;
+                patience = Duration::MAX;
             }
         }
     }
+}
+
+/// Waits for the right to copy from the log: SQLite refuses a second thread instead of waiting.
+pub(crate) fn turn_of(copying: &Mutex<()>) -> MutexGuard<'_, ()> {
+    copying.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a checkpoint. Returns whether it was complete.

@@ -30,7 +30,6 @@ mod open;
 mod reader;
 mod schema;
 mod search;
-mod shared;
 mod sizes;
 mod snapshot;
 mod usage;

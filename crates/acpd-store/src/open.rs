@@ -1,7 +1,7 @@
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::{Files, with_end};
 use crate::reader::Reader;
-use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
 use crate::{checkpoint, schema, snapshot};
 
@@ -55,25 +54,30 @@ pub fn open(
     let reader = Reader::open(path).map_err(failed)?;
 
     let thread_failed = |source| OpenError::Thread { path: path.into(), source };
-    let shared = Arc::new(Shared::default());
+    let copying = Arc::new(Mutex::new(()));
     let (batches, queue) = sync_channel(QUEUE);
+    let (limits, limited) = channel();
+    let (commits, committed) = sync_channel(1);
+    let (end, ended) = channel();
     let work = Work {
         conn,
-        shared: Arc::clone(&shared),
+        copying: Arc::clone(&copying),
+        commits,
+        _end: end,
+        limits: limited,
         files,
         chores: Chores::new(),
         report,
         log_limit: LONG,
         full: true,
-        page_limit: None,
     };
-    let thread = spawn("store", move || work.run(queue)).map_err(thread_failed)?;
-    let (log, for_checkpoints) = (with_end(path, "-wal"), Arc::clone(&shared));
-    let checkpoints = spawn("checkpoint", move || checkpoint::run(aside, log, for_checkpoints))
-        .map_err(thread_failed)?;
     // A killed daemon leaves a log.
-    shared.committed();
-    Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
+    work.committed();
+    let thread = spawn("store", move || work.run(&queue)).map_err(thread_failed)?;
+    let log = with_end(path, "-wal");
+    let copy = move || checkpoint::run(&aside, &log, &copying, &committed, &ended);
+    let checkpoints = spawn("checkpoint", copy).map_err(thread_failed)?;
+    Ok((Writer { batches, limits, thread, checkpoints }, reader, snapshot))
 }
 
 /// Checks what SQLite does not: an empty file is no new database if the index shows that it had a

@@ -11,8 +11,8 @@
 //! flood, and keeps the next start short: a start reads a killed daemon's log from its beginning.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,11 +20,10 @@ use acpd_core::record::Record;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::apply::Apply;
-use crate::checkpoint::{checkpoint, pages_in_log};
+use crate::checkpoint::{checkpoint, pages_in_log, turn_of};
 use crate::chores::{self, Chores, Tidied};
 use crate::error::StoreError;
 use crate::files::Files;
-use crate::shared::Shared;
 
 /// Batches that may wait for the writer.
 pub(crate) const QUEUE: usize = 256;
@@ -72,7 +71,8 @@ pub enum Report {
 #[derive(Debug)]
 pub struct Writer {
     pub(crate) batches: SyncSender<CommitBatch>,
-    pub(crate) shared: Arc<Shared>,
+    /// For tests: most pages that the database may have. Dropped when the store is closed.
+    pub(crate) limits: Sender<Option<u32>>,
     pub(crate) thread: JoinHandle<End>,
     pub(crate) checkpoints: JoinHandle<()>,
 }
@@ -97,9 +97,8 @@ impl Writer {
     /// A failing store tries once more and gives up. The error has the reason; the batch reported
     /// as failing and all later ones are not written.
     pub fn close(self) -> Result<(), StoreError> {
-        let Writer { batches, shared, thread, checkpoints } = self;
-        drop(batches);
-        shared.close();
+        let Writer { batches, limits, thread, checkpoints } = self;
+        drop((batches, limits));
         let end = thread.join();
         // Only a panic makes it fail, which the panic hook has reported.
         checkpoints.join().ok();
@@ -117,13 +116,19 @@ impl Writer {
     /// size.
     #[doc(hidden)]
     pub fn limit_pages(&self, limit: Option<u32>) {
-        self.shared.limit_pages(limit);
+        self.limits.send(limit).ok();
     }
 }
 
 pub(crate) struct Work<F> {
     pub(crate) conn: Connection,
-    pub(crate) shared: Arc<Shared>,
+    /// Held by a thread that copies from the log.
+    pub(crate) copying: Arc<Mutex<()>>,
+    /// Wakes the checkpoint thread.
+    pub(crate) commits: SyncSender<()>,
+    /// Dropped when this thread ends, and the checkpoint thread with it.
+    pub(crate) _end: Sender<()>,
+    pub(crate) limits: Receiver<Option<u32>>,
     pub(crate) files: Files,
     pub(crate) chores: Chores,
     pub(crate) report: F,
@@ -131,7 +136,6 @@ pub(crate) struct Work<F> {
     pub(crate) log_limit: u32,
     /// `synchronous` is FULL at the moment.
     pub(crate) full: bool,
-    pub(crate) page_limit: Option<u32>,
 }
 
 /// Attempts that failed in a row.
@@ -149,11 +153,14 @@ impl Default for Trouble {
 
 impl<F: Fn(Report)> Work<F> {
     /// Runs until the handle is dropped and everything is written, or until it has to give up.
-    pub(crate) fn run(mut self, batches: Receiver<CommitBatch>) -> End {
-        let outcome = self.serve(&batches);
-        // The handle may have been dropped without `close`.
-        self.shared.close();
+    pub(crate) fn run(mut self, batches: &Receiver<CommitBatch>) -> End {
+        let outcome = self.serve(batches);
         End { conn: self.conn, outcome }
+    }
+
+    /// Reports a commit to the checkpoint thread, unless it has not taken the last report yet.
+    pub(crate) fn committed(&self) {
+        self.commits.try_send(()).ok();
     }
 
     fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
@@ -192,7 +199,7 @@ impl<F: Fn(Report)> Work<F> {
                     for batch in waiting.drain(..size) {
                         (self.report)(Report::Committed { tag: batch.tag });
                     }
-                    self.shared.committed();
+                    self.committed();
                     size = waiting.len();
                     trouble = Trouble::default();
                 }
@@ -219,7 +226,7 @@ impl<F: Fn(Report)> Work<F> {
     fn do_chore(&mut self) {
         let done = self.prepare().and_then(|()| {
             self.sync(false)?;
-            let _turn = self.shared.copying();
+            let _turn = turn_of(&self.copying);
             let tidied = self.chores.step(&mut self.conn)?;
             if tidied.given_back > 0 {
                 self.files.gets_shorter(chores::length(&self.conn)?);
@@ -230,7 +237,7 @@ impl<F: Fn(Report)> Work<F> {
             Ok(tidied) if tidied == Tidied::default() => {}
             Ok(tidied) => {
                 (self.report)(Report::Tidied(tidied));
-                self.shared.committed();
+                self.committed();
             }
             Err(_) => self.chores.put_off(),
         }
@@ -247,8 +254,10 @@ impl<F: Fn(Report)> Work<F> {
             (self.report)(Report::Failing { tag, reason: reason.clone() });
             trouble.reported = Some(reason.clone());
         }
-        if !self.shared.await_retry(trouble.delay, self.page_limit) {
-            return Err(reason);
+        match self.limits.recv_timeout(trouble.delay) {
+            Err(RecvTimeoutError::Disconnected) => return Err(reason),
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(limit) => drop(self.limit_pages(limit)),
         }
         trouble.delay = (trouble.delay * 2).min(LAST_DELAY);
         Ok(())
@@ -290,7 +299,7 @@ impl<F: Fn(Report)> Work<F> {
     /// Checks whether the file was cut after its database became shorter.
     fn expect_no_cut(&mut self) -> Result<(), StoreError> {
         // A thread that copies from the log may be about to cut the file.
-        let Some(_turn) = self.shared.try_copying() else { return Ok(()) };
+        let Ok(_turn) = self.copying.try_lock() else { return Ok(()) };
         self.files.has_length(chores::length(&self.conn)?)
     }
 
@@ -302,17 +311,19 @@ impl<F: Fn(Report)> Work<F> {
         }
         let length = pages_in_log(&self.conn)?;
         if length > self.log_limit {
-            let _turn = self.shared.copying();
+            let _turn = turn_of(&self.copying);
             let emptied = checkpoint(&self.conn, "RESTART").unwrap_or(false);
             // A reader that stays in the way must not slow down every commit.
             self.log_limit = if emptied { LONG } else { length + LONG };
         }
-        let page_limit = self.shared.page_limit();
-        if page_limit != self.page_limit {
-            let pages = page_limit.unwrap_or(ALL_PAGES);
-            self.conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
-            self.page_limit = page_limit;
+        while let Ok(limit) = self.limits.try_recv() {
+            self.limit_pages(limit)?;
         }
         Ok(())
+    }
+
+    fn limit_pages(&self, limit: Option<u32>) -> Result<(), StoreError> {
+        let pages = limit.unwrap_or(ALL_PAGES);
+        Ok(self.conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?)
     }
 }
