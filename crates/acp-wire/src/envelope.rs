@@ -166,44 +166,8 @@ fn not_null(raw: &&RawValue) -> bool {
     raw.get() != "null"
 }
 
-enum Field {
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-// By hand: a derived reader refuses the whole message for a key that is no text (a lone surrogate).
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(FieldVisitor)
-    }
-}
-
-struct FieldVisitor;
-
-impl Visitor<'_> for FieldVisitor {
-    type Value = Field;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a member")
-    }
-
-    fn visit_bytes<E>(self, name: &[u8]) -> Result<Field, E> {
-        Ok(match name {
-            b"id" => Field::Id,
-            b"method" => Field::Method,
-            b"params" => Field::Params,
-            b"result" => Field::Result,
-            b"error" => Field::Error,
-            _ => Field::Other,
-        })
-    }
-}
-
-// By hand: a derived reader takes an explicit `null` for an absent member.
+// By hand: a derived reader takes an explicit `null` for an absent member, and refuses the whole
+// message for a key that is no text (a lone surrogate).
 impl<'de> Deserialize<'de> for Envelope<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EnvelopeVisitor)
@@ -221,17 +185,14 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope::default();
-        while let Some(field) = map.next_key()? {
-            let (slot, name) = match field {
-                Field::Id => (&mut envelope.id, "id"),
-                Field::Method => (&mut envelope.method, "method"),
-                Field::Params => (&mut envelope.params, "params"),
-                Field::Result => (&mut envelope.result, "result"),
-                Field::Error => (&mut envelope.error, "error"),
-                Field::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            let Envelope { id, method, params, result, error, .. } = &mut envelope;
+            let slots = [("id", id), ("method", method), ("params", params), ("result", result)];
+            let mut slots = slots.into_iter().chain([("error", error)]);
+            let found = slots.find(|(name, _)| json::is_key(key.get().as_bytes(), name));
+            let Some((name, slot)) = found else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
             };
             if slot.replace(map.next_value()?).is_some() {
                 envelope.duplicate = Some(name);
