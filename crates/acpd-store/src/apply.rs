@@ -59,110 +59,83 @@ impl<'c> Apply<'c> {
 
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), StoreError> {
         match record {
-            Record::Boot { boot } => {
-                self.run("UPDATE meta SET boot = ?1", [int(*boot)])?;
-            }
-            Record::Agent(row) => self.agent(row)?,
-            Record::Auth(row) => {
-                self.run(
-                    "INSERT OR REPLACE INTO auth (agent, what) VALUES (?1, ?2)",
-                    params![row.agent, json_code(row)?],
-                )?;
-            }
-            Record::Host(row) => self.host(row)?,
-            Record::HostGone { host } => self.host_gone(*host)?,
-            Record::HostOffset { host, offset, inside } => {
-                self.run(
-                    "UPDATE hosts SET offset = ?2, inside = ?3 WHERE host = ?1",
-                    params![int(host.0), int(*offset), inside],
-                )?;
-            }
-            Record::Parked { host, session, line } => {
-                self.run(
-                    "INSERT INTO parked (host, session, line) \
-                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
-                    params![int(host.0), session, line.as_ref()],
-                )?;
-            }
-            Record::Unparked { host, session } => {
-                self.run(
-                    "DELETE FROM parked WHERE host = ?1 AND (?2 IS NULL OR session = ?2)",
-                    params![int(host.0), session],
-                )?;
-            }
-            Record::Asked(row) => self.asked(row)?,
-            Record::Answered { id } => {
-                self.run("DELETE FROM asked WHERE id = ?1", [int(*id)])?;
-            }
-            Record::Outbox { host, chunk, line } => {
-                self.run(
-                    "INSERT OR REPLACE INTO outbox (host, chunk, line) \
-                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
-                    params![int(host.0), int(*chunk), line.as_ref()],
-                )?;
-            }
+            Record::Boot { boot } => self.run("UPDATE meta SET boot = ?1", [int(*boot)]),
+            Record::Agent(row) => self.agent(row),
+            Record::Auth(row) => self.run(
+                "INSERT OR REPLACE INTO auth (agent, what) VALUES (?1, ?2)",
+                params![row.agent, json_code(row)?],
+            ),
+            Record::Host(row) => self.host(row),
+            Record::HostGone { host } => self.host_gone(*host),
+            Record::HostOffset { host, offset, inside } => self.run(
+                "UPDATE hosts SET offset = ?2, inside = ?3 WHERE host = ?1",
+                params![int(host.0), int(*offset), inside],
+            ),
+            Record::Parked { host, session, line } => self.run(
+                "INSERT INTO parked (host, session, line) \
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
+                params![int(host.0), session, line.as_ref()],
+            ),
+            Record::Unparked { host, session } => self.run(
+                "DELETE FROM parked WHERE host = ?1 AND (?2 IS NULL OR session = ?2)",
+                params![int(host.0), session],
+            ),
+            Record::Asked(row) => self.asked(row),
+            Record::Answered { id } => self.run("DELETE FROM asked WHERE id = ?1", [int(*id)]),
+            Record::Outbox { host, chunk, line } => self.run(
+                "INSERT OR REPLACE INTO outbox (host, chunk, line) \
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
+                params![int(host.0), int(*chunk), line.as_ref()],
+            ),
             Record::Written { host, chunk } => {
                 let place = [int(host.0), int(*chunk)];
                 self.run("DELETE FROM outbox WHERE host = ?1 AND chunk <= ?2", place)?;
-                self.run("UPDATE hosts SET written = ?2 WHERE host = ?1", place)?;
+                self.run("UPDATE hosts SET written = ?2 WHERE host = ?1", place)
             }
-            Record::Session(row) => self.session(row)?,
-            Record::Secret { session, mcp_servers } => {
-                self.run(
-                    "INSERT OR REPLACE INTO secrets (session, mcp_servers) \
-                     SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                    params![session.0, mcp_servers.as_ref()],
-                )?;
-            }
-            Record::Value { session, key, json } => {
-                self.run(
-                    "INSERT OR REPLACE INTO session_values (session, key, json) \
-                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                    params![session.0, key.as_str(), json.as_ref()],
-                )?;
-            }
-            Record::SessionRemoved { session } => self.session_removed(*session)?,
-            Record::Event(row) => self.event(row)?,
-            Record::Forked(fork) => self.forked(fork)?,
-            Record::Turn(row) => self.turn(row)?,
-            Record::PromptKey(row) => {
-                self.run(
-                    "INSERT OR REPLACE INTO prompt_keys (session, key, turn, outcome) \
-                     SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
-                    params![row.session.0, row.key, int(row.turn), row.outcome.as_ref()],
-                )?;
-            }
-            Record::Usage(row) => self.usage(row)?,
-            Record::Interaction(row) => self.interaction(row)?,
+            Record::Session(row) => self.session(row),
+            Record::Secret { session, mcp_servers } => self.run(
+                "INSERT OR REPLACE INTO secrets (session, mcp_servers) \
+                 SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                params![session.0, mcp_servers.as_ref()],
+            ),
+            Record::Value { session, key, json } => self.run(
+                "INSERT OR REPLACE INTO session_values (session, key, json) \
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                params![session.0, key.as_str(), json.as_ref()],
+            ),
+            Record::SessionRemoved { session } => self.session_removed(*session),
+            Record::Event(row) => self.event(row),
+            Record::Forked(fork) => self.forked(fork),
+            Record::Turn(row) => self.turn(row),
+            Record::PromptKey(row) => self.run(
+                "INSERT OR REPLACE INTO prompt_keys (session, key, turn, outcome) \
+                 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                params![row.session.0, row.key, int(row.turn), row.outcome.as_ref()],
+            ),
+            Record::Usage(row) => self.usage(row),
+            Record::Interaction(row) => self.interaction(row),
             Record::InteractionGone { id } => {
-                self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])?;
+                self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])
             }
-            Record::Client { token, received } => {
-                self.run(
-                    "INSERT INTO clients (token, received) VALUES (?1, ?2) \
-                     ON CONFLICT (token) DO UPDATE SET received = ?2",
-                    params![token, int(*received)],
-                )?;
-            }
+            Record::Client { token, received } => self.run(
+                "INSERT INTO clients (token, received) VALUES (?1, ?2) \
+                 ON CONFLICT (token) DO UPDATE SET received = ?2",
+                params![token, int(*received)],
+            ),
             Record::ClientGone { token } => {
                 self.run("DELETE FROM clients WHERE token = ?1", [token])?;
-                self.run("DELETE FROM replies WHERE token = ?1", [token])?;
+                self.run("DELETE FROM replies WHERE token = ?1", [token])
             }
-            Record::Remembered(row) => {
-                self.run(
-                    "INSERT OR REPLACE INTO decisions (id, what) VALUES (?1, ?2)",
-                    params![row.id, json_code(row)?],
-                )?;
-            }
-            Record::Unremembered { id } => {
-                self.run("DELETE FROM decisions WHERE id = ?1", [id])?;
-            }
-            Record::Reply(row) => self.reply(row)?,
+            Record::Remembered(row) => self.run(
+                "INSERT OR REPLACE INTO decisions (id, what) VALUES (?1, ?2)",
+                params![row.id, json_code(row)?],
+            ),
+            Record::Unremembered { id } => self.run("DELETE FROM decisions WHERE id = ?1", [id]),
+            Record::Reply(row) => self.reply(row),
             Record::ReplyGone { token, id } => {
-                self.run("DELETE FROM replies WHERE token = ?1 AND id = ?2", [token, id.raw()])?;
+                self.run("DELETE FROM replies WHERE token = ?1 AND id = ?2", [token, id.raw()])
             }
         }
-        Ok(())
     }
 
     /// Moves the heads and last states of the sessions with new events. Returns the deletions and
@@ -189,7 +162,12 @@ impl<'c> Apply<'c> {
         Ok((self.removed, self.written))
     }
 
-    fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+    fn run(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
+        self.count(sql, params).map(drop)
+    }
+
+    /// Returns the number of changed rows.
+    fn count(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         Ok(self.conn.prepare_cached(sql)?.execute(params)?)
     }
 
@@ -207,8 +185,7 @@ impl<'c> Apply<'c> {
                 row.load_lies,
                 row.client_meta,
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn host(&self, row: &HostRow) -> Result<(), StoreError> {
@@ -227,8 +204,7 @@ impl<'c> Apply<'c> {
                 row.ready.map(|ready| int(ready.0)),
                 row.stopping,
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn host_gone(&self, host: HostId) -> Result<(), StoreError> {
@@ -303,8 +279,7 @@ impl<'c> Apply<'c> {
                 row.info,
             ],
         )?;
-        self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;
-        Ok(())
+        self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])
     }
 
     fn session_removed(&mut self, session: SessionKey) -> Result<(), StoreError> {
@@ -409,7 +384,7 @@ impl<'c> Apply<'c> {
 
     fn turn(&self, row: &TurnRow) -> Result<(), StoreError> {
         let place = params![row.session.0, int(row.ticket)];
-        let known = self.run(
+        let known = self.count(
             "UPDATE sessions SET last_ticket = max(last_ticket, ?2) WHERE session = ?1",
             place,
         )?;
@@ -418,8 +393,7 @@ impl<'c> Apply<'c> {
         }
         let (host, chunk) = match row.state {
             TurnStage::Ended => {
-                self.run("DELETE FROM turns WHERE session = ?1 AND ticket = ?2", place)?;
-                return Ok(());
+                return self.run("DELETE FROM turns WHERE session = ?1 AND ticket = ?2", place);
             }
             TurnStage::Queued => (None, None),
             TurnStage::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
@@ -440,8 +414,7 @@ impl<'c> Apply<'c> {
                 row.cancelling.as_ref().map(word_code).transpose()?,
                 row.line.as_deref(),
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn usage(&self, row: &UsageRow) -> Result<(), StoreError> {
@@ -467,8 +440,7 @@ impl<'c> Apply<'c> {
                 row.cost.as_ref().map(|cost| cost.currency.raw()),
                 row.cost.as_ref().map(|cost| int(cost.amount.parts())),
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn interaction(&self, row: &InteractionRow) -> Result<(), StoreError> {
@@ -484,8 +456,7 @@ impl<'c> Apply<'c> {
                 int(row.at.0),
                 row.frozen.as_ref().map(json_code).transpose()?
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn reply(&self, row: &ReplyRow) -> Result<(), StoreError> {
@@ -498,7 +469,6 @@ impl<'c> Apply<'c> {
                 row.session.map(|session| session.0),
                 row.line.as_ref()
             ],
-        )?;
-        Ok(())
+        )
     }
 }
