@@ -25,7 +25,7 @@ pub use read::{
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, SteeringOutcome,
-    TOOL_KINDS, UpdateHead, cancelled_request, stop_reason,
+    TOOL_KINDS, cancelled_request, stop_reason,
 };
 pub use usage::{TurnTokens, UsageUpdate};
 pub use write::{

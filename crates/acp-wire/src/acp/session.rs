@@ -275,37 +275,6 @@ pub fn cancelled_request(params: &RawValue) -> Option<Id> {
     Id::from_raw(raw)
 }
 
-/// Members of a `session/update` about a tool call, each read on its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UpdateHead<'a> {
-    /// The kind of the update; empty if absent.
-    pub session_update: Cow<'a, str>,
-    /// Id of the tool call.
-    pub tool_call_id: Option<Cow<'a, str>>,
-    /// The status of the tool call.
-    pub status: Option<Cow<'a, str>>,
-    /// The title of the tool call.
-    pub title: Option<Cow<'a, str>>,
-    /// The kind of the tool call.
-    pub kind: Option<Cow<'a, str>>,
-}
-
-impl<'a> UpdateHead<'a> {
-    /// Reads the params of a `session/update`. Fails without an `update` object.
-    pub fn from_raw(params: &'a RawValue) -> Result<Self, Unreadable> {
-        let update = Reader::new(params).object(&["update"]);
-        let update =
-            update.ok_or_else(|| Unreadable::missing("session/update params", "update"))?;
-        Ok(Self {
-            session_update: update.text(&["sessionUpdate"]).unwrap_or_default(),
-            tool_call_id: update.text(&["toolCallId"]),
-            status: update.text(&["status"]),
-            title: update.lossy(&["title"]),
-            kind: update.text(&["kind"]),
-        })
-    }
-}
-
 /// The kinds of tool calls (ACP, `ToolKind`).
 pub const TOOL_KINDS: [&str; 10] = [
     "read",

@@ -20,7 +20,6 @@ pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::acp::UpdateHead;
 use acp_wire::{remove_member, set_member};
 use acpd_api::{Doing, SessionInfo, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
@@ -173,17 +172,18 @@ impl Session {
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// `is_described`: the update describes the call.
+    /// `is_new`: the update is the call's first; `is_described`: it describes the call.
     pub(crate) fn follow_tool(
         &mut self,
         id: &str,
-        head: &UpdateHead<'_>,
+        is_new: bool,
+        status: Option<&str>,
         is_described: bool,
         now: Time,
     ) {
         let open = &self.row.open_tools;
         let is_open = open.contains(id);
-        match head.status.as_deref() {
+        match status {
             Some("completed" | "failed" | "cancelled") => {
                 if is_open {
                     self.row.edit().open_tools.remove(id);
@@ -192,7 +192,7 @@ impl Session {
                 return;
             }
             // An update about an ended call does not open it again.
-            None if head.session_update != "tool_call" && !is_open => return,
+            None if !is_new && !is_open => return,
             _ if is_open => {}
             _ if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES => {
                 self.row.edit().open_tools.insert(id.to_owned());

@@ -1,6 +1,5 @@
 //! Updates of agents: which are journalled, and what of them counts later.
 
-use acp_wire::acp::UpdateHead;
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     Message, StateKey, UpdateClass, locate, lossy_at, remove_member, set_member, str_at,
@@ -144,12 +143,12 @@ impl Hub {
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
-        let Some(params) = raw_at(line, &["params"]) else { return };
-        let Ok(head) = UpdateHead::from_raw(params) else { return };
-        let Some(id) = &head.tool_call_id else { return };
-        let is_told = self.sessions.note_call(key, id, update_in(line));
+        let of = |name| str_at(line, &["params", "update", name]);
+        let Some(id) = of("toolCallId") else { return };
+        let is_told = self.sessions.note_call(key, &id, update_in(line));
         let now = self.cx.now;
-        self.session_mut(key).follow_tool(id, &head, is_told, now);
+        let (is_new, status) = (of("sessionUpdate").as_deref() == Some("tool_call"), of("status"));
+        self.session_mut(key).follow_tool(&id, is_new, status.as_deref(), is_told, now);
     }
 
     fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes) {
