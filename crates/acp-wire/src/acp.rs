@@ -10,7 +10,6 @@ mod content;
 mod elicitation;
 mod read;
 mod session;
-mod usage;
 mod write;
 
 pub use content::{ContentBlock, fence, file_uri, image_type, uri_part};
@@ -27,7 +26,6 @@ pub use session::{
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, SteeringOutcome,
     TOOL_KINDS, cancelled_request, stop_reason,
 };
-pub use usage::{TurnTokens, UsageUpdate};
 pub use write::{
     CancelParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams, SetTitleParams,
     SteeringParams, Update, initialize_params,

@@ -29,6 +29,12 @@ pub fn lossy_at<'a>(json: &'a [u8], path: &[&str]) -> Option<Cow<'a, str>> {
     decode_lossy(text(&json[locate(json, path)?])?)
 }
 
+/// The whole number at `path`, from 0 up to the range of signed ones. `None` if there is none.
+pub fn count_at(json: &[u8], path: &[&str]) -> Option<u64> {
+    let number: i64 = text(&json[locate(json, path)?])?.parse().ok()?;
+    number.try_into().ok()
+}
+
 fn text(raw: &[u8]) -> Option<&str> {
     std::str::from_utf8(raw).ok()
 }

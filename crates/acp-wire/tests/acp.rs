@@ -4,8 +4,7 @@
 use acp_wire::acp::{
     AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, Implementation,
     InitializeResult, NewSessionResult, PermissionAnswer, PermissionRequest, Services, SessionList,
-    SessionParams, SessionUpdate, SetConfigOptionParams, SetModeParams, TurnTokens, Update,
-    UsageUpdate, initialize_params,
+    SessionParams, SessionUpdate, SetConfigOptionParams, SetModeParams, Update, initialize_params,
 };
 use acp_wire::{ErrorObject, code};
 use agent_client_protocol_schema::v1;
@@ -230,28 +229,6 @@ fn a_protocol_version_must_be_an_integer() {
         assert!(ClientInitialize::from_raw(&value).is_err(), "{version}");
     }
     assert!(InitializeResult::from_raw(&raw(&json!(null))).is_err());
-}
-
-#[test]
-fn figures_of_usage_are_read_one_by_one_and_what_is_no_figure_was_not_told() {
-    let update = |update| UsageUpdate::from_raw(&raw(&update));
-    let cost = json!({"amount": 0.25, "currency": "USD"});
-    let told = update(json!({"used": 7, "size": 200_000, "cost": cost}));
-    let (used, size, cost) = (Some(7), Some(200_000), Some((0.25, "USD".to_owned())));
-    assert_eq!(told, UsageUpdate { used, size, cost });
-    for odd in [
-        json!({"used": -1, "size": "9", "cost": null}),
-        json!({"used": u64::MAX, "cost": {"amount": "1", "currency": "USD"}}),
-        json!({"used": 1.5, "cost": {"amount": 1}}),
-        json!([]),
-    ] {
-        assert_eq!(update(odd), UsageUpdate { used: None, size: None, cost: None });
-    }
-    let result = json!({"stopReason": "end_turn",
-        "usage": {"totalTokens": 12, "inputTokens": 4, "outputTokens": 8, "cachedReadTokens": null}});
-    let tokens = TurnTokens::from_raw(&raw(&result));
-    assert_eq!((tokens.total, tokens.input, tokens.output), (Some(12), Some(4), Some(8)));
-    assert_eq!((tokens.thought, tokens.cached_read, tokens.cached_write), (None, None, None));
 }
 
 #[test]

@@ -67,15 +67,6 @@ impl<'a> Reader<'a> {
         self.at(path)?.parse().ok()
     }
 
-    /// A non-negative number, up to the range of signed ones.
-    pub(super) fn count(self, path: &[&str]) -> Option<u64> {
-        self.integer(path).and_then(|number| number.try_into().ok())
-    }
-
-    pub(super) fn number(self, path: &[&str]) -> Option<f64> {
-        serde_json::from_str(self.at(path)?).ok()
-    }
-
     /// The raw value; `null` counts as absent.
     pub(crate) fn raw(self, path: &[&str]) -> Option<&'a RawValue> {
         let text = self.at(path).filter(|text| *text != "null")?;
