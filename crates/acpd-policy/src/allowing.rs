@@ -1,7 +1,7 @@
 //! `allow` rules: acpd must understand everything that the call does, and all of it must match.
 
 use crate::config::Kind;
-use crate::facts::{Facts, Unclear};
+use crate::facts::{Unclear, Understanding};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{IS_WINDOWS, below, resolve, strict_url};
@@ -24,7 +24,7 @@ type Allowed = Result<String, String>;
 
 /// A rule with `command`, `path` or `url` must cover the whole call, and so must every rule if the
 /// call may run something. Other rules are about a class of calls with any input.
-fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
+fn whole(rule: &Rule, facts: &Understanding) -> Allowed {
     let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
     let runs = facts.kind == Kind::Execute || !facts.commands.is_empty() || facts.is_unread_command;
     if let Some(kinds) = &rule.kind {
@@ -62,8 +62,8 @@ fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
     Ok(String::new())
 }
 
-fn title(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
-    let Some(title) = facts.title else { return Err("the call has no title".to_owned()) };
+fn title(globs: &[Glob], facts: &Understanding) -> Allowed {
+    let Some(title) = &facts.title else { return Err("the call has no title".to_owned()) };
     let bare = unquoted(title);
     if !facts.may_run {
         return plain("title", title, globs, |glob| glob.matches(title) || glob.matches(bare));
@@ -152,7 +152,7 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowed {
     })
 }
 
-fn urls(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
+fn urls(globs: &[Glob], facts: &Understanding) -> Allowed {
     all("url", &facts.urls, |url| match strict_url(url) {
         None => Err(format!("url {} can be read in more than one way", quoted(url))),
         Some(plain_url) => plain("url", url, globs, |glob| glob.matches(&plain_url)),

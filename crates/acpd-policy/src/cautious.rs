@@ -1,7 +1,7 @@
 //! `reject` and `ask` rules: a single match in the call is enough, and so is a possible match.
 
 use crate::command::Command;
-use crate::facts::{Facts, Unclear};
+use crate::facts::{Unclear, Understanding};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{IS_WINDOWS, is_file, reading, resolve, strict_url, usual_url};
@@ -22,8 +22,8 @@ pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-fn title(globs: &[Glob], facts: &Facts<'_>) -> Check {
-    let Some(title) = facts.title else { return Check::Fails("the call has no title".to_owned()) };
+fn title(globs: &[Glob], facts: &Understanding) -> Check {
+    let Some(title) = &facts.title else { return Check::Fails("the call has no title".to_owned()) };
     let bare = unquoted(title);
     let readings = if facts.may_run { Readings::of(bare) } else { Readings::default() };
     let is_it = |glob: &Glob| glob.matches(title) || glob.matches(bare) || reads(glob, &readings);
@@ -33,7 +33,7 @@ fn title(globs: &[Glob], facts: &Facts<'_>) -> Check {
     }
 }
 
-fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
+fn commands(globs: &[Glob], facts: &Understanding) -> Check {
     let named = any("command", &facts.commands, |command| {
         plain("command", &command.line, globs, |glob| reads(glob, command.readings()))
     });
@@ -45,7 +45,7 @@ fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
         return Check::Might(why);
     }
     if let (Some(title), true) =
-        (facts.title.map(unquoted), facts.commands.is_empty() && facts.may_run)
+        (facts.title.as_deref().map(unquoted), facts.commands.is_empty() && facts.may_run)
     {
         // Some agents name the command only here.
         let readings = Readings::of(title);
@@ -133,7 +133,7 @@ fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
     in_unclear(facts, might).unwrap_or(Check::Fails(why))
 }
 
-fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
+fn urls(globs: &[Glob], facts: &Understanding) -> Check {
     let matches = |url: &str, glob: &Glob| {
         glob.matches(url) || usual_url(url).is_some_and(|url| glob.matches(&url))
     };
@@ -150,7 +150,7 @@ fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
 }
 
 /// `might`: the reason why a text could match.
-fn in_unclear(facts: &Facts<'_>, might: impl Fn(&str) -> Option<String>) -> Option<Check> {
+fn in_unclear(facts: &Understanding, might: impl Fn(&str) -> Option<String>) -> Option<Check> {
     if facts.is_unread {
         return Some(Check::Might("the input cannot be read".to_owned()));
     }

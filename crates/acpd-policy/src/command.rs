@@ -4,12 +4,13 @@ use crate::members::is_known_shell;
 use crate::place::IS_WINDOWS;
 use crate::readings::Readings;
 
+/// A command of a tool call.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub struct Command {
     /// The whole line. A list of arguments is quoted.
     pub(crate) line: String,
     /// The script of `bash -lc SCRIPT`, else the line.
-    pub(crate) runs: String,
+    pub runs: String,
     readings: OnceCell<Readings>,
 }
 

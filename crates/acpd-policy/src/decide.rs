@@ -4,13 +4,13 @@ use acp_wire::acp::{PermissionOption, PermissionRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Ruling;
-use crate::facts::Facts;
+use crate::facts::Understanding;
 use crate::matching::{RuleReport, check};
 use crate::one_line::quoted;
 use crate::policy::Policy;
 use crate::rule::Call;
 use crate::situation::{Situation, Verdict};
-use crate::subject::{Remembered, Subject, subject};
+use crate::subject::{Remembered, Subject};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -85,16 +85,16 @@ pub fn explain(
     situation: &Situation<'_>,
     request: &PermissionRequest<'_>,
 ) -> Explanation {
-    let facts = Facts::of(request);
+    let facts = Understanding::of(request);
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
     let rules: Vec<RuleReport> = policy.rules.iter().map(|rule| check(rule, call)).collect();
-    let subject = subject(&facts, request);
-    let known = recall(remembered, situation, subject.as_ref());
+    let known = recall(remembered, situation, facts.subject.as_ref());
     let decision = match needs_a_person(request) {
         Some(why) => Decision::Ask { why },
         None => answer(policy.default, &rules, known, situation, request),
     };
-    Explanation { rules, subject, remembered: known.map(|known| known.id), decision }
+    let remembered = known.map(|known| known.id);
+    Explanation { rules, subject: facts.subject, remembered, decision }
 }
 
 fn answer(

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use acp_wire::acp::PermissionRequest;
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::command::Command;
 use crate::config::Kind;
 use crate::members::{Member, is_known_shell, member, plain};
+use crate::subject::Subject;
 
 /// Members that change with each call, in inputs that contain the call's id.
 const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"];
@@ -22,32 +22,38 @@ const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"
 const EDITOR_COMMANDS: [&str; 6] =
     ["view", "create", "str_replace", "insert", "undo_edit", "write"];
 
+/// Maximum length of a subject's input in bytes.
+const LONGEST_INPUT: usize = 16 * 1024;
+
 /// Maximum searched text of one unknown member in bytes.
 const MOST_TEXT: usize = 128 * 1024;
 
+/// A tool call as rules see it. Texts are complete, as the agent wrote them.
 #[derive(Debug, Default)]
-pub(crate) struct Facts<'a> {
+pub struct Understanding {
     /// The agent's kind; unknown ones are `other`.
-    pub(crate) kind: Kind,
-    pub(crate) title: Option<&'a str>,
+    pub kind: Kind,
+    pub title: Option<String>,
     /// The call changes files, also if its kind is not `edit`.
     pub(crate) edits: bool,
     pub(crate) may_run: bool,
-    pub(crate) commands: Vec<Command>,
+    pub commands: Vec<Command>,
     /// The folder that the command names.
-    pub(crate) folder: Option<String>,
-    /// As the agent wrote them.
-    pub(crate) paths: Vec<String>,
+    pub folder: Option<String>,
+    pub paths: Vec<String>,
     /// The input itself names paths, not only the locations.
     pub(crate) names_paths: bool,
-    /// As the agent wrote them.
-    pub(crate) urls: Vec<String>,
+    pub urls: Vec<String>,
     /// The sorted input as text, without members that change with each call.
     pub(crate) input: Option<String>,
-    pub(crate) unclear: Vec<Unclear>,
+    /// Parts of the input that are not understood. If there are any, a person must see the input
+    /// itself.
+    pub unclear: Vec<Unclear>,
     /// The input, or another part of the call, cannot be read and may be anything.
     pub(crate) is_unread: bool,
     pub(crate) is_unread_command: bool,
+    /// Subject for "always"; `None` if the call cannot be recognized later.
+    pub subject: Option<Subject>,
 }
 
 /// Sets of members that are understood together.
@@ -64,23 +70,22 @@ enum Scope {
 }
 
 /// A part of the input that is not understood.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unclear {
     /// Path of the member; empty for the whole input.
     pub member: String,
     /// For people: `is not known`, `is given twice`.
     pub why: &'static str,
-    #[serde(skip)]
     pub(crate) texts: Vec<String>,
 }
 
-impl<'a> Facts<'a> {
-    pub(crate) fn of(request: &'a PermissionRequest<'_>) -> Self {
+impl Understanding {
+    pub fn of(request: &PermissionRequest<'_>) -> Self {
         let kind = request.kind.as_deref().and_then(|kind| kind.parse().ok());
         let places = request.locations.iter().chain(&request.diffs);
         let mut facts = Self {
             kind: kind.unwrap_or_default(),
-            title: request.title.as_deref(),
+            title: request.title.as_deref().map(str::to_owned),
             edits: !request.diffs.is_empty(),
             may_run: matches!(kind, None | Some(Kind::Execute)),
             paths: places.map(|path| path.clone().into_owned()).collect(),
@@ -106,11 +111,48 @@ impl<'a> Facts<'a> {
         facts.may_run |= !facts.commands.is_empty();
         facts.paths.sort_unstable();
         facts.paths.dedup();
+        facts.subject = facts.subject_of(request);
         facts
     }
 
-    pub(crate) fn is_whole(&self) -> bool {
+    /// Returns whether all of the input is understood. Rules on commands, paths or addresses allow
+    /// no other call.
+    pub fn is_whole(&self) -> bool {
         self.unclear.is_empty()
+    }
+
+    /// Returns the subject of a call; `None` if the call cannot be recognized later.
+    ///
+    /// A completely understood call is recognized by its effect, any other by the whole text of its
+    /// input.
+    fn subject_of(&self, request: &PermissionRequest<'_>) -> Option<Subject> {
+        if self.is_unread || request.tool_call_id.is_none() {
+            return None;
+        }
+        let names_more = self.names_paths || !self.urls.is_empty();
+        if let ([command], true) = (self.commands.as_slice(), self.is_whole() && !names_more) {
+            let line = command.line.clone();
+            return Some(Subject::Command { line, folder: self.folder.clone() });
+        }
+        let only_touches = self.is_whole() && self.commands.is_empty();
+        if only_touches && self.kind == Kind::Fetch && !self.names_paths && !self.urls.is_empty() {
+            return Some(Subject::Urls { urls: self.urls.iter().cloned().collect() });
+        }
+        let is_file = matches!(self.kind, Kind::Read | Kind::Edit | Kind::Delete);
+        if only_touches && is_file && self.urls.is_empty() && !self.paths.is_empty() {
+            let paths = self.paths.iter().cloned().collect();
+            return Some(Subject::Paths { kind: self.kind, paths });
+        }
+        let title = self.title.clone().filter(|title| !title.trim().is_empty())?;
+        // A title alone may be as broad as `bash`, because the rest was in an earlier update.
+        let input = self.input.clone().filter(|input| input != "{}");
+        let input = match (input, request.content.map(RawValue::get)) {
+            (Some(input), _) => input,
+            (None, Some(shown)) if shown != "[]" && self.is_whole() => shown.to_owned(),
+            (None, _) => return None,
+        };
+        let size = title.len() + input.len();
+        (size <= LONGEST_INPUT).then_some(Subject::Call { kind: self.kind, title, input })
     }
 
     fn unread(&mut self, member: &str, why: &'static str) {

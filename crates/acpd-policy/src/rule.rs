@@ -1,6 +1,6 @@
 use crate::command::trimmed;
 use crate::config::{Kind, List, RuleConfig, Ruling};
-use crate::facts::Facts;
+use crate::facts::Understanding;
 use crate::glob::{Glob, Use};
 use crate::one_line::quoted;
 use crate::situation::Situation;
@@ -21,7 +21,7 @@ pub(crate) struct Rule {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) situation: &'a Situation<'a>,
-    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) facts: &'a Understanding,
     pub(crate) home: Option<&'a str>,
 }
 

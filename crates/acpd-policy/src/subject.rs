@@ -1,17 +1,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use acp_wire::acp::PermissionRequest;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::config::Kind;
-use crate::facts::Facts;
 use crate::one_line::one_line;
 use crate::situation::Verdict;
-
-/// Maximum length of a subject's input in bytes.
-const LONGEST_INPUT: usize = 16 * 1024;
 
 /// Subject of a remembered decision, in one agent and workspace. It has no patterns: a decision
 /// about more needs a rule.
@@ -44,40 +38,6 @@ pub enum Subject {
         /// JSON text with sorted members; without an input, the call's content.
         input: String,
     },
-}
-
-/// Returns the subject of a call; `None` if the call cannot be recognized later.
-///
-/// A completely understood call is recognized by its effect, any other by the whole text of its
-/// input.
-pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
-    if facts.is_unread || request.tool_call_id.is_none() {
-        return None;
-    }
-    let names_more = facts.names_paths || !facts.urls.is_empty();
-    if let ([command], true) = (facts.commands.as_slice(), facts.is_whole() && !names_more) {
-        let line = command.line.clone();
-        return Some(Subject::Command { line, folder: facts.folder.clone() });
-    }
-    let only_touches = facts.is_whole() && facts.commands.is_empty();
-    if only_touches && facts.kind == Kind::Fetch && !facts.names_paths && !facts.urls.is_empty() {
-        return Some(Subject::Urls { urls: facts.urls.iter().cloned().collect() });
-    }
-    let is_file = matches!(facts.kind, Kind::Read | Kind::Edit | Kind::Delete);
-    if only_touches && is_file && facts.urls.is_empty() && !facts.paths.is_empty() {
-        let paths = facts.paths.iter().cloned().collect();
-        return Some(Subject::Paths { kind: facts.kind, paths });
-    }
-    let title = facts.title.filter(|title| !title.trim().is_empty())?.to_owned();
-    // A title alone may be as broad as `bash`, because the rest was in an earlier update.
-    let input = facts.input.clone().filter(|input| input != "{}");
-    let input = match (input, request.content.map(RawValue::get)) {
-        (Some(input), _) => input,
-        (None, Some(shown)) if shown != "[]" && facts.is_whole() => shown.to_owned(),
-        (None, _) => return None,
-    };
-    let size = title.len() + input.len();
-    (size <= LONGEST_INPUT).then_some(Subject::Call { kind: facts.kind, title, input })
 }
 
 impl Subject {

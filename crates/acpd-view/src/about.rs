@@ -17,7 +17,7 @@ pub fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let mut request = PermissionRequest::of_call(None);
     request.raw_input = Some(&input);
     let commands = Understanding::of(&request).commands.into_iter();
-    let commands: Vec<_> = commands.map(Untrusted::from).collect();
+    let commands: Vec<_> = commands.map(|command| Untrusted::from(command.runs)).collect();
     unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 

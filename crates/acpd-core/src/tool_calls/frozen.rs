@@ -112,7 +112,8 @@ impl Frozen {
 
 pub(crate) fn doing(call: &Call) -> (DoingKind, String) {
     let mut understood = call.with_question(|question| Understanding::of(&question));
-    let command = (!understood.commands.is_empty()).then(|| understood.commands.swap_remove(0));
+    let command =
+        (!understood.commands.is_empty()).then(|| understood.commands.swap_remove(0).runs);
     let is_command = command.is_some() || understood.kind == Kind::Execute;
     let kind = if is_command { DoingKind::Command } else { DoingKind::Tool };
     (kind, command.or(understood.title).unwrap_or_default())
@@ -155,7 +156,7 @@ fn shown(understanding: Understanding, call: &Call) -> Shown {
     let mut shown = Shown {
         kind: understanding.kind.to_string().into(),
         title: understanding.title.map(Into::into),
-        commands: all(understanding.commands),
+        commands: understanding.commands.into_iter().map(|command| command.runs.into()).collect(),
         folder: understanding.folder.map(Into::into),
         paths: all(understanding.paths),
         urls: all(understanding.urls),
