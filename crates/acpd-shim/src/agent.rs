@@ -47,33 +47,30 @@ pub(crate) fn start(
     cgroup: Option<&Cgroup>,
     errors: &mut Errors,
 ) -> Result<Agent, Report> {
-    match how {
-        How::Stdio(program) => {
-            let mut child = spawn(program, marker, cgroup, Stdio::piped())?;
-            match over_stdio(&mut child) {
-                Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
-                Err(error) => {
-                    discard(child);
-                    Err(refusal(program, &error))
-                }
-            }
-        }
-        How::TcpSpawn { program, port, timeout } => {
-            let mut child = spawn(program, marker, cgroup, Stdio::null())?;
-            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-            match over_tcp(&mut child, addr, Instant::now() + *timeout, errors) {
-                Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
-                Err(error) => {
-                    if let Some(leader) = ProcessId::of(child.id()) {
-                        Tree::below_us(marker, leader).signal_all(StopSignal::Kill);
-                    }
-                    discard(child);
-                    Err(unreachable(addr, &error))
-                }
-            }
-        }
+    let (program, stdin) = match how {
+        How::Stdio(program) => (program, Stdio::piped()),
+        How::TcpSpawn { program, .. } => (program, Stdio::null()),
         How::TcpConnect { addr, timeout } => {
-            connect(*addr, *timeout).map_err(|error| unreachable(*addr, &error))
+            return connect(*addr, *timeout).map_err(|error| unreachable(*addr, &error));
+        }
+    };
+    let mut child = spawn(program, marker, cgroup, stdin)?;
+    let agent = match how {
+        How::TcpSpawn { port, timeout, .. } => {
+            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            over_tcp(&mut child, addr, Instant::now() + *timeout, errors)
+                .map_err(|error| unreachable(addr, &error))
+        }
+        _ => over_stdio(&mut child).map_err(|error| refusal(program, &error)),
+    };
+    match agent {
+        Ok(agent) => Ok(Agent { _child: Some(child), ..agent }),
+        Err(report) => {
+            if let Some(leader) = ProcessId::of(child.id()) {
+                Tree::below_us(marker, leader).signal_all(StopSignal::Kill);
+            }
+            discard(child);
+            Err(report)
         }
     }
 }

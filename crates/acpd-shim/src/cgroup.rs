@@ -12,7 +12,7 @@ const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl Cgroup {
@@ -30,14 +30,6 @@ impl Cgroup {
             return None;
         }
         Some(cgroup)
-    }
-
-    pub(crate) fn at(dir: PathBuf) -> Cgroup {
-        Cgroup { dir }
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     pub(crate) fn procs(&self) -> io::Result<File> {

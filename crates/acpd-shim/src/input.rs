@@ -20,10 +20,12 @@ pub(crate) struct Input {
     taken: u64,
     chunk: u64,
     at: u32,
-    written: u64,
+    /// The last chunk that the agent took.
+    pub(crate) written: u64,
     /// Credit that was not announced yet.
     owed: u32,
-    closed: bool,
+    /// Further input is dropped.
+    pub(crate) is_closed: bool,
 }
 
 impl Input {
@@ -33,10 +35,6 @@ impl Input {
 
     pub(crate) fn position(&self) -> (u64, u32) {
         (self.chunk, self.at)
-    }
-
-    pub(crate) fn written(&self) -> u64 {
-        self.written
     }
 
     pub(crate) fn credit(&mut self) -> u32 {
@@ -69,14 +67,14 @@ impl Input {
         self.owed += known;
         let new = &bytes[known as usize..];
         self.at = end;
-        if self.closed {
+        if self.is_closed {
             self.owed += length - known;
         } else {
             self.queue.extend(new);
             self.received += new.len() as u64;
         }
         if last {
-            if !self.closed {
+            if !self.is_closed {
                 match self.ends.back_mut() {
                     // Chunks without bytes share one entry: they take no credit, so their number is
                     // not limited.
@@ -117,16 +115,12 @@ impl Input {
 
     /// Drops all further input; queued input is still written.
     pub(crate) fn close_after_this(&mut self) {
-        self.closed = true;
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closed
+        self.is_closed = true;
     }
 
     /// Drops queued and further input: the agent no longer reads.
     pub(crate) fn close(&mut self) {
-        self.closed = true;
+        self.is_closed = true;
         self.owed += self.queue.len() as u32;
         self.queue = VecDeque::new();
         self.ends = VecDeque::new();
@@ -176,7 +170,7 @@ mod tests {
             prop_assert_eq!(input.accept(chunks.len() as u64 + 2, 0, true, &[]), None);
             let (mut read, write) = pipe().unwrap();
             input.write(&mut End::new(write).unwrap()).unwrap();
-            prop_assert_eq!(input.written(), chunks.len() as u64);
+            prop_assert_eq!(input.written, chunks.len() as u64);
             let mut arrived = Vec::new();
             read.read_to_end(&mut arrived).unwrap();
             prop_assert_eq!(arrived, chunks.concat());
@@ -191,7 +185,7 @@ mod tests {
         input.accept(1, 0, true, b"lost").unwrap();
         input.close();
         input.accept(2, 0, true, b"too").unwrap();
-        assert_eq!((input.position(), input.written(), input.owed), ((3, 0), 0, 7));
+        assert_eq!((input.position(), input.written, input.owed), ((3, 0), 0, 7));
         assert!(input.is_empty());
     }
 
@@ -204,7 +198,7 @@ mod tests {
         }
         assert_eq!(input.ends.len(), 1);
         input.write(&mut nowhere()).unwrap();
-        assert_eq!(input.written(), 999);
+        assert_eq!(input.written, 999);
     }
 
     /// Returns the input of an agent that takes all of it.
@@ -323,7 +317,7 @@ mod tests {
             }
             input.take_owed();
             assert!(input.position() >= before, "it goes back");
-            assert!(input.written() < input.position().0);
+            assert!(input.written < input.position().0);
             assert!(input.queue.len() <= WINDOW as usize);
             assert!(input.ends.len() <= input.queue.len());
         }

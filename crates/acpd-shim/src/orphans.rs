@@ -28,7 +28,7 @@ impl Orphans {
         let recorded = shim_dir.tree().unwrap_or_default();
         let marker = shim_dir.marker().to_owned();
         let tree = Tree::leftovers(&marker, leader, &recorded);
-        let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
+        let cgroup = record.and_then(|record| record.cgroup).map(|dir| Cgroup { dir });
         Orphans { tree, marker, cgroup }
     }
 

@@ -20,8 +20,10 @@ pub(crate) struct Output {
     spool: Option<Spool>,
     /// The disk refused a write; not tried again before [`Output::give_back`].
     refused: bool,
-    base: u64,
-    end: u64,
+    /// The offset of the first byte.
+    pub(crate) base: u64,
+    /// The offset behind the last byte.
+    pub(crate) end: u64,
 }
 
 #[derive(Debug)]
@@ -44,16 +46,6 @@ impl Output {
             base: 0,
             end: 0,
         }
-    }
-
-    /// Returns the offset of the first byte.
-    pub(crate) fn base(&self) -> u64 {
-        self.base
-    }
-
-    /// Returns the offset behind the last byte.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
     }
 
     /// Returns the number of bytes that can be added. Full memory is moved to the spool first, if
@@ -106,12 +98,8 @@ impl Output {
             (&spool.file).seek(SeekFrom::Start(at))?;
             return (&spool.file).read_exact(&mut to[before..]);
         }
-        let (head, tail) = self.memory.as_slices();
         let start = (offset + self.memory.len() as u64 - self.end) as usize;
-        let end = start + count;
-        let middle = head.len();
-        to.extend_from_slice(&head[start.min(middle)..end.min(middle)]);
-        to.extend_from_slice(&tail[start.max(middle) - middle..end.max(middle) - middle]);
+        to.extend(self.memory.range(start..start + count));
         Ok(())
     }
 
@@ -168,11 +156,9 @@ impl Output {
         }
         let Some(spool) = &mut self.spool else { return Ok(()) };
         // Overwrites a part that was written before an error.
-        let (head, tail) = self.memory.as_slices();
         let at = SPOOL_HEAD + spool.end - spool.start;
         spool.file.seek(SeekFrom::Start(at))?;
-        spool.file.write_all(head)?;
-        spool.file.write_all(tail)?;
+        spool.file.write_all(self.memory.make_contiguous())?;
         spool.end += self.memory.len() as u64;
         self.memory.clear();
         Ok(())
@@ -229,7 +215,7 @@ mod tests {
                     }
                     Action::GiveBack => output.give_back(),
                 }
-                prop_assert_eq!((output.base(), output.end()), (base as u64, all.len() as u64));
+                prop_assert_eq!((output.base, output.end), (base as u64, all.len() as u64));
                 prop_assert!(output.memory.len() as u64 <= memory);
                 let spooled = output.spool.as_ref().map_or(0, |spool| spool.end - spool.start);
                 prop_assert!(spooled <= spool);
@@ -289,9 +275,9 @@ mod tests {
                 }
                 whole.push(end);
             }
-            let base = output.base();
+            let base = output.base;
             let mut kept = Vec::new();
-            while base + (kept.len() as u64) < output.end() {
+            while base + (kept.len() as u64) < output.end {
                 let at = base + kept.len() as u64;
                 output.copy(at, output.run(at), &mut kept).unwrap();
             }

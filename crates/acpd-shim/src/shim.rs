@@ -155,7 +155,7 @@ impl Shim {
             shim: own,
             agent: agent.leader,
             socket: launch.socket.clone(),
-            cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
+            cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir.clone()),
         };
         let started = Report::Ok(own, agent.leader);
         let mut shim_process =

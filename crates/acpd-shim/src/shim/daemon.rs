@@ -65,14 +65,14 @@ impl Shim {
         self.output.ack(from);
         let (chunk, at) = self.input.position();
         let agent = self.agent.leader.unwrap_or_default();
-        let written = self.input.written();
+        let written = self.input.written;
         let hello = Hello {
             version: VERSION,
             shim: std::process::id(),
             agent: agent.pid,
             start: agent.start,
-            base: self.output.base(),
-            end: self.output.end(),
+            base: self.output.base,
+            end: self.output.end,
             chunk,
             at,
             written,
@@ -80,7 +80,7 @@ impl Shim {
             release: Some(RELEASE),
         };
         ToDaemon::Hello(hello).encode(&mut link.outbox);
-        link.announced = Some(AnnouncedState { output: self.output.base(), written, stage: None });
+        link.announced = Some(AnnouncedState { output: self.output.base, written, stage: None });
     }
 
     /// Sends the daemon all news that it takes without blocking.
@@ -112,7 +112,7 @@ impl Shim {
     /// Adds news to an empty outbox.
     fn compose(&mut self, link: &mut Link) -> io::Result<()> {
         let (Some(announced), to) = (&mut link.announced, &mut link.outbox) else { return Ok(()) };
-        let written = self.input.written();
+        let written = self.input.written;
         if written > announced.written {
             announced.written = written;
             ToDaemon::Written { chunk: written }.encode(to);
@@ -124,7 +124,7 @@ impl Shim {
             ToDaemon::Err { bytes: &self.errors.take() }.encode(to);
         }
         // A daemon knows the output that it has acknowledged.
-        announced.output = announced.output.max(self.output.base());
+        announced.output = announced.output.max(self.output.base);
         let count = self.output.run(announced.output).min(PIECE);
         if count > 0 {
             put_out_head(to, announced.output, count);

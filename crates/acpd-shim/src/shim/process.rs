@@ -22,7 +22,7 @@ impl Shim {
             if self.exit.is_none() {
                 self.stop.cut_off(Instant::now());
             }
-        } else if self.input.is_closing() && self.input.is_empty() {
+        } else if self.input.is_closed && self.input.is_empty() {
             self.close_stdin();
         }
     }
@@ -104,9 +104,9 @@ impl Shim {
 
     /// Reads up to `most` bytes that the leader may have written.
     pub(super) fn read_rest(&mut self, most: usize) {
-        let before = self.output.end();
+        let before = self.output.end;
         self.read_stdout(most.min(self.left_to_read));
-        self.left_to_read -= (self.output.end() - before) as usize;
+        self.left_to_read -= (self.output.end - before) as usize;
         self.sealed |= self.left_to_read == 0;
     }
 
