@@ -303,8 +303,8 @@ impl From<PathError> for CommandError {
 
 impl From<AttachmentError> for CommandError {
     fn from(error: AttachmentError) -> CommandError {
-        let failed = CommandError::new(error.code(), Untrusted::of(&error));
-        error.hints().iter().fold(failed, |failed, hint| failed.hint(*hint))
+        let failed = CommandError::new(error.code, Untrusted::of(&error));
+        error.hints.iter().fold(failed, |failed, hint| failed.hint(*hint))
     }
 }
 

@@ -27,9 +27,9 @@ const HEAD: u64 = 8 * 1024;
 #[derive(Debug, Error)]
 #[error("{message}")]
 pub struct AttachmentError {
-    code: ExitCode,
+    pub code: ExitCode,
     message: String,
-    hints: Vec<&'static str>,
+    pub hints: Vec<&'static str>,
 }
 
 impl AttachmentError {
@@ -49,14 +49,6 @@ impl AttachmentError {
     fn with_hint(mut self, hint: &'static str) -> AttachmentError {
         self.hints.push(hint);
         self
-    }
-
-    pub fn code(&self) -> ExitCode {
-        self.code
-    }
-
-    pub fn hints(&self) -> &[&'static str] {
-        &self.hints
     }
 }
 

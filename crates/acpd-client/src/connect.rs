@@ -127,7 +127,7 @@ fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
 /// may hold it by then.
 pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<(), ConnectError> {
     let end = Instant::now() + deadline;
-    while is_there(&paths.state) {
+    while !matches!(paths.state.try_exists(), Ok(false)) {
         match InstanceLock::acquire(&paths.lock()) {
             Ok(_released_at_once) => break,
             Err(LockError::Held { pid: Some(holder), .. }) if holder != pid => break,
@@ -199,10 +199,6 @@ fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectErr
     } else {
         Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid: daemon.uid })
     }
-}
-
-fn is_there(path: &Path) -> bool {
-    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 fn is_unserved(error: &io::Error) -> bool {

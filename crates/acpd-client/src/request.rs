@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use acp_wire::{Id, locate};
-use acpd_api::{AttachParams, AttachResult, LoadMeta, NAMESPACE, method};
+use acpd_api::{AttachParams, AttachResult, NAMESPACE, method};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -22,14 +22,6 @@ pub(crate) enum Cursor {
 }
 
 impl Cursor {
-    /// The position to resume from; `None` while a load is open, because its request continues it.
-    pub(crate) fn known(&self) -> Option<u64> {
-        match self {
-            Cursor::At(seq) => Some(*seq),
-            Cursor::Loading { .. } => None,
-        }
-    }
-
     /// Notes that the connection is lost: no earlier line is on its way.
     pub(crate) fn cut_off(&mut self) {
         if let Cursor::Loading { before, seen: None, .. } = self {
@@ -108,8 +100,12 @@ impl Kind {
     pub(crate) fn of(name: &str, params: Option<&RawValue>) -> Kind {
         let Some(params) = params else { return Kind::Other };
         let session = |key: &str| member::<String>(params, &[key]);
+        let continues = || member::<u64>(params, &["_meta", NAMESPACE, "after"]).is_some();
         let kind = match name {
-            "session/load" => session("sessionId").map(|session| Kind::Load { session }),
+            // A client that continues a load itself also tracks it itself.
+            "session/load" if !continues() => {
+                session("sessionId").map(|session| Kind::Load { session })
+            }
             "session/new" => {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)
@@ -124,25 +120,7 @@ impl Kind {
                 .map(|params| Kind::Attach { after: params.after }),
             _ => None,
         };
-        // A client that continues a load itself also tracks it itself.
-        match (&kind, member::<LoadMeta>(params, &["_meta", NAMESPACE])) {
-            (Some(Kind::Load { .. }), Some(LoadMeta { after: Some(_) })) => Kind::Other,
-            _ => kind.unwrap_or(Kind::Other),
-        }
-    }
-
-    /// Returns whether acpd never keeps the request over a lost connection, so that it is always
-    /// sent again.
-    pub(crate) fn is_never_kept(&self) -> bool {
-        matches!(self, Kind::Load { .. } | Kind::Initialize)
-    }
-
-    pub(crate) fn leaves(&self, followed: &str) -> bool {
-        matches!(self, Kind::Leave { session } if session == followed)
-    }
-
-    pub(crate) fn prompts(&self, followed: &str) -> bool {
-        matches!(self, Kind::Prompt { session } if session == followed)
+        kind.unwrap_or(Kind::Other)
     }
 
     pub(crate) fn begin(&self, id: &Id, cursors: &mut HashMap<String, Cursor>) {

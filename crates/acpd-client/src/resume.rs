@@ -183,7 +183,7 @@ impl Resumption {
 
     /// Ends the connection for good; adds to `out` what to write now.
     pub fn leave(&mut self, out: &mut VecDeque<Bytes>) {
-        if !matches!(self.phase, Phase::Resumable { .. }) {
+        if !self.is_resumable() {
             return;
         }
         self.phase = Phase::Left;
@@ -498,7 +498,8 @@ impl Resumption {
             .iter()
             .filter(|(id, request)| {
                 let named = unknown.iter().any(|unknown| unknown.0.get() == id.raw());
-                request.number <= self.committed && (named || request.kind.is_never_kept())
+                let is_never_kept = matches!(request.kind, Kind::Load { .. } | Kind::Initialize);
+                request.number <= self.committed && (named || is_never_kept)
             })
             .map(|(id, request)| (request.number, id.clone()))
             .collect();
@@ -595,12 +596,15 @@ impl Resumption {
     fn resume(&self, generation: String) -> ResumeMeta {
         let (mut sessions, mut leaving) = (BTreeMap::new(), BTreeMap::new());
         for (session, cursor) in &self.cursors {
-            let Some(seq) = cursor.known() else { continue };
-            let leaves = self.open.iter().filter(|(_, open)| open.kind.leaves(session));
+            // The request of an open load continues it.
+            let Cursor::At(seq) = *cursor else { continue };
+            let leave = Kind::Leave { session: session.clone() };
+            let leaves = self.open.iter().filter(|(_, open)| open.kind == leave);
             let requests = sorted(leaves.map(|(id, _)| id));
+            let prompt = Kind::Prompt { session: session.clone() };
             // acpd follows a session with an open prompt in any case, and from its beginning if no
             // position is named.
-            if requests.is_empty() || self.open.values().any(|open| open.kind.prompts(session)) {
+            if requests.is_empty() || self.open.values().any(|open| open.kind == prompt) {
                 sessions.insert(session.clone(), seq);
             } else {
                 leaving.insert(session.clone(), Leaving { seq, requests });

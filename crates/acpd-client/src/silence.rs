@@ -85,27 +85,23 @@ impl Doubt {
         self.0
     }
 
+    /// Checks that the daemon answers. A daemon that has ended does not count as silent: its
+    /// clients notice the end of their connections.
     pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
         self.ping_later();
-        check_answers(options)
+        let stream = match open(options) {
+            Ok(Some(stream)) => stream,
+            Err(ConnectError::NotAnswering(silent)) => return Err(silent),
+            Ok(None) | Err(_) => return Ok(()),
+        };
+        match ping(&stream) {
+            Err(error) if is_timeout(&error) => Err(NotAnswering::now(&options.paths)),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     fn ping_later(&mut self) {
         self.0 += self.0.min(SELDOM);
-    }
-}
-
-/// Checks that the daemon answers. A daemon that has ended does not count as silent: its clients
-/// notice the end of their connections.
-pub(crate) fn check_answers(options: &Options) -> Result<(), NotAnswering> {
-    let stream = match open(options) {
-        Ok(Some(stream)) => stream,
-        Err(ConnectError::NotAnswering(silent)) => return Err(silent),
-        Ok(None) | Err(_) => return Ok(()),
-    };
-    match ping(&stream) {
-        Err(error) if is_timeout(&error) => Err(NotAnswering::now(&options.paths)),
-        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -54,7 +54,7 @@ fn what_cannot_be_added_is_named_with_the_reason() {
     let fails = |argument: &Path| {
         let error = Attachment::file(argument).unwrap_err();
         let text = error.to_string().replace(dir.path().to_str().unwrap(), "[DIR]");
-        (text.replace(MAIN_SEPARATOR, "/"), error.code())
+        (text.replace(MAIN_SEPARATOR, "/"), error.code)
     };
     let usage = |text: &str| (text.to_owned(), ExitCode::Usage);
     assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
@@ -86,7 +86,7 @@ fn images_are_sent_whole_and_must_look_like_images() {
     assert_eq!(blocks[0]["mimeType"], "image/jpeg", "its name says something else");
     for content in [&b""[..], b"hello\n", b"\0\0\0\x18ftypheic", b"BM\0\0", b"<svg/>"] {
         let (_dir, path) = file("a.png", content);
-        assert_eq!(Attachment::image(&path).unwrap_err().code(), ExitCode::Usage);
+        assert_eq!(Attachment::image(&path).unwrap_err().code, ExitCode::Usage);
     }
 }
 
@@ -102,7 +102,7 @@ fn files_that_are_no_text_are_embedded_and_sounds_are_audio() {
     assert_eq!(block, json!({"type": "audio", "mimeType": "audio/mpeg", "data": "SUQz"}));
     for (name, content) in [("said.txt", &b"x"[..]), ("said.mp3", b"")] {
         let (_dir, path) = file(name, content);
-        assert_eq!(Attachment::audio(&path).unwrap_err().code(), ExitCode::Usage);
+        assert_eq!(Attachment::audio(&path).unwrap_err().code, ExitCode::Usage);
     }
 }
 
