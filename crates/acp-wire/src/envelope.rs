@@ -186,7 +186,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope::default();
         while let Some(key) = map.next_key::<&RawValue>()? {
-            let Envelope { id, method, params, result, error, .. } = &mut envelope;
+            let Envelope { id, method, params, result, error, duplicate } = &mut envelope;
             let slots = [("id", id), ("method", method), ("params", params), ("result", result)];
             let mut slots = slots.into_iter().chain([("error", error)]);
             let found = slots.find(|(name, _)| json::is_key(key.get().as_bytes(), name));
@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 continue;
             };
             if slot.replace(map.next_value()?).is_some() {
-                envelope.duplicate = Some(name);
+                *duplicate = Some(name);
             }
         }
         Ok(envelope)

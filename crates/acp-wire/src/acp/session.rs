@@ -426,15 +426,6 @@ enum PermissionOutcome {
     Cancelled,
 }
 
-impl From<PermissionResult> for PermissionAnswer {
-    fn from(result: PermissionResult) -> Self {
-        match result.outcome {
-            PermissionOutcome::Selected { option_id } => Self::Selected(option_id),
-            PermissionOutcome::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
 impl From<PermissionAnswer> for PermissionResult {
     fn from(answer: PermissionAnswer) -> Self {
         let outcome = match answer {
@@ -454,8 +445,11 @@ impl PermissionAnswer {
         if Reader::new(raw).object(&["outcome"]).is_none() {
             return Err(Unreadable::missing(what, "outcome"));
         }
-        serde_json::from_str(raw.get())
-            .map(|result: PermissionResult| result.into())
-            .map_err(|error| Unreadable { what, reason: error.to_string() })
+        let result: PermissionResult = serde_json::from_str(raw.get())
+            .map_err(|error| Unreadable { what, reason: error.to_string() })?;
+        Ok(match result.outcome {
+            PermissionOutcome::Selected { option_id } => Self::Selected(option_id),
+            PermissionOutcome::Cancelled => Self::Cancelled,
+        })
     }
 }
