@@ -41,13 +41,7 @@ enum Base {
 pub struct GlobError {
     pub(crate) glob: String,
     pub(crate) problem: String,
-    hint: Option<&'static str>,
-}
-
-impl GlobError {
-    pub fn hint(&self) -> Option<&str> {
-        self.hint
-    }
+    pub hint: Option<&'static str>,
 }
 
 impl Glob {

@@ -45,20 +45,10 @@ impl From<Result<String, String>> for Check {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("policy rule `{rule}`: {problem}")]
 pub struct PolicyError {
+    /// The name of the rule, or `rule N`.
     rule: String,
     problem: String,
-    hint: Option<String>,
-}
-
-impl PolicyError {
-    /// Returns the name of the rule, or `rule N`.
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
+    pub hint: Option<&'static str>,
 }
 
 impl Rule {
@@ -73,7 +63,7 @@ impl Rule {
         let empty = |key: &str| PolicyError {
             rule: name.clone(),
             problem: format!("`{key}` is an empty list"),
-            hint: Some("remove the condition, or list what it should match".to_owned()),
+            hint: Some("remove the condition, or list what it should match"),
         };
         let globs = |key: &str, list: &Option<List<String>>, usage: Use| {
             let Some(List(texts)) = list else { return Ok(None) };
@@ -84,7 +74,7 @@ impl Rule {
                 Glob::new(text, ruling, usage, home).map_err(|bad| PolicyError {
                     rule: name.clone(),
                     problem: format!("the glob `{text}` of `{key}` {}", bad.problem),
-                    hint: bad.hint().map(str::to_owned),
+                    hint: bad.hint,
                 })
             });
             compiled.collect::<Result<Vec<_>, _>>().map(Some)

@@ -365,7 +365,7 @@ fn a_rule_that_cannot_be_used_is_named_with_a_way_out() {
             1,
         ))
         .expect_err("it is not sound");
-        assert!(error.hint().is_some(), "{error}");
+        assert!(error.hint.is_some(), "{error}");
         error.to_string()
     };
     assert_eq!(

@@ -228,7 +228,7 @@ impl<'t> Check<'_, 't> {
             let name = rule.name.clone().or_else(|| Some(format!("rule {at}")));
             let rules = vec![RuleConfig { name, ..rule.clone() }];
             if let Err(error) = policy(&PolicyConfig { rules, ..PolicyConfig::default() }) {
-                let hint = error.hint().map(str::to_owned);
+                let hint = error.hint.map(str::to_owned);
                 self.text.mistake(&span, format!("`policy`: {error}"), hint);
             }
         }

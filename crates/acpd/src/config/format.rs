@@ -616,7 +616,7 @@ fn some<E: Error>(list: Vec<String>, hint: &str) -> Result<Vec<String>, E> {
 fn globs<E: Error>(globs: &[String]) -> Result<Workspaces, E> {
     let home = std::env::var("HOME").ok();
     Workspaces::new(globs, home.as_deref()).map_err(|bad| {
-        E::custom(format!("cannot be used: {bad}\n{}", bad.hint().unwrap_or_default()))
+        E::custom(format!("cannot be used: {bad}\n{}", bad.hint.unwrap_or_default()))
     })
 }
 
