@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use acp_wire::{Body, Frame, Id};
+use acp_wire::{Body, ErrorObject, Frame, Id};
 use acpd_api::{
     Environment, GcParams, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams,
     UsageParams,
@@ -20,8 +20,8 @@ pub enum Input {
     },
     Served {
         request: InteractionId,
-        /// The result is JSON text.
-        result: Result<Bytes, ServeError>,
+        /// The result is JSON text; an error has the failure and the way out.
+        result: Result<Bytes, ErrorObject>,
     },
     /// The machine was asleep. The hub's clock stood still meanwhile.
     Slept {
@@ -154,13 +154,6 @@ pub struct LeftOut {
     pub server: String,
     /// For people, without secrets.
     pub reason: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServeError {
-    pub code: i64,
-    /// The failure and the way out.
-    pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

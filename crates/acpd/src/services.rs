@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acp_wire::code;
+use acp_wire::{ErrorObject, code};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey};
 use acpd_core::profile::Reseed;
-use acpd_core::{FileService, Input, ServeError};
+use acpd_core::{FileService, Input};
 use acpd_services::fs::{Effort, FsError, Lines, Roots, read_text_file, write_text_file};
 use acpd_sys::limits;
 use bytes::Bytes;
@@ -113,15 +113,15 @@ impl Services {
     }
 }
 
-fn internal(why: impl ToString) -> ServeError {
-    ServeError { code: code::INTERNAL, message: why.to_string() }
+fn internal(why: impl ToString) -> ErrorObject {
+    ErrorObject::new(code::INTERNAL, why.to_string())
 }
 
 fn serve(
     roots: &[String],
     service: FileService,
     cancelled: Arc<AtomicBool>,
-) -> Result<Bytes, ServeError> {
+) -> Result<Bytes, ErrorObject> {
     let mut folders = roots.iter().map(PathBuf::from);
     let cwd = folders.next().unwrap_or_default();
     let more: Vec<PathBuf> = folders.collect();
@@ -143,15 +143,15 @@ pub(crate) fn refused(
     code: i64,
     error: &dyn std::error::Error,
     hint: Option<impl std::fmt::Display>,
-) -> ServeError {
+) -> ErrorObject {
     let message = match hint {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
     };
-    ServeError { code, message }
+    ErrorObject::new(code, message)
 }
 
-fn refusal(error: &FsError) -> ServeError {
+fn refusal(error: &FsError) -> ErrorObject {
     let code = match error {
         FsError::NotFound { .. } => code::NOT_FOUND,
         FsError::Io { .. } | FsError::TooSlow { .. } | FsError::Cancelled { .. } => code::INTERNAL,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::code;
+use acp_wire::{ErrorObject, code};
 use acpd_core::ids::InteractionId;
-use acpd_core::{Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
+use acpd_core::{Input, NewTerminal, TerminalEnd, TerminalTail};
 use acpd_services::terminal::{
     CreateTerminal, Exit, Output, TerminalError, Terminals as Held, end_leftovers,
 };
@@ -153,7 +153,7 @@ fn id(terminal: InteractionId) -> String {
 fn answer(
     done: &mpsc::UnboundedSender<Input>,
     request: InteractionId,
-    result: Result<Bytes, ServeError>,
+    result: Result<Bytes, ErrorObject>,
 ) {
     done.send(Input::Served { request, result }).ok();
 }
@@ -179,7 +179,7 @@ fn tail_of(output: &Output, most: usize) -> TerminalTail {
     TerminalTail { output: text[from..].to_owned(), truncated: output.truncated || from > 0 }
 }
 
-fn refusal(error: &TerminalError) -> ServeError {
+fn refusal(error: &TerminalError) -> ErrorObject {
     let code = match error {
         TerminalError::Unknown { .. } => code::NOT_FOUND,
         TerminalError::NoDirectory { .. } | TerminalError::BadVariable { .. } => {

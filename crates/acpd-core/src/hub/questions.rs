@@ -13,7 +13,6 @@ use crate::event::{ClosedQuestion, EngineEvent};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
-use crate::input::ServeError;
 use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
 use crate::questions::{QuestionPlace, QuestionSubject};
@@ -95,7 +94,7 @@ impl Hub {
     pub(crate) fn on_file_seen(
         &mut self,
         id: InteractionId,
-        result: &Result<Bytes, ServeError>,
+        result: &Result<Bytes, ErrorObject>,
     ) -> bool {
         let Some(open) = self.questions.get(id) else { return false };
         let place = place!(self, open.subject);

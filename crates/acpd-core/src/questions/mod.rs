@@ -49,7 +49,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
-use crate::input::{Effect, FileService, ServeError, ToClient};
+use crate::input::{Effect, FileService, ToClient};
 use crate::params::session_roots;
 use crate::questions::decisions::Decisions;
 use crate::questions::question::{OpenQuestion, QuestionKind};
@@ -272,7 +272,7 @@ impl Questions {
         cx: &mut Cx,
         place: &QuestionPlace<'_>,
         id: InteractionId,
-        result: &Result<Bytes, ServeError>,
+        result: &Result<Bytes, ErrorObject>,
     ) -> bool {
         #[derive(Deserialize)]
         struct File {

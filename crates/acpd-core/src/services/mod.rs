@@ -45,7 +45,7 @@ use serde_json::json;
 use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Effect, ServeError, TerminalEnd, ToClient};
+use crate::input::{Effect, TerminalEnd, ToClient};
 use crate::params::session_roots;
 use crate::record::{InteractionRow, Record, SessionRow};
 use crate::services::requests::{AgentRequest, Executor};
@@ -259,7 +259,7 @@ impl AgentServices {
         &mut self,
         cx: &mut Cx,
         id: InteractionId,
-        result: Result<Bytes, ServeError>,
+        result: Result<Bytes, ErrorObject>,
         is_held: impl Fn(SessionKey, HostId) -> bool,
     ) {
         let Some(request) = self.open.get(&id) else { return };
@@ -271,16 +271,13 @@ impl AgentServices {
             }
             _ if is_new_terminal => {
                 cx.send(Effect::ReleaseTerminal { terminal: id });
-                let message = "the session was closed meanwhile".to_owned();
-                Err(ServeError { code: code::INTERNAL, message })
+                Err(ErrorObject::new(code::INTERNAL, "the session was closed meanwhile"))
             }
             result => result,
         };
         self.end(cx, id, |id| match &result {
             Ok(result) => set_member(&build::response(id, &json!(null)), &["result"], result),
-            Err(ServeError { code, message }) => {
-                build::error(id, &ErrorObject::new(*code, message.clone()))
-            }
+            Err(error) => build::error(id, error),
         });
     }
 

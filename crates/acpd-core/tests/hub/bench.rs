@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{Id, Message, StateKey, build};
+use acp_wire::{ErrorObject, Id, Message, StateKey, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
     Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
-    LeftProcess, LogPage, ReadStyle, Search, ServeError, SessionValues, StatusPart, StopStep,
-    TerminalTail, ToClient, ToHost,
+    LeftProcess, LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
+    ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -65,7 +65,7 @@ pub(crate) struct Bench {
     /// Requests that acpd was to serve for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
     /// Contents of files that questions are about; without an entry they are not read.
-    pub(crate) files: Option<BTreeMap<String, Result<Bytes, ServeError>>>,
+    pub(crate) files: Option<BTreeMap<String, Result<Bytes, ErrorObject>>>,
     /// Terminal requests for acpd.
     pub(crate) terminals: Vec<Effect>,
     /// Output of running commands.

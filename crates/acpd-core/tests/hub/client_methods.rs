@@ -1,8 +1,9 @@
 //! Requests of agents that a program answers: the editor of the session, or acpd.
 
+use acp_wire::ErrorObject;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{ClientEvent, ClientOrigin, FileService, Input, ServeError};
+use acpd_core::{ClientEvent, ClientOrigin, FileService, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ fn write(id: u64) -> Value {
     json!({"id":id,"method":"fs/write_text_file","params":params})
 }
 
-fn serve(bench: &mut Bench, result: Result<&str, ServeError>) {
+fn serve(bench: &mut Bench, result: Result<&str, ErrorObject>) {
     let (request, ..) = bench.served.pop().expect("something to do");
     let result = result.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     bench.feed(Input::Served { request, result });
@@ -57,7 +58,7 @@ fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
     assert_eq!(bench.heard(), [json!({"jsonrpc":"2.0","id":7,"result":{"content":"x"}})]);
     bench.agent(&write(8));
-    let refused = ServeError { code: -32602, message: "outside".to_owned() };
+    let refused = ErrorObject::new(-32602, "outside");
     serve(&mut bench, Err(refused));
     assert_eq!(bench.heard()[0]["error"]["code"], -32602);
     assert_eq!(bench.got(a), Vec::<Value>::new());

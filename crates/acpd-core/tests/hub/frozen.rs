@@ -1,8 +1,8 @@
 //! A question is about what was shown when it was asked, and nothing else.
 
-use acp_wire::code;
+use acp_wire::{ErrorObject, code};
 use acpd_core::ids::{ClientId, InteractionId};
-use acpd_core::{ClientEvent, FileService, Input, ServeError};
+use acpd_core::{ClientEvent, FileService, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -18,10 +18,10 @@ impl Bench {
         else {
             return;
         };
-        let result = files.get(path).cloned().unwrap_or_else(|| {
-            let (code, message) = (code::NOT_FOUND, "no such file".to_owned());
-            Err(ServeError { code, message })
-        });
+        let result = files
+            .get(path)
+            .cloned()
+            .unwrap_or_else(|| Err(ErrorObject::new(code::NOT_FOUND, "no such file")));
         self.feed(Input::Served { request, result });
     }
 }
@@ -326,7 +326,7 @@ fn a_write_without_old_text_shows_the_file_that_it_replaces() {
     let files = bench.files.as_mut().expect("files");
     files.insert("/w/src/main.rs".into(), content("one\ntwo\n"));
     files.insert("/w/big".into(), content(&"x".repeat(200_000)));
-    let outside = ServeError { code: -32602, message: "leads out of the session".into() };
+    let outside = ErrorObject::new(-32602, "leads out of the session");
     files.insert("/etc/hosts".into(), Err(outside));
     let diff =
         |path: &str, old: Value| json!({"type":"diff","path":path,"oldText":old,"newText":"y"});

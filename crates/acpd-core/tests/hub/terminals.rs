@@ -1,10 +1,9 @@
 //! Terminals of agents: who has them, who is shown them, and when they end.
 
+use acp_wire::ErrorObject;
 use acpd_core::ids::{ClientId, InteractionId};
 use acpd_core::profile::Services;
-use acpd_core::{
-    ClientEvent, ClientOrigin, Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail,
-};
+use acpd_core::{ClientEvent, ClientOrigin, Effect, Input, NewTerminal, TerminalEnd, TerminalTail};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -82,7 +81,7 @@ fn of_editor(bench: &mut Bench, client: ClientId, id: &str) -> String {
     heard[0]["result"]["terminalId"].as_str().expect("an id").to_owned()
 }
 
-fn served(bench: &mut Bench, request: InteractionId, result: Result<&str, ServeError>) {
+fn served(bench: &mut Bench, request: InteractionId, result: Result<&str, ErrorObject>) {
     let result = result.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     bench.feed(Input::Served { request, result });
 }
@@ -171,7 +170,7 @@ fn what_cannot_be_run_is_refused_and_leaves_nothing() {
     }
     ask(&mut bench, 2, "create", &json!({"command":"nothing"}));
     let Some(Effect::CreateTerminal { terminal, .. }) = bench.terminals.pop() else { panic!() };
-    let error = ServeError { code: -32602, message: "no such program".to_owned() };
+    let error = ErrorObject::new(-32602, "no such program");
     served(&mut bench, terminal, Err(error));
     assert_eq!(bench.heard()[0]["error"]["message"], "no such program");
     assert_eq!(bench.snapshot.interactions.len(), 0);

@@ -10,12 +10,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use acp_wire::{code, locate};
+use acp_wire::{ErrorObject, code, locate};
 use acpd_api::under_agent::ACP;
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{
-    Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ServeError, ToClient, ToHost,
-};
+use acpd_core::{Batch, ClientEvent, ClientOrigin, Effect, HostEvent, Input, ToClient, ToHost};
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -117,8 +115,7 @@ impl Wire {
                 }
                 // A question is about a file that is not there.
                 Effect::Serve { request, .. } => {
-                    let (code, message) = (code::NOT_FOUND, "no such file".to_owned());
-                    let result = Err(ServeError { code, message });
+                    let result = Err(ErrorObject::new(code::NOT_FOUND, "no such file"));
                     self.bench.hub.handle(now, Input::Served { request, result }, &mut batch);
                 }
                 effect => batch.effects.push(effect),

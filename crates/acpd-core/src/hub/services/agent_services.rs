@@ -1,13 +1,12 @@
 //! Inputs of the services machine ([`crate::services`]), with facts from other machines.
 
 use acp_wire::acp::Services;
-use acp_wire::{Id, Message, Outcome, str_at};
+use acp_wire::{ErrorObject, Id, Message, Outcome, str_at};
 use bytes::Bytes;
 
 use crate::clients::Clients;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
-use crate::input::ServeError;
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
@@ -56,7 +55,7 @@ impl Hub {
         self.services.recover(&mut self.cx, place.as_ref(), row)
     }
 
-    pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ServeError>) {
+    pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ErrorObject>) {
         if self.on_file_seen(id, &result) {
             return;
         }
