@@ -153,7 +153,7 @@ impl Clients {
         if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
             return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
         }
-        match self.connected.get(&client).and_then(|here| here.token.as_deref()) {
+        match self.token_of(client) {
             Some(mine) if mine == token => return Ok(false),
             Some(_) => return Err(Fault::invalid("this connection has another token already")),
             None => {}

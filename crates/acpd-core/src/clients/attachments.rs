@@ -376,7 +376,8 @@ impl Clients {
         client: ClientId,
         journal: JournalHead<'_>,
     ) -> bool {
-        let comes_back = self.connected.get(&client).is_some_and(|here| here.token.is_some());
+        let comes_back =
+            self.connected.contains_key(&client) && self.resumable.contains_key(&client);
         if comes_back {
             let line = caught_up_line(journal);
             cx.send(Effect::Client(client, ToClient::Line(line)));

@@ -16,7 +16,7 @@
 //! | `initialize`, its token, its answer | `introduce`, `claim_token`, `name`, `come_back`, `set_initialized` |
 //! | a request, its answer, a notice | `accept`, `respond`, `tell` |
 //! | the journal cannot be written | `take_answer` |
-//! | answers are confirmed, the client leaves | `on_replies_taken`, `take_token` |
+//! | answers are confirmed, the client leaves | `on_replies_taken`, `forget` |
 //! | a session is opened, left, or has another line | `attach`, `detach`, `show` |
 //! | a piece of journal was sent; the client lags, keeps up | `on_read_done`, `on_lagged`, `on_drained` |
 //! | the end of a batch | `commit_received` |
@@ -58,7 +58,8 @@ pub(crate) struct Clients {
     connected: BTreeMap<ClientId, Client>,
     attached: BTreeMap<SessionKey, BTreeMap<ClientId, Attachment>>,
     touched: BTreeSet<SessionKey>,
-    resumable: BTreeMap<String, Resumable>,
+    /// By their connections, or by placeholders.
+    resumable: BTreeMap<ClientId, Resumable>,
     /// Tokens of clients whose lines this batch commits.
     counted: BTreeSet<String>,
     /// Identity of the journal. Positions in other journals do not count.
@@ -97,11 +98,8 @@ impl Clients {
             Some((*key, attachment.since))
         });
         let was_at = places.collect();
-        if let Some(token) = &gone.token {
-            self.on_away(cx, token, was_at);
-        }
-        let (number, returns) = (gone.number, gone.token.is_some());
-        cx.report(EngineEvent::ClientLeft { client, number, returns, sessions });
+        let returns = self.on_away(cx, client, was_at);
+        cx.report(EngineEvent::ClientLeft { client, number: gone.number, returns, sessions });
     }
 
     pub(crate) fn introduce(
@@ -135,11 +133,9 @@ impl Clients {
     /// Distinguishes the client's terminals and servers from others'. A client with a token keeps
     /// its number.
     pub(crate) fn number(&mut self, cx: &mut Cx, client: ClientId) {
+        let kept = self.token_of(client).map(number_of);
         let Some(here) = self.connected.get_mut(&client) else { return };
-        here.number = match &here.token {
-            Some(token) => number_of(token),
-            None => cx.ids.issue(),
-        };
+        here.number = kept.unwrap_or_else(|| cx.ids.issue());
         here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
     }
 
@@ -220,7 +216,6 @@ pub(crate) struct Client {
     reads: BTreeMap<SessionKey, u32>,
     lagged: bool,
     open: BTreeMap<Id, Open>,
-    pub(crate) token: Option<String>,
     /// Role in resumed sessions.
     pub(crate) role: Role,
     /// State of a client that returns, until the missed lines are sent.

@@ -44,10 +44,9 @@ const REPLIES: usize = 256;
 /// Bytes of unconfirmed answers, in addition to one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Resumable {
-    /// The connection, or a placeholder.
-    client: ClientId,
+    token: String,
     away: Option<Time>,
     /// Sessions of the last connection, with the order of their attachments.
     was_at: BTreeMap<SessionKey, u64>,
@@ -63,9 +62,10 @@ impl Clients {
     ) -> Clients {
         let resumable =
             (1..).zip(known).map(|(number, (token, ClientState { received, replies }))| {
+                let (away, was_at) = (Some(now), BTreeMap::new());
                 // Numbers that no connection gets.
                 let client = ClientId(u64::MAX - number);
-                (token, Resumable { away: Some(now), received, replies, ..Resumable::new(client) })
+                (client, Resumable { token, away, was_at, received, replies })
             });
         Clients { resumable: resumable.collect(), generation, ..Clients::default() }
     }
@@ -80,30 +80,20 @@ impl Clients {
     }
 
     pub(crate) fn token_of(&self, client: ClientId) -> Option<&str> {
-        if let Some(client) = self.connected.get(&client) {
-            return client.token.as_deref();
-        }
-        let away = self.resumable.iter().find(|(_, known)| known.client == client);
-        away.map(|(token, _)| token.as_str())
+        self.resumable.get(&client).map(|known| known.token.as_str())
     }
 
     pub(crate) fn may_get_answers(&self, client: ClientId) -> bool {
-        self.connected.contains_key(&client) || self.token_of(client).is_some()
+        self.connected.contains_key(&client) || self.resumable.contains_key(&client)
     }
 
     pub(crate) fn by_token(&self, token: &str) -> Option<ClientId> {
-        self.resumable.get(token).map(|known| known.client)
+        self.with_token(|known| known == token)
     }
 
     pub(crate) fn with_token(&self, is_it: impl Fn(&str) -> bool) -> Option<ClientId> {
-        let known = self.resumable.iter().find(|(token, _)| is_it(token));
-        known.map(|(_, known)| known.client)
-    }
-
-    fn known_mut(&mut self, client: ClientId) -> Option<(String, &mut Resumable)> {
-        let token = self.token_of(client)?.to_owned();
-        let known = self.resumable.get_mut(&token)?;
-        Some((token, known))
+        let known = self.resumable.iter().find(|(_, known)| is_it(&known.token));
+        known.map(|(client, _)| *client)
     }
 
     /// Takes the state that the client came back with, once the missed lines are sent.
@@ -111,17 +101,19 @@ impl Clients {
         self.connected.get_mut(&client)?.resume.take()
     }
 
-    pub(crate) fn take_token(&mut self, client: ClientId) -> Option<String> {
-        self.connected.get_mut(&client)?.token.take()
-    }
-
-    pub(super) fn on_away(&mut self, cx: &mut Cx, token: &str, was_at: BTreeMap<SessionKey, u64>) {
-        if let Some(known) = self.resumable.get_mut(token) {
-            (known.away, known.was_at) = (Some(cx.now), was_at);
-        }
+    /// Returns whether the client may reconnect.
+    pub(super) fn on_away(
+        &mut self,
+        cx: &mut Cx,
+        client: ClientId,
+        was_at: BTreeMap<SessionKey, u64>,
+    ) -> bool {
+        let Some(known) = self.resumable.get_mut(&client) else { return false };
+        (known.away, known.was_at) = (Some(cx.now), was_at);
         if !cx.timers.is_set(Timer::Resumable) {
             self.wait_for_late(&mut cx.timers);
         }
+        true
     }
 
     pub(crate) fn wait_for_late(&self, timers: &mut Timers) {
@@ -131,18 +123,18 @@ impl Clients {
     }
 
     pub(crate) fn name(&mut self, client: ClientId, token: &str) {
-        let new = || Resumable::new(client);
-        let known = self.resumable.entry(token.to_owned()).or_insert_with(new);
-        (known.client, known.away) = (client, None);
+        let known = self.by_token(token).and_then(|old| self.resumable.remove(&old));
+        let known = known.unwrap_or_default();
+        let known = Resumable { token: token.to_owned(), away: None, ..known };
+        self.resumable.insert(client, known);
         if let Some(client) = self.connected.get_mut(&client) {
-            client.token = Some(token.to_owned());
             client.view.seq = true;
         }
     }
 
     /// `resume`: the client's state; `waits_for`: its requests that are open here.
     pub(crate) fn come_back(&mut self, client: ClientId, resume: Resume, waits_for: Vec<Id>) {
-        let Some((_, known)) = self.known_mut(client) else { return };
+        let Some(known) = self.resumable.get(&client) else { return };
         let open = ids(&resume.open);
         let is_known = |id: &Id| waits_for.contains(id) || known.replies.contains_key(id);
         let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
@@ -164,10 +156,9 @@ impl Clients {
     /// Returns the number of committed lines and the requests to send again
     /// ([`acpd_api::Resumed`]).
     pub(crate) fn resumed(&self, client: ClientId) -> Option<(u64, Vec<RawId>)> {
-        let client = self.connected.get(&client)?;
-        let received = self.resumable.get(client.token.as_ref()?)?.received;
+        let (here, known) = (self.connected.get(&client)?, self.resumable.get(&client)?);
         let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
-        Some((received, client.again.iter().filter_map(raw).collect()))
+        Some((known.received, here.again.iter().filter_map(raw).collect()))
     }
 
     pub(crate) fn wait_longer(&mut self, ms: u64) {
@@ -177,8 +168,7 @@ impl Clients {
     }
 
     pub(super) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
-        let token = self.connected.get(&client)?.token.as_ref()?;
-        self.resumable.get_mut(token)?.was_at.remove(&key)
+        self.resumable.get_mut(&client)?.was_at.remove(&key)
     }
 
     pub(crate) fn are_awaited(&self) -> bool {
@@ -189,10 +179,10 @@ impl Clients {
         self.resumable.values().filter_map(|known| known.away).min().map(|since| since.after(AWAY))
     }
 
-    pub(crate) fn late(&self, now: Time) -> Vec<String> {
+    pub(crate) fn late(&self, now: Time) -> BTreeSet<String> {
         let is_late = |known: &Resumable| known.away.is_some_and(|since| now.since(since) >= AWAY);
-        let late = self.resumable.iter().filter(|(_, known)| is_late(known));
-        late.map(|(token, _)| token.clone()).collect()
+        let late = self.resumable.values().filter(|known| is_late(known));
+        late.map(|known| known.token.clone()).collect()
     }
 
     /// Returns the least needed absent client if there are too many. `waited`: clients with open
@@ -206,15 +196,17 @@ impl Clients {
         }
         let waited = waited();
         let away = self.resumable.iter().filter(|(_, known)| known.away.is_some());
-        let longest = away.min_by_key(|(_, known)| {
-            (waited.contains(&known.client) || !known.replies.is_empty(), known.away)
+        let longest = away.min_by_key(|(client, known)| {
+            let waits = waited.contains(client) || !known.replies.is_empty();
+            (waits, known.away, &known.token)
         });
-        longest.map(|(token, _)| token.clone())
+        longest.map(|(_, known)| known.token.clone())
     }
 
     pub(crate) fn forget(&mut self, token: &str) -> Option<ClientId> {
         self.counted.remove(token);
-        self.resumable.remove(token).map(|gone| gone.client)
+        let client = self.by_token(token)?;
+        self.resumable.remove(&client).map(|_| client)
     }
 
     /// A client that uses the id of a kept answer again has received that answer, which is dropped.
@@ -224,8 +216,8 @@ impl Clients {
         to: &Requester,
         method: &str,
     ) -> Result<(), Fault> {
-        let Some((token, known)) = self.known_mut(to.client) else { return Ok(()) };
-        known.confirm(cx, &token, &to.id);
+        let Some(known) = self.resumable.get_mut(&to.client) else { return Ok(()) };
+        known.confirm(cx, &to.id);
         let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
         let count = known.replies.len();
         if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
@@ -249,8 +241,9 @@ impl Clients {
         if here.is_some_and(|client| !is_kept(client)) {
             return;
         }
-        let Some((token, known)) = self.known_mut(to.client) else { return };
-        let row = ReplyRow { token, id: to.id.clone(), line: line.clone(), session };
+        let Some(known) = self.resumable.get_mut(&to.client) else { return };
+        let (token, id) = (known.token.clone(), to.id.clone());
+        let row = ReplyRow { token, id, line: line.clone(), session };
         known.replies.insert(to.id.clone(), row.clone());
         cx.record(Record::Reply(row));
     }
@@ -270,15 +263,14 @@ impl Clients {
                 }
             }
         }
-        let Some((token, known)) = self.known_mut(client) else { return };
+        let Some(known) = self.resumable.get_mut(&client) else { return };
         for id in ids(&taken) {
-            known.confirm(cx, &token, &id);
+            known.confirm(cx, &id);
         }
     }
 
     pub(crate) fn has_succeeded(&self, client: ClientId, requests: &[RawId]) -> bool {
-        let known = self.token_of(client).and_then(|token| self.resumable.get(token));
-        known.is_some_and(|known| {
+        self.resumable.get(&client).is_some_and(|known| {
             let replies = ids(requests).into_iter().filter_map(|id| known.replies.get(&id));
             replies.into_iter().any(|reply| locate(&reply.line, &["result"]).is_some())
         })
@@ -291,11 +283,11 @@ impl Clients {
         client: ClientId,
         open: &[RawId],
     ) -> Vec<ReplyRow> {
-        let Some((token, known)) = self.known_mut(client) else { return Vec::new() };
+        let Some(known) = self.resumable.get_mut(&client) else { return Vec::new() };
         let open: BTreeSet<Id> = ids(open).into_iter().collect();
         let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
         for id in had.collect::<Vec<_>>() {
-            known.confirm(cx, &token, &id);
+            known.confirm(cx, &id);
         }
         let mut replies: Vec<_> = known.replies.values().cloned().collect();
         if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
@@ -309,39 +301,35 @@ impl Clients {
     }
 
     pub(crate) fn count_line(&mut self, client: ClientId) {
-        if let Some((token, known)) = self.known_mut(client) {
+        if let Some(known) = self.resumable.get_mut(&client) {
             known.received += 1;
-            self.counted.insert(token);
+            self.counted.insert(known.token.clone());
         }
     }
 
     pub(crate) fn commit_received(&mut self, cx: &mut Cx) {
         for token in std::mem::take(&mut self.counted) {
-            let Some(known) = self.resumable.get(&token) else { continue };
-            let received = known.received;
-            if known.away.is_none() {
+            let Some(client) = self.by_token(&token) else { continue };
+            let Resumable { received, away, .. } = self.resumable[&client];
+            if away.is_none() {
                 let lines = Received { lines: received };
                 let line = build::notification(method::CLIENT_RECEIVED, &lines);
-                cx.send(Effect::Client(known.client, ToClient::Line(line)));
+                cx.send(Effect::Client(client, ToClient::Line(line)));
             }
             cx.record(Record::Client { token, received });
         }
     }
 
     pub(crate) fn present(&self) -> impl Iterator<Item = ClientId> {
-        self.resumable.values().filter(|known| known.away.is_none()).map(|known| known.client)
+        let here = self.resumable.iter().filter(|(_, known)| known.away.is_none());
+        here.map(|(client, _)| *client)
     }
 }
 
 impl Resumable {
-    fn new(client: ClientId) -> Resumable {
-        let (was_at, replies) = (BTreeMap::new(), BTreeMap::new());
-        Resumable { client, away: None, was_at, received: 0, replies }
-    }
-
-    fn confirm(&mut self, cx: &mut Cx, token: &str, id: &Id) {
+    fn confirm(&mut self, cx: &mut Cx, id: &Id) {
         if self.replies.remove(id).is_some() {
-            cx.record(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
+            cx.record(Record::ReplyGone { token: self.token.clone(), id: id.clone() });
         }
     }
 }

@@ -283,7 +283,7 @@ impl Hub {
             return self.clients.on_replies_taken(&mut self.cx, client, params);
         }
         if method == CLIENT_LEAVE {
-            if let Some(token) = self.clients.take_token(client) {
+            if let Some(token) = self.clients.token_of(client).map(str::to_owned) {
                 self.forget_resumable(&token);
             }
             return;
