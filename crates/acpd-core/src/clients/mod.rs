@@ -64,7 +64,6 @@ pub(crate) struct Clients {
     counted: BTreeSet<String>,
     /// Identity of the journal. Positions in other journals do not count.
     generation: String,
-    naming: Vec<Naming>,
 }
 
 impl Clients {
@@ -73,25 +72,8 @@ impl Clients {
         self.connected.insert(client, Client { under_agent, origin, ..Client::default() });
     }
 
-    pub(crate) fn naming(&self) -> &[Naming] {
-        &self.naming
-    }
-
-    pub(crate) fn wait_for_name(&mut self, wait: Naming) {
-        self.naming.push(wait);
-    }
-
-    pub(crate) fn take_naming(&mut self, at: usize) -> Naming {
-        self.naming.remove(at)
-    }
-
-    pub(crate) fn forget_naming(&mut self, to: &Requester) -> bool {
-        self.naming.extract_if(.., |wait| wait.to == *to).count() > 0
-    }
-
     pub(crate) fn on_closed(&mut self, cx: &mut Cx, client: ClientId) {
         let Some(gone) = self.connected.remove(&client) else { return };
-        self.naming.retain(|wait| wait.to.client != client);
         let sessions: Vec<SessionKey> = self.sessions_of(client).collect();
         let places = sessions.iter().filter_map(|key| {
             let attachment = self.take_attachment(client, *key)?;
@@ -137,6 +119,11 @@ impl Clients {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.number = kept.unwrap_or_else(|| cx.ids.issue());
         here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
+    }
+
+    /// Returns the client's number; 0 before its `initialize`.
+    pub(crate) fn number_of(&self, client: ClientId) -> u64 {
+        self.connected.get(&client).map_or(0, |here| here.number)
     }
 
     pub(crate) fn set_initialized(&mut self, client: ClientId, is_initialized: bool) {

@@ -77,26 +77,24 @@ impl Hub {
         });
     }
 
-    pub(crate) fn hook_crash(&mut self, id: SlotId, reason: &str) {
-        self.hook(&HookInfo::Crash(self.trouble(id, reason)));
-    }
-
-    pub(crate) fn hook_login(&mut self, id: SlotId, reason: &str) {
-        self.hook(&HookInfo::Login(self.trouble(id, reason)));
-    }
-
-    fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
+    pub(crate) fn hook_trouble(
+        &mut self,
+        id: SlotId,
+        reason: &str,
+        event: fn(AgentTroubleInfo) -> HookInfo,
+    ) {
         let agent = &self.processes[&id];
         let session = agent.dedicated().and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
-        AgentTroubleInfo {
+        let info = AgentTroubleInfo {
             agent: agent.profile().into(),
             session_id: row.map(|row| row.public_id.clone().into()),
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),
             at: self.cx.now.0,
             reason: reason.into(),
-        }
+        };
+        self.hook(&event(info));
     }
 
     fn hook(&mut self, info: &HookInfo) {

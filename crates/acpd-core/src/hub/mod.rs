@@ -34,7 +34,7 @@ use std::mem::swap;
 use acpd_api::TurnState;
 
 use crate::budget::Budget;
-use crate::clients::Clients;
+use crate::clients::{Clients, Naming};
 use crate::cx::Cx;
 use crate::ids::{ClientId, HostId, SessionKey, Time};
 use crate::input::{Batch, ClientEvent, HostEvent, Input};
@@ -45,8 +45,8 @@ use crate::questions::Questions;
 use crate::record::{Dormant, PromptKeyRow, Record};
 use crate::requests::Requests;
 use crate::services::AgentServices;
-use crate::session::State;
 use crate::session::table::Sessions;
+use crate::session::{Session, State};
 use crate::tally::Tally;
 use crate::watch::Watch;
 
@@ -57,6 +57,8 @@ pub struct Hub {
     processes: Processes,
     sessions: Sessions,
     clients: Clients,
+    /// In the order of their requests.
+    naming: Vec<Naming>,
     questions: Questions,
     services: AgentServices,
     client_servers: ClientServers,
@@ -135,7 +137,8 @@ impl Hub {
             }
             ClientEvent::Drained => self.on_drained(client),
             ClientEvent::ReadDone { session, upto } => {
-                self.on_read_done(client, session, upto);
+                let journal = self.sessions.get(&session).map(Session::journal);
+                self.clients.on_read_done(&mut self.cx, client, (session, journal), upto);
             }
             ClientEvent::RowsWritten => self.watch.written(client),
             ClientEvent::Closed => self.clients.on_closed(&mut self.cx, client),

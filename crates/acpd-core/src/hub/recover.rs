@@ -100,6 +100,7 @@ impl Hub {
                 take(&mut snapshot.clients),
                 now,
             ),
+            naming: Vec::new(),
             budget,
             prompt_keys: take(&mut snapshot.prompt_keys),
             questions: Questions::new(take(&mut snapshot.remembered).into_values().collect()),

@@ -1,5 +1,6 @@
 //! Reactions to the events of machines, in order.
 
+use acpd_api::HookInfo;
 use serde_json::json;
 
 use crate::event::EngineEvent;
@@ -77,7 +78,9 @@ impl Hub {
             EngineEvent::StartWantsLogin { slot, error } => {
                 self.start_wants_login(slot, &error);
             }
-            EngineEvent::LoginWanted { slot, reason } => self.hook_login(slot, &reason),
+            EngineEvent::LoginWanted { slot, reason } => {
+                self.hook_trouble(slot, &reason, HookInfo::Login)
+            }
             EngineEvent::LoginRepeated { slot, method } => {
                 let params = json!({ "methodId": method });
                 self.request(slot, Purpose::LoginAgain, "authenticate", &params);
@@ -87,7 +90,9 @@ impl Hub {
             EngineEvent::TurnsCancelled { slot, because } => {
                 self.cancel_turns_of(slot, &because);
             }
-            EngineEvent::ProcessCrashed { slot, reason } => self.hook_crash(slot, &reason),
+            EngineEvent::ProcessCrashed { slot, reason } => {
+                self.hook_trouble(slot, &reason, HookInfo::Crash)
+            }
             EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
                 self.process_lost((slot, host), &fault, ended_late);
             }

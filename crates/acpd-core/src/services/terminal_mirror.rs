@@ -130,8 +130,8 @@ impl AgentServices {
 
     fn look_soon(&mut self, cx: &mut Cx, number: InteractionId) {
         let Some(own) = self.own_mut(number) else { return };
-        own.growth.again |= !own.growth.tail.output.is_empty();
-        let due = own.growth.looked.after(NEAREST).max(cx.now);
+        own.again |= !own.tail.output.is_empty();
+        let due = own.looked.after(NEAREST).max(cx.now);
         cx.timers.set(Timer::Terminal(number), due);
     }
 
@@ -139,7 +139,7 @@ impl AgentServices {
         let is_shown = !self.calls_with(number).is_empty();
         let Some(own) = self.own_mut(number) else { return };
         if is_shown {
-            own.growth.looked = cx.now;
+            own.looked = cx.now;
             cx.send(Effect::LookAtTerminal { terminal: number });
         }
     }
@@ -153,14 +153,13 @@ impl AgentServices {
     ) {
         let Some(own) = self.own_mut(number).filter(|own| own.end.is_none()) else { return };
         let row = row(own.session);
-        let growth = &mut own.growth;
-        let is_news = growth.tail != tail;
-        let is_shown = take(&mut growth.again) || is_news;
-        growth.tail = tail;
-        growth.steps += u32::from(is_news);
-        growth.looks += 1;
-        if growth.steps < STEPS {
-            let distance = (NEAREST << growth.looks.min(10)).min(FARTHEST);
+        let is_news = own.tail != tail;
+        let is_shown = take(&mut own.again) || is_news;
+        own.tail = tail;
+        own.steps += u32::from(is_news);
+        own.looks += 1;
+        if own.steps < STEPS {
+            let distance = (NEAREST << own.looks.min(10)).min(FARTHEST);
             cx.timers.set(Timer::Terminal(number), cx.now.after(distance));
         }
         if is_shown {
@@ -254,7 +253,7 @@ impl AgentServices {
                 return Some(text_item("(a terminal that is shown above)"));
             }
             let text = match self.own(number).filter(|own| own.session == row.key) {
-                Some(own) => match (&own.end, &own.growth.tail) {
+                Some(own) => match (&own.end, &own.tail) {
                     (Some(end), _) => end.shown(),
                     // The view shows terminals without output itself.
                     (None, tail) if why.is_none() && tail.output.is_empty() => return None,

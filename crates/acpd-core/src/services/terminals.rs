@@ -25,21 +25,19 @@ pub(crate) enum TerminalCall {
 }
 
 /// A terminal of an editor or of acpd. Its name says which.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Terminal {
     pub(super) session: SessionKey,
     /// acpd's: the agent has released it.
     released: bool,
     /// acpd's: the command has ended.
     pub(super) end: Option<TerminalEnd>,
-    pub(super) growth: Growth,
-}
-
-impl Terminal {
-    fn new(session: SessionKey, now: Time) -> Terminal {
-        let growth = Growth { looked: now, ..Growth::default() };
-        Terminal { session, released: false, end: None, growth }
-    }
+    pub(super) tail: TerminalTail,
+    pub(super) looked: Time,
+    pub(super) looks: u32,
+    pub(super) steps: u32,
+    /// A repeated call lacks the output that was shown before.
+    pub(super) again: bool,
 }
 
 #[derive(Debug)]
@@ -49,16 +47,6 @@ pub(super) struct Mirror {
     pub(super) running: BTreeSet<InteractionId>,
     /// The row of its final update.
     pub(super) last_word: InteractionId,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    pub(super) tail: TerminalTail,
-    pub(super) looked: Time,
-    pub(super) looks: u32,
-    pub(super) steps: u32,
-    /// A repeated call lacks the output that was shown before.
-    pub(super) again: bool,
 }
 
 /// Tool calls that show running commands, by session and id.
@@ -149,7 +137,8 @@ impl AgentServices {
     ) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
-        self.terminals.insert(name, Terminal::new(key, now));
+        let terminal = Terminal { session: key, looked: now, ..Terminal::default() };
+        self.terminals.insert(name, terminal);
         result.into()
     }
 
@@ -164,7 +153,7 @@ impl AgentServices {
         let Some(id) = id else { return line.clone() };
         let name = TerminalName::Editor { editor, id: &id }.to_string();
         let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
-        self.terminals.insert(name, Terminal::new(key, Time::default()));
+        self.terminals.insert(name, Terminal { session: key, ..Terminal::default() });
         line
     }
 

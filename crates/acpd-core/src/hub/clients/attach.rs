@@ -4,7 +4,6 @@ use serde_json::json;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, Seq, SessionKey};
 use crate::input::{ReadStyle, SessionValues, ToClient};
-use crate::session::Session;
 
 /// Returns the member of an answer that lists MCP servers which the session did not get.
 pub(crate) fn ignored_servers(names: &[String]) -> String {
@@ -38,11 +37,6 @@ impl Hub {
         if self.clients.detach(&mut self.cx, client, key) {
             self.questions.take_back(&mut self.cx, client, |of| of == key);
         }
-    }
-
-    pub(crate) fn on_read_done(&mut self, client: ClientId, key: SessionKey, upto: Seq) {
-        let journal = self.sessions.get(&key).map(Session::journal);
-        self.clients.on_read_done(&mut self.cx, client, (key, journal), upto);
     }
 
     pub(crate) fn on_drained(&mut self, client: ClientId) {

@@ -130,6 +130,7 @@ impl Hub {
         returns: bool,
         sessions: Vec<SessionKey>,
     ) {
+        self.naming.retain(|wait| wait.to.client != client);
         self.services.on_client_gone(&mut self.cx, client);
         self.client_servers.on_call_end(&mut self.cx, &CallEnd::ToolGone(client));
         self.questions.on_client_gone(client);

@@ -116,11 +116,16 @@ impl Hub {
         outcome: Outcome<'_>,
         is_intact: bool,
     ) -> bool {
+        let number = self.clients.number_of(client);
+        let (cx, editor) = (&mut self.cx, (client, number));
+        if self.services.on_client_answer(cx, editor, id, line, &outcome)
+            || self.client_servers.on_client_answer(cx, number, id, line)
+        {
+            return true;
+        }
         // Duplicate members are no consent.
         let answer = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
-        self.on_service_answer(client, id, line, &outcome)
-            || self.on_server_answer(client, id, line)
-            || self.on_question_answer(client, id, &answer, line)
+        self.on_question_answer(client, id, &answer, line)
     }
 
     fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64) {
@@ -289,7 +294,8 @@ impl Hub {
             return;
         }
         if method == MESSAGE {
-            return self.on_server_notification(client, line);
+            let number = self.clients.number_of(client);
+            return self.client_servers.on_client_notification(&mut self.cx, number, line);
         }
         // From a newer client, and not for agents.
         if is_own(method) {

@@ -136,7 +136,7 @@ impl Hub {
                 Some(NameClash::BeingMade) => {
                     let params = raw.to_owned();
                     let (profile, name) = (profile.to_owned(), name.clone());
-                    self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
+                    self.naming.push(Naming { to, profile, cwd, name, params });
                     return Ok(());
                 }
                 None | Some(NameClash::OtherAgent(_)) => {}
@@ -170,8 +170,8 @@ impl Hub {
     pub(crate) fn settle_names(&mut self) {
         let is_free =
             |hub: &Hub, wait: &Naming| !hub.is_being_named(&wait.profile, &wait.cwd, &wait.name);
-        while let Some(at) = self.clients.naming().iter().position(|wait| is_free(self, wait)) {
-            let Naming { to, profile, params, .. } = self.clients.take_naming(at);
+        while let Some(at) = self.naming.iter().position(|wait| is_free(self, wait)) {
+            let Naming { to, profile, params, .. } = self.naming.remove(at);
             if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params)) {
                 self.refuse(&to, &fault);
             }

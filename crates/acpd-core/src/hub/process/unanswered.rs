@@ -84,7 +84,7 @@ impl Hub {
             }
             _ => false,
         };
-        let behind = self.clients.naming().iter().filter(is_behind).map(|wait| wait.to.client);
+        let behind = self.naming.iter().filter(is_behind).map(|wait| wait.to.client);
         own.into_iter().chain(behind).collect()
     }
 

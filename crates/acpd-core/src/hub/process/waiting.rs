@@ -68,7 +68,8 @@ impl Hub {
 
     /// Returns whether the request was waiting for an agent or a session.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
-        if self.processes.forget_waiting(to) || self.clients.forget_naming(to) {
+        let naming = self.naming.extract_if(.., |wait| wait.to == *to);
+        if naming.count() > 0 || self.processes.forget_waiting(to) {
             return true;
         }
         let sessions = self.sessions.values_mut();

@@ -1,12 +1,12 @@
 //! Inputs of the services machine ([`crate::services`]), with facts from other machines.
 
 use acp_wire::acp::Services;
-use acp_wire::{ErrorObject, Id, Message, Outcome, str_at};
+use acp_wire::{ErrorObject, Id, Message, str_at};
 use bytes::Bytes;
 
 use crate::clients::Clients;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
+use crate::ids::{HostId, InteractionId, Process, SessionKey};
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
@@ -64,19 +64,6 @@ impl Hub {
             sessions.get(&key).is_some_and(|session| session.row.host == Some(host))
         };
         self.services.on_served(&mut self.cx, id, result, is_held);
-    }
-
-    /// Returns whether the line answers a request of an agent.
-    pub(crate) fn on_service_answer(
-        &mut self,
-        client: ClientId,
-        id: &Id,
-        line: &Bytes,
-        outcome: &Outcome<'_>,
-    ) -> bool {
-        let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
-        let client = (client, editor);
-        self.services.on_client_answer(&mut self.cx, client, id, line, outcome)
     }
 
     pub(crate) fn drop_terminals(&mut self, key: SessionKey) {

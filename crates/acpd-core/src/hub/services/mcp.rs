@@ -25,10 +25,6 @@ use crate::session::kin::with_number;
 use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
-fn lender_number(clients: &Clients, client: ClientId) -> u64 {
-    clients.get(&client).map_or(0, |here| here.number)
-}
-
 fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
     |number| {
         let is_it = |(_, here): &(&ClientId, &Client)| number != 0 && here.number == number;
@@ -83,7 +79,7 @@ impl Hub {
         let agent = mcp_agent(&self.processes, &self.cx.config.profile(profile).mcp, profile);
         left_out.clear();
         if let Some(given) = list(params) {
-            let client = lender_number(&self.clients, client);
+            let client = self.clients.number_of(client);
             let (declared, refused) = agent.declare(&mut self.cx.ids, client, &given);
             *params = with_list(params, &declared);
             left_out.extend(refused);
@@ -99,7 +95,7 @@ impl Hub {
     }
 
     pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
-        as_declared(&self.session(key).servers(), lender_number(&self.clients, client))
+        as_declared(&self.session(key).servers(), self.clients.number_of(client))
     }
 
     /// Returns the params of a restore, and sentences about servers that are left out.
@@ -127,7 +123,7 @@ impl Hub {
             agent: mcp_agent(&self.processes, &configured, profile),
             is_held: !matches!(session.state, State::Dormant),
             servers: session.servers(),
-            client: lender_number(&self.clients, client),
+            client: self.clients.number_of(client),
             is_trusted: self.clients.may_decide(client),
             may_control: self.clients.may_control(client, key).is_ok(),
         };
@@ -185,17 +181,6 @@ impl Hub {
         if let Some(Lender::Here(client)) = lenders(&self.clients)(client) {
             self.cx.send(Effect::Client(client, ToClient::Line(line)));
         }
-    }
-
-    /// Returns whether the line answers a call.
-    pub(crate) fn on_server_answer(&mut self, client: ClientId, id: &Id, line: &Bytes) -> bool {
-        let client = lender_number(&self.clients, client);
-        self.client_servers.on_client_answer(&mut self.cx, client, id, line)
-    }
-
-    pub(crate) fn on_server_notification(&mut self, client: ClientId, line: &Bytes) {
-        let client = lender_number(&self.clients, client);
-        self.client_servers.on_client_notification(&mut self.cx, client, line);
     }
 
     pub(crate) fn on_servers_left_out(
