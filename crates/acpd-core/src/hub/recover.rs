@@ -31,10 +31,12 @@ use crate::profile::Config;
 use crate::prompt::prompt_text;
 use crate::questions::Questions;
 use crate::record::snapshot::{SessionState, Snapshot};
-use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
+use crate::record::{
+    Asked, AskedRow, Desired, EventKind, InteractionRow, Record, Sender, TurnRow, TurnStage,
+};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
-use crate::services::AgentServices;
+use crate::services::{AgentServices, RequestKind};
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::work::Work;
@@ -224,12 +226,23 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow) {
-        if self.recover_agent_request(&row) || self.recover_last_update(&row) {
-            return;
-        }
         let line = row.line.clone();
-        if matches!(acp_wire::parse(&line), Ok(Message::Request { method, .. }) if method == MESSAGE)
-        {
+        let (id, method) = match acp_wire::parse(&line) {
+            Ok(Message::Request { id, method, .. }) => (id, method),
+            // The last update of a tool call that an earlier daemon mirrored.
+            Ok(Message::Notification { .. }) => {
+                self.cx.record(Record::InteractionGone { id: row.id });
+                if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
+                    self.append(key, EventKind::Update, row.line, None);
+                }
+                return;
+            }
+            _ => return,
+        };
+        if let Some(kind) = RequestKind::of(&method) {
+            return self.recover_agent_request(row, (id, kind));
+        }
+        if method == MESSAGE {
             return self.on_server_call(row, false);
         }
         let is_held = match row.session.map(|key| self.sessions.get(&key)) {

@@ -38,7 +38,7 @@ mod terminals;
 use std::collections::BTreeMap;
 
 use acp_wire::acp::Services;
-use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, set_id, set_member, str_at};
+use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -151,29 +151,23 @@ impl AgentServices {
         true
     }
 
-    /// `place`: the session that the process still holds. Returns whether the row is such a
-    /// request.
+    /// `place`: the session that the process still holds.
     pub(crate) fn recover(
         &mut self,
         cx: &mut Cx,
         place: Option<&Workplace<'_>>,
-        row: &InteractionRow,
-    ) -> bool {
-        let Ok(Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
-            return false;
-        };
-        let Some(kind) = RequestKind::of(&method) else { return false };
+        row: InteractionRow,
+        (id, kind): (Id, RequestKind),
+    ) {
         let is_repeatable = matches!(kind, RequestKind::Read | RequestKind::Write);
         match place.filter(|_| is_repeatable) {
-            Some(place) => self.open(cx, place, row.clone(), id, (Executor::Acpd, kind)),
+            Some(place) => self.open(cx, place, row, id, (Executor::Acpd, kind)),
             None => {
                 cx.record(Record::InteractionGone { id: row.id });
                 let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
-                let line = build::error(&id, &error);
-                cx.answer(row.host, line);
+                cx.answer(row.host, build::error(&id, &error));
             }
         }
-        true
     }
 
     fn open(

@@ -14,50 +14,21 @@ use serde_json::value::RawValue;
 /// Maximum length of a member's value.
 const MEMBER_BYTES: usize = 256 << 10;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Member {
-    ToolCallId,
-    Title,
-    Kind,
-    Locations,
-    RawInput,
-    Content,
-    Status,
-}
+const ID: &str = "toolCallId";
+const STATUS: &str = "status";
+const INPUT: &str = "rawInput";
+const CONTENT: &str = "content";
 
-impl Member {
-    const ALL: [Member; 7] = [
-        Member::ToolCallId,
-        Member::Title,
-        Member::Kind,
-        Member::Locations,
-        Member::RawInput,
-        Member::Content,
-        Member::Status,
-    ];
+/// The members that are kept, in the order in which they are shown.
+const MEMBERS: [&str; 7] = [ID, "title", "kind", "locations", INPUT, CONTENT, STATUS];
 
-    /// The members that decide a question; not id and status.
-    const DECIDED_ON: [Member; 5] =
-        [Member::Title, Member::Kind, Member::Locations, Member::RawInput, Member::Content];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Member::ToolCallId => "toolCallId",
-            Member::Title => "title",
-            Member::Kind => "kind",
-            Member::Locations => "locations",
-            Member::RawInput => "rawInput",
-            Member::Content => "content",
-            Member::Status => "status",
-        }
-    }
-}
+/// The members that decide a question.
+const DECIDED_ON: [&str; 5] = ["title", "kind", "locations", INPUT, CONTENT];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    said: BTreeMap<Member, String>,
-    lost: BTreeSet<Member>,
+    said: BTreeMap<String, String>,
+    lost: BTreeSet<String>,
     /// acpd has removed something from the agent's description, so it may be incomplete.
     #[serde(default)]
     is_cut: bool,
@@ -66,7 +37,7 @@ pub(crate) struct Call {
 impl Call {
     /// A call whose earlier values may be lost.
     pub(crate) fn unknown() -> Call {
-        Call { lost: Member::DECIDED_ON.into(), ..Call::default() }
+        Call { lost: DECIDED_ON.map(str::to_owned).into(), ..Call::default() }
     }
 
     /// Merges an update. Absent and `null` members stay. Returns whether it describes the call.
@@ -81,15 +52,15 @@ impl Call {
 
     fn take_up_to(&mut self, update: &[u8], limit: usize) -> bool {
         let mut is_described = false;
-        for member in Member::ALL {
-            let Some(value) = value(update, member.name()) else { continue };
-            is_described |= matches!(member, Member::Title | Member::Kind | Member::RawInput);
+        for member in MEMBERS {
+            let Some(value) = value(update, member) else { continue };
+            is_described |= matches!(member, "title" | "kind" | INPUT);
             if value.len() <= limit {
-                self.said.insert(member, value.to_owned());
-                self.lost.remove(&member);
+                self.said.insert(member.to_owned(), value.to_owned());
+                self.lost.remove(member);
             } else {
-                self.said.remove(&member);
-                self.lost.insert(member);
+                self.said.remove(member);
+                self.lost.insert(member.to_owned());
             }
         }
         is_described
@@ -100,25 +71,25 @@ impl Call {
     }
 
     /// Returns the JSON of a member.
-    pub(crate) fn get(&self, member: Member) -> Option<&str> {
-        self.said.get(&member).map(String::as_str)
+    pub(crate) fn get(&self, member: &str) -> Option<&str> {
+        self.said.get(member).map(String::as_str)
     }
 
     /// Returns whether a decision about one call covers the other.
     pub(crate) fn asks_the_same(&self, other: &Call) -> bool {
         // Text next to an input says nothing new about the effect.
-        let has_input = self.get(Member::RawInput).is_some_and(|input| input != "{}");
+        let has_input = self.get(INPUT).is_some_and(|input| input != "{}");
         self.lost == other.lost
             && self.is_cut == other.is_cut
-            && Member::DECIDED_ON.iter().all(|member| match (member, has_input) {
-                (Member::Content, true) => self.diffs() == other.diffs(),
-                _ => self.get(*member) == other.get(*member),
+            && DECIDED_ON.iter().all(|member| match (*member, has_input) {
+                (CONTENT, true) => self.diffs() == other.diffs(),
+                (member, _) => self.get(member) == other.get(member),
             })
     }
 
     /// Returns the diffs in the content as JSON; the whole content if it cannot be read.
     pub(crate) fn diffs(&self) -> Vec<&str> {
-        let Some(content) = self.get(Member::Content) else { return Vec::new() };
+        let Some(content) = self.get(CONTENT) else { return Vec::new() };
         match serde_json::from_str::<Vec<&RawValue>>(content) {
             Ok(items) => {
                 items.into_iter().map(RawValue::get).filter(|item| is_diff(item)).collect()
@@ -128,12 +99,8 @@ impl Call {
     }
 
     pub(crate) fn json(&self) -> String {
-        let members: Vec<String> = self
-            .said
-            .iter()
-            .map(|(member, value)| format!("\"{}\":{value}", member.name()))
-            .collect();
-        format!("{{{}}}", members.join(","))
+        let member = |name| Some(format!("\"{name}\":{}", self.get(name)?));
+        format!("{{{}}}", MEMBERS.into_iter().filter_map(member).collect::<Vec<_>>().join(","))
     }
 
     /// Passes the call as a question without options.
@@ -141,7 +108,7 @@ impl Call {
         let json = RawValue::from_string(self.json());
         let json = json.unwrap_or_else(|_| RawValue::NULL.to_owned());
         let mut question = PermissionRequest::of_call(Some(&json));
-        question.unread.extend(self.lost.iter().map(|member| member.name()));
+        question.unread.extend(MEMBERS.into_iter().filter(|member| self.lost.contains(*member)));
         question.unread.extend(self.is_cut.then_some(""));
         then(question)
     }
@@ -149,9 +116,9 @@ impl Call {
     /// Updates a question's call. Values that are not kept are removed, because old ones would be
     /// wrong.
     pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
-        Member::DECIDED_ON.iter().fold(line.clone(), |line, member| {
-            let path = ["params", "toolCall", member.name()];
-            match self.get(*member) {
+        DECIDED_ON.into_iter().fold(line.clone(), |line, member| {
+            let path = ["params", "toolCall", member];
+            match self.get(member) {
                 Some(value) => set_member(&line, &path, value.as_bytes()),
                 None if self.lost.contains(member) => remove_member(&line, &path),
                 None => line,
@@ -161,13 +128,13 @@ impl Call {
 
     /// Drops most of an ended call, but not the changed files.
     pub(crate) fn shrink_if_over(&mut self) {
-        if !matches!(self.get(Member::Status), Some("\"completed\"" | "\"failed\"")) {
+        if !matches!(self.get(STATUS), Some("\"completed\"" | "\"failed\"")) {
             return;
         }
-        if self.said.remove(&Member::RawInput).is_some() {
-            self.lost.insert(Member::RawInput);
+        if self.said.remove(INPUT).is_some() {
+            self.lost.insert(INPUT.to_owned());
         }
-        let content = self.get(Member::Content).and_then(|content| {
+        let content = self.get(CONTENT).and_then(|content| {
             let items = serde_json::from_str::<Vec<&RawValue>>(content).ok()?;
             let diffs = items.into_iter().filter(|item| is_diff(item.get()));
             let paths = diffs.filter_map(|item| value(item.get().as_bytes(), "path"));
@@ -175,7 +142,7 @@ impl Call {
             Some(format!("[{}]", diffs.collect::<Vec<_>>().join(",")))
         });
         if let Some(content) = content {
-            self.said.insert(Member::Content, content);
+            self.said.insert(CONTENT.to_owned(), content);
         }
     }
 }
@@ -224,7 +191,7 @@ mod tests {
         let long = json!({"rawInput":{"command":"x".repeat(MEMBER_BYTES)}});
         let mut call = call(&[json!({"title":"a","rawInput":{"command":"ls"}}), long]);
         let unread = |call: &Call| call.with_question(|question| question.unread);
-        assert_eq!(call.get(Member::RawInput), None);
+        assert_eq!(call.get(INPUT), None);
         assert_eq!(unread(&call), ["rawInput"]);
         call.take(br#"{"rawInput":{}}"#);
         assert_eq!(unread(&call), [""; 0]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::tool_calls::call::{Call, Member};
+use crate::tool_calls::call::Call;
 
 /// Maximum number of paths per turn.
 const FILES: usize = 100;
@@ -26,21 +26,21 @@ pub(crate) fn changed_files(calls: &BTreeMap<String, Call>) -> Vec<String> {
 }
 
 fn files_of(call: &Call) -> BTreeSet<String> {
-    if read::<String>(call, Member::Status).as_deref() == Some("failed") {
+    if read::<String>(call, "status").as_deref() == Some("failed") {
         return BTreeSet::new();
     }
-    let content: Vec<Content> = read(call, Member::Content).unwrap_or_default();
+    let content: Vec<Content> = read(call, "content").unwrap_or_default();
     let diffs = content.into_iter().filter(|item| item.r#type == "diff");
     let mut files: BTreeSet<_> = diffs.filter_map(|item| item.path).collect();
-    let kind = read::<String>(call, Member::Kind);
+    let kind = read::<String>(call, "kind");
     if matches!(kind.as_deref(), Some("edit" | "delete" | "move")) {
-        let places: Vec<Location> = read(call, Member::Locations).unwrap_or_default();
+        let places: Vec<Location> = read(call, "locations").unwrap_or_default();
         files.extend(places.into_iter().map(|place| place.path));
     }
     files
 }
 
-fn read<T: for<'de> Deserialize<'de>>(call: &Call, member: Member) -> Option<T> {
+fn read<T: for<'de> Deserialize<'de>>(call: &Call, member: &str) -> Option<T> {
     serde_json::from_str(call.get(member)?).ok()
 }
 

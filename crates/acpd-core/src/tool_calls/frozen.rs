@@ -21,7 +21,7 @@ use acpd_policy::{Kind, Subject, Understanding};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::tool_calls::call::{Call, Member};
+use crate::tool_calls::call::Call;
 
 /// Maximum number of diffs of a call whose files acpd reads.
 const FILES: usize = 16;
@@ -93,7 +93,7 @@ impl Frozen {
     }
 
     pub(crate) fn tool_call_id(&self) -> Option<Untrusted> {
-        self.call.get(Member::ToolCallId).and_then(|id| serde_json::from_str(id).ok())
+        self.call.get("toolCallId").and_then(|id| serde_json::from_str(id).ok())
     }
 
     pub(crate) fn decided(&self, session: &str, by: String) -> PermissionDecided {

@@ -1,13 +1,13 @@
 //! Inputs of the services machine ([`crate::services`]), with facts from other machines.
 
 use acp_wire::acp::Services;
-use acp_wire::{ErrorObject, Id, Message, str_at};
+use acp_wire::{ErrorObject, Id, str_at};
 use bytes::Bytes;
 
 use crate::clients::Clients;
 use crate::hub::Hub;
 use crate::ids::{HostId, InteractionId, Process, SessionKey};
-use crate::record::{EventKind, InteractionRow, Record};
+use crate::record::{EventKind, InteractionRow};
 use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
 
@@ -44,15 +44,19 @@ impl Hub {
         self.services.on_request(&mut self.cx, &place, request, kind, line)
     }
 
-    /// Continues a request of the last daemon. Returns whether the row is one.
-    pub(crate) fn recover_agent_request(&mut self, row: &InteractionRow) -> bool {
+    /// Continues a request of the last daemon.
+    pub(crate) fn recover_agent_request(
+        &mut self,
+        row: InteractionRow,
+        request: (Id, RequestKind),
+    ) {
         let session = row.session.and_then(|key| self.sessions.get(&key));
         let session = session.filter(|session| session.row.host == Some(row.host));
         let place = session.map(|session| {
             let agent = self.processes[&session.slot].profile();
             workplace(session, &self.clients, self.cx.config.profile(agent).services)
         });
-        self.services.recover(&mut self.cx, place.as_ref(), row)
+        self.services.recover(&mut self.cx, place.as_ref(), row, request);
     }
 
     pub(crate) fn on_served(&mut self, id: InteractionId, result: Result<Bytes, ErrorObject>) {
@@ -80,17 +84,5 @@ impl Hub {
             let row = &self.sessions[&key].row;
             self.services.on_tool_call(&mut self.cx, row, line);
         }
-    }
-
-    /// Journals the last update of a tool call that an earlier daemon mirrored, if the row is one.
-    pub(crate) fn recover_last_update(&mut self, row: &InteractionRow) -> bool {
-        if !matches!(acp_wire::parse(&row.line), Ok(Message::Notification { .. })) {
-            return false;
-        }
-        self.cx.record(Record::InteractionGone { id: row.id });
-        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
-            self.append(key, EventKind::Update, row.line.clone(), None);
-        }
-        true
     }
 }
