@@ -17,20 +17,26 @@ impl Gist {
         gist
     }
 
-    fn is_empty(&self) -> bool {
-        self.chars == 0
-    }
-
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
     pub(crate) fn add(&mut self, more: &str) {
         for c in more.chars() {
+            let c = if c.is_whitespace() { ' ' } else { c };
+            let is_nothing = c == ' ' && (self.chars == 0 || self.text.ends_with(' '));
             if self.is_full {
                 return;
+            } else if c.is_control() || is_nothing {
+                continue;
+            } else if self.chars < Doing::TEXT {
+                self.text.push(c);
+                self.chars += 1;
+            } else {
+                self.text.pop();
+                self.text.push('…');
+                self.is_full = true;
             }
-            self.push(c);
         }
     }
 
@@ -49,22 +55,6 @@ impl Gist {
         }
         words.reverse();
         Gist::of(&words.join(" "))
-    }
-
-    fn push(&mut self, c: char) {
-        let c = if c.is_whitespace() { ' ' } else { c };
-        let is_nothing = c == ' ' && (self.is_empty() || self.text.ends_with(' '));
-        if c.is_control() || is_nothing {
-            return;
-        }
-        if self.chars == Doing::TEXT {
-            self.text.pop();
-            self.text.push('…');
-            self.is_full = true;
-            return;
-        }
-        self.text.push(c);
-        self.chars += 1;
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -90,17 +90,19 @@ impl Clients {
         let clients = self.connected.values().filter(|here| !here.is_manager()).count();
         let tools = self.connected.values().filter(|here| here.is_tool()).count();
         let is_person = self.may_decide(newcomer);
+        let full = |these: String| {
+            let text = format!("{these} are connected already");
+            Err(Fault::new(Reason::TooMany, text).hint(MORE))
+        };
         if !is_person && tools >= most.div_ceil(2) {
-            let text = format!("{tools} clients that run under an agent are connected already");
-            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+            return full(format!("{tools} clients that run under an agent"));
         }
         if clients < most {
             return Ok(());
         }
         let Some(least) = self.least_missed(is_watching, |_, here| is_person && here.is_tool())
         else {
-            let text = format!("{clients} clients are connected already");
-            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+            return full(format!("{clients} clients"));
         };
         let text =
             "the connection was closed to make room for a client that does not run under an agent";

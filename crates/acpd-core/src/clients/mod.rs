@@ -26,7 +26,6 @@
 
 mod admission;
 mod attachments;
-mod notices;
 mod replies;
 pub(crate) mod resumable;
 
@@ -34,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use acp_wire::Id;
-use acp_wire::acp::{ClientCapabilities, ClientInitialize, Implementation};
+use acp_wire::acp::{ClientCapabilities, ClientInitialize};
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
 use acpd_api::{ClientMeta, ClientName, Resume, Role, Untrusted};
@@ -108,7 +107,12 @@ impl Clients {
         here.offer = offer.map(str::to_owned);
         here.profile = Some(profile.to_owned());
         here.role = meta.role.unwrap_or_default();
-        here.name = name_in(said.client_info.as_ref(), meta.place);
+        let info = said.client_info.as_ref();
+        here.name = bounded(ClientName {
+            name: info.map_or("", |info| &info.name).into(),
+            title: info.and_then(|info| info.title.clone()).map(Into::into),
+            place: meta.place.map(Into::into),
+        });
         here.under_agent |= meta.tool;
     }
 
@@ -160,14 +164,6 @@ impl Clients {
     pub(crate) fn responders(&self, key: SessionKey) -> impl Iterator<Item = Responder<'_>> {
         self.controllers(key).filter_map(|client| self.responder(client))
     }
-}
-
-fn name_in(info: Option<&Implementation>, place: Option<String>) -> ClientName {
-    bounded(ClientName {
-        name: info.map(|info| info.name.as_str()).unwrap_or_default().into(),
-        title: info.and_then(|info| info.title.clone()).map(Into::into),
-        place: place.map(Into::into),
-    })
 }
 
 /// Clips all parts of a name, because journals repeat it.

@@ -29,8 +29,6 @@
 pub(crate) mod client_servers;
 pub(crate) mod server_list;
 
-use std::collections::BTreeSet;
-
 use acp_wire::acp::AgentCapabilities;
 use acp_wire::{Id, Message, locate, remove_member, splice};
 use acpd_api::{McpInfo, McpKind};
@@ -70,11 +68,13 @@ impl McpAgent<'_> {
 
     /// Chooses configured servers for a session in `cwd`. `params`: from the client.
     pub(crate) fn choose(&self, cwd: &str, params: &[u8]) -> Chosen {
-        let own = own_names(params);
+        let own = locate(params, &["mcpServers"]).map(|range| &params[range]);
+        let own = own.and_then(|list| serde_json::from_slice::<Vec<Value>>(list).ok());
+        let own = own.unwrap_or_default();
         let mut chosen = Chosen::default();
         for server in self.configured {
             let applies = server.workspace.as_ref().is_none_or(|globs| globs.contain(cwd));
-            if !applies || own.contains(&server.name) {
+            if !applies || own.iter().any(|own| own["name"] == *server.name) {
                 continue;
             }
             if self.takes(server.kind) {
@@ -125,13 +125,6 @@ impl McpAgent<'_> {
         };
         self.configured.iter().map(info).collect()
     }
-}
-
-fn own_names(params: &[u8]) -> BTreeSet<String> {
-    let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
-    let servers: Vec<Value> =
-        servers.and_then(|list| serde_json::from_slice(list).ok()).unwrap_or_default();
-    servers.iter().filter_map(|server| server["name"].as_str().map(str::to_owned)).collect()
 }
 
 pub(crate) fn left_out(server: &str, reason: &str) -> String {

@@ -190,14 +190,11 @@ impl Hub {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
         }
-        if method == "session/new" {
-            return self.new_session(to.clone(), &profile, params);
-        }
-        if method == "session/fork" {
-            return self.fork_session(asked, &profile);
-        }
-        if method == "session/list" {
-            return self.list_sessions(asked, &profile);
+        match method {
+            "session/new" => return self.new_session(to.clone(), &profile, params),
+            "session/fork" => return self.fork_session(asked, &profile),
+            "session/list" => return self.list_sessions(asked, &profile),
+            _ => {}
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
