@@ -27,9 +27,11 @@ impl Gist {
             let is_nothing = c == ' ' && (self.chars == 0 || self.text.ends_with(' '));
             if self.is_full {
                 return;
-            } else if c.is_control() || is_nothing {
+            }
+            if c.is_control() || is_nothing {
                 continue;
-            } else if self.chars < Doing::TEXT {
+            }
+            if self.chars < Doing::TEXT {
                 self.text.push(c);
                 self.chars += 1;
             } else {
