@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use acp_wire::acp::ClientCapabilities;
 use acp_wire::{Body, ErrorObject, Frame, Id};
 use acpd_api::{
     Environment, GcParams, HookEvent, Metrics, Reseed, SessionInfo, Status, StatusParams,
@@ -443,18 +444,13 @@ pub enum ReadStyle {
     Commands,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct View {
     /// `_meta._acpd.seq` on every line.
     pub seq: bool,
+    /// `_acpd/…` notices.
     pub notices: bool,
-    pub boolean_options: bool,
-    pub notice_updates: bool,
-    pub compaction: bool,
-    /// `plan_update` and `plan_removed` updates.
-    pub plan: bool,
-    /// `subagent_update` and `session_message*` updates.
-    pub subagents: bool,
+    pub capabilities: ClientCapabilities,
     /// Longest line in bytes; 0 = no limit.
     pub max_line: u64,
     /// The editor whose terminals stay terminals; others become text. 0 = none.

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use acp_wire::Id;
-use acp_wire::acp::{ClientCapabilities, ClientInitialize};
+use acp_wire::acp::ClientInitialize;
 use acp_wire::bound::NAME;
 use acp_wire::clipped;
 use acpd_api::{ClientMeta, ClientName, Resume, Role, Untrusted};
@@ -91,19 +91,13 @@ impl Clients {
         (profile, offer): (&str, Option<&str>),
     ) {
         let Some(here) = self.connected.get_mut(&client) else { return };
-        let capabilities = said.capabilities;
         here.view = View {
             seq: meta.seq,
             notices: meta.notices,
-            boolean_options: capabilities.boolean_options,
-            notice_updates: capabilities.notices,
-            compaction: capabilities.compaction,
-            plan: capabilities.plan,
-            subagents: capabilities.subagents,
+            capabilities: said.capabilities,
             max_line: meta.max_line.unwrap_or(0),
             editor: 0,
         };
-        here.capabilities = capabilities;
         here.offer = offer.map(str::to_owned);
         here.profile = Some(profile.to_owned());
         here.role = meta.role.unwrap_or_default();
@@ -122,7 +116,7 @@ impl Clients {
         let kept = self.token_of(client).map(number_of);
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.number = kept.unwrap_or_else(|| cx.ids.issue());
-        here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
+        here.view.editor = if here.view.capabilities.terminal { here.number } else { 0 };
     }
 
     /// Returns the client's number; 0 before its `initialize`.
@@ -150,8 +144,7 @@ impl Clients {
     /// Returns the client if it may decide for a person.
     pub(crate) fn responder(&self, client: ClientId) -> Option<Responder<'_>> {
         let here = self.get(&client).filter(|here| !here.under_agent)?;
-        let Client { name, capabilities, view, .. } = here;
-        Some(Responder { client, name, capabilities, view })
+        Some(Responder { client, name: &here.name, view: &here.view })
     }
 
     /// `said`: the name in this request.
@@ -191,7 +184,6 @@ pub(crate) struct Client {
     pub(crate) view: View,
     /// Identifies the client in lines to agents; 0 = no `initialize` yet.
     pub(crate) number: u64,
-    pub(crate) capabilities: ClientCapabilities,
     pub(crate) name: ClientName,
     pub(crate) offer: Option<String>,
     pub(crate) made: BTreeSet<SessionKey>,

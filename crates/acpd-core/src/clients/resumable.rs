@@ -290,7 +290,7 @@ impl Clients {
             known.confirm(cx, &id);
         }
         let mut replies: Vec<_> = known.replies.values().cloned().collect();
-        if self.connected.get(&client).is_some_and(|here| !here.view.boolean_options) {
+        if self.connected.get(&client).is_some_and(|here| !here.view.capabilities.boolean_options) {
             // Options were not filtered while the client's abilities were unknown.
             for reply in &mut replies {
                 let options = ["result", "configOptions"];

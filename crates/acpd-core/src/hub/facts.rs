@@ -42,7 +42,8 @@ impl Hub {
     /// Removes the login methods that this client cannot use from an agent's `initialize` result.
     pub(crate) fn with_own_logins(&self, client: ClientId, profile: &str, result: &Bytes) -> Bytes {
         let client = &self.clients[&client];
-        let (offer, has_terminal) = (client.offer.as_deref(), client.capabilities.auth_terminal);
+        let (offer, has_terminal) =
+            (client.offer.as_deref(), client.view.capabilities.auth_terminal);
         let others = logins_of_others(profile, offer, &self.cx.config);
         with_logins(result, |method| {
             let says = |member: &str| locate(method, &["_meta", member]).is_some();
@@ -128,7 +129,7 @@ impl Hub {
     pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
         let mut line = with_one_outcome(&set_id(line, &to.id));
         let here = self.clients.get(&to.client);
-        if here.is_some_and(|client| !client.view.boolean_options) {
+        if here.is_some_and(|client| !client.view.capabilities.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
         let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);

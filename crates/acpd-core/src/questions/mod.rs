@@ -315,7 +315,7 @@ impl Questions {
     ) -> Option<(ClientId, Bytes)> {
         let open = self.open.get_mut(&id)?;
         let is_offered = open.request_to(to.client).is_some();
-        if is_offered || !open.is_asked() || !open.kind.is_for(to.capabilities) {
+        if is_offered || !open.is_asked() || !open.kind.is_for(&to.view.capabilities) {
             return None;
         }
         if let QuestionKind::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.kind

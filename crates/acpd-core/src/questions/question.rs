@@ -257,7 +257,7 @@ impl OpenQuestion {
         }
         let line = with_own_content(&self.line, &["params", "toolCall", "content"], to.view);
         let public_id = place.row.map_or("", |row| &row.public_id);
-        let line = with_known_session(line, public_id, to.view.subagents);
+        let line = with_known_session(line, public_id, to.view.capabilities.subagents);
         if !to.view.notices {
             return line;
         }

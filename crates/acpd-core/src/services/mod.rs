@@ -76,9 +76,9 @@ impl Workplace<'_> {
     /// Returns the owner if it serves the method, else acpd if acpd does.
     fn executor(&self, kind: RequestKind) -> Option<Executor> {
         let serves = |editor: &&Responder<'_>| match kind {
-            RequestKind::Read => editor.capabilities.fs_read,
-            RequestKind::Write => editor.capabilities.fs_write,
-            RequestKind::Terminal => editor.capabilities.terminal,
+            RequestKind::Read => editor.view.capabilities.fs_read,
+            RequestKind::Write => editor.view.capabilities.fs_write,
+            RequestKind::Terminal => editor.view.capabilities.terminal,
             RequestKind::Call(_) => false,
             RequestKind::Extension => true,
         };
@@ -182,7 +182,10 @@ impl AgentServices {
         let roots = session_roots(&place.row.cwd, &place.row.params);
         let InteractionRow { id, host, line, .. } = row;
         if let Executor::Client(client) = by {
-            let shows = place.editors.iter().any(|it| it.client == client && it.view.subagents);
+            let shows = place
+                .editors
+                .iter()
+                .any(|it| it.client == client && it.view.capabilities.subagents);
             let line = with_known_session(line.clone(), &place.row.public_id, shows);
             let line = set_id(&line, &Id::issued(id.0));
             cx.send(Effect::Client(client, ToClient::Line(line)));

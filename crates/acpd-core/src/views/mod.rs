@@ -95,28 +95,29 @@ fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
 
 /// ACP v1 unions are closed: a strict client fails on unknown kinds.
 fn downgrade(line: &Bytes, kind: EventKind, update: Option<&str>, view: &View) -> Option<Bytes> {
+    let can = view.capabilities;
     match kind {
-        EventKind::Live => view.notice_updates.then(|| line.clone()),
-        EventKind::State(StateKey::Options) if !view.boolean_options => {
+        EventKind::Live => can.notices.then(|| line.clone()),
+        EventKind::State(StateKey::Options) if !can.boolean_options => {
             Some(without_boolean_options(line, &["params", "update", "configOptions"]))
         }
-        EventKind::Child if !view.subagents => None,
+        EventKind::Child if !can.subagents => None,
         EventKind::Update | EventKind::Imported | EventKind::Child => {
             let read = || str_at(line, &["params", "update", "sessionUpdate"]);
             match update.map(Cow::Borrowed).or_else(read).as_deref() {
                 // Only lines of subagents: the session's own notices and options have other kinds.
-                Some("notice") if !view.notice_updates => None,
-                Some("config_option_update") if !view.boolean_options => {
+                Some("notice") if !can.notices => None,
+                Some("config_option_update") if !can.boolean_options => {
                     Some(without_boolean_options(line, &["params", "update", "configOptions"]))
                 }
-                Some("compaction_update" | "compaction_summary_chunk") if !view.compaction => None,
+                Some("compaction_update" | "compaction_summary_chunk") if !can.compaction => None,
                 Some("subagent_update" | "session_message" | "session_message_chunk")
-                    if !view.subagents =>
+                    if !can.subagents =>
                 {
                     None
                 }
-                Some("plan_update") if !view.plan => as_plan(line),
-                Some("plan_removed") if !view.plan => None,
+                Some("plan_update") if !can.plan => as_plan(line),
+                Some("plan_removed") if !can.plan => None,
                 Some("tool_call" | "tool_call_update") => {
                     Some(with_own_content(line, &["params", "update", "content"], view))
                 }
@@ -147,7 +148,7 @@ pub(crate) fn with_known_session(line: Bytes, public_id: &str, shows_subagents: 
 pub(crate) fn with_own_content(json: &Bytes, path: &[&str], view: &View) -> Bytes {
     let json = with_own_terminals(json, path, view.editor);
     // The content of another session, unknown to clients without subagents.
-    if view.subagents { json } else { without_type(&json, path, "session") }
+    if view.capabilities.subagents { json } else { without_type(&json, path, "session") }
 }
 
 /// Gives this editor's terminals its own ids. Other terminals become text.

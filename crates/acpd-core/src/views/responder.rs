@@ -1,4 +1,3 @@
-use acp_wire::acp::ClientCapabilities;
 use acpd_api::ClientName;
 
 use crate::ids::ClientId;
@@ -9,6 +8,5 @@ use crate::input::View;
 pub(crate) struct Responder<'a> {
     pub(crate) client: ClientId,
     pub(crate) name: &'a ClientName,
-    pub(crate) capabilities: &'a ClientCapabilities,
     pub(crate) view: &'a View,
 }

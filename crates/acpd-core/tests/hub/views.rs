@@ -1,6 +1,7 @@
 //! Views of clients, through all events: a range of the journal, in order, with no line missing and
 //! none twice, each as this client can take it.
 
+use acp_wire::acp::ClientCapabilities;
 use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
@@ -90,11 +91,14 @@ fn view() -> impl Strategy<Value = View> {
     (any::<[bool; 6]>(), long).prop_map(|(has, max_line)| View {
         seq: true,
         notices: has[0],
-        boolean_options: has[1],
-        notice_updates: has[2],
-        compaction: has[3],
-        plan: has[4],
-        subagents: has[5],
+        capabilities: ClientCapabilities {
+            boolean_options: has[1],
+            notices: has[2],
+            compaction: has[3],
+            plan: has[4],
+            subagents: has[5],
+            ..ClientCapabilities::default()
+        },
         max_line,
         editor: 0,
     })
@@ -150,9 +154,10 @@ impl Scene {
         let client = ClientId(100 + self.next);
         self.bench.feed(Input::Client(client, ClientEvent::Opened(ClientOrigin::User)));
         let has = |has: bool| if has { json!({}) } else { Value::Null };
-        let capabilities = json!({"plan":has(view.plan),"subagents":has(view.subagents),
-            "session":{"configOptions":{"boolean":has(view.boolean_options)},
-                "notices":has(view.notice_updates),"compaction":has(view.compaction)}});
+        let can = view.capabilities;
+        let capabilities = json!({"plan":has(can.plan),"subagents":has(can.subagents),
+            "session":{"configOptions":{"boolean":has(can.boolean_options)},
+                "notices":has(can.notices),"compaction":has(can.compaction)}});
         let own = json!({"seq":true,"notices":view.notices,"maxLine":view.max_line});
         let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
             "_meta":{"_acpd":own}});

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::acp::ClientCapabilities;
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
@@ -125,11 +126,14 @@ impl Client {
         let view = View {
             seq: rng.permille(800),
             notices: rng.permille(800),
-            boolean_options: true,
-            notice_updates: true,
-            compaction: true,
-            plan: true,
-            subagents: true,
+            capabilities: ClientCapabilities {
+                boolean_options: true,
+                notices: true,
+                compaction: true,
+                plan: true,
+                subagents: true,
+                ..ClientCapabilities::default()
+            },
             ..View::default()
         };
         let slow = rng.permille(200);

@@ -74,7 +74,7 @@ impl Hub {
             session: key,
             mode: self.sessions[&key].row.mode.clone(),
             extra,
-            boolean_options: client.capabilities.boolean_options,
+            boolean_options: client.view.capabilities.boolean_options,
         });
         let behind = Some(self.end_of(key));
         self.clients.respond_with(&mut self.cx, to, behind, values);
