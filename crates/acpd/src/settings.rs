@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use acpd_api::{DaemonInfo, Untrusted};
 use acpd_core::profile::{
-    BudgetLimit, Config as HubConfig, Defaults, Delegation, FailureSign, Limits, McpServer,
-    Profile, Restart, Services, StopTimes, TimeZone, Workspace,
+    BudgetLimit, Config as HubConfig, Defaults, Delegation, Limits, McpServer, Profile, Restart,
+    Services, StopTimes, TimeZone, Workspace,
 };
 use acpd_sys::paths::Paths;
 
@@ -127,11 +127,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         load_after: ms(profile.load_after),
         replays: profile.replays,
         empty_turn_fails: profile.empty_turn == config::EmptyTurn::Failed,
-        failed_turn: profile
-            .failed_turn
-            .iter()
-            .filter_map(|sign| FailureSign::parse(sign))
-            .collect(),
+        failed_turn: profile.failed_turn.clone(),
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,

@@ -521,8 +521,8 @@ texts! {
         text => Ok(text.to_owned()),
     };
 
-    FailureText: String, "a text like \"content.text=Error: \"", pattern("^[^=.]+(\\.[^=.]+)*=."),
-        |text| valid(text, FailureSign::parse(text).is_some());
+    FailureText: FailureSign, "a text like \"content.text=Error: \"", pattern("^[^=.]+(\\.[^=.]+)*=."),
+        |text| FailureSign::parse(text).ok_or(None);
 
     /// Names of nested members, the outermost first. `_acpd` members do not concern an agent.
     Member: String, "a name like \"auth.gateway\"", pattern("^[^.]*[^.\\s][^.]*([.][^.]*[^.\\s][^.]*)*$"), |text| {

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acpd_core::profile::FailureSign;
 pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Reseed, Sharing};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -137,7 +138,7 @@ pub struct Profile {
     /// for the last update of the turn that has this member, or the answer to the prompt, with this text at its
     /// beginning. `"content.text=Error: "` is such a message.
     #[serde(with = "As::<Each<FailureText>>")]
-    pub failed_turn: Vec<String>,
+    pub failed_turn: Vec<FailureSign>,
     /// The methods that may be used to restore a session, as far as the agent offers them.
     #[serde(with = "As::<Each<OneOf<RestoreMethod>>>")]
     pub restore: Vec<RestoreMethod>,
