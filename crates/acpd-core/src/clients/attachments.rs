@@ -55,13 +55,9 @@ impl Attachment {
 }
 
 impl Clients {
-    fn attachment(&self, client: ClientId, key: SessionKey) -> Option<&Attachment> {
-        self.attached.get(&key)?.get(&client)
-    }
-
     fn attachment_mut(&mut self, client: ClientId, key: SessionKey) -> Option<&mut Attachment> {
         self.touched.insert(key);
-        self.attached.get_mut(&key)?.get_mut(&client)
+        self.attached.get_mut(&(key, client))
     }
 
     pub(super) fn take_attachment(
@@ -70,12 +66,7 @@ impl Clients {
         key: SessionKey,
     ) -> Option<Attachment> {
         self.touched.insert(key);
-        let at = self.attached.get_mut(&key)?;
-        let gone = at.remove(&client);
-        if at.is_empty() {
-            self.attached.remove(&key);
-        }
-        gone
+        self.attached.remove(&(key, client))
     }
 
     pub(crate) fn take_touched(&mut self) -> BTreeSet<SessionKey> {
@@ -83,7 +74,8 @@ impl Clients {
     }
 
     fn attachments(&self, key: SessionKey) -> impl Iterator<Item = (ClientId, &Attachment)> {
-        self.attached.get(&key).into_iter().flatten().map(|(client, at)| (*client, at))
+        let all = (key, ClientId(0))..=(key, ClientId(u64::MAX));
+        self.attached.range(all).map(|((_, client), at)| (*client, at))
     }
 
     pub(crate) fn at(&self, key: SessionKey) -> impl Iterator<Item = ClientId> {
@@ -126,19 +118,19 @@ impl Clients {
     }
 
     pub(crate) fn is_attended(&self, key: SessionKey) -> bool {
-        self.attached.contains_key(&key)
+        self.at(key).next().is_some()
     }
 
     pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
-        self.attachment(client, key).is_some()
+        self.attached.contains_key(&(key, client))
     }
 
     pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        self.attachment(client, key).is_some_and(Attachment::is_controller)
+        self.attached.get(&(key, client)).is_some_and(Attachment::is_controller)
     }
 
     pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
-        match self.attachment(client, key) {
+        match self.attached.get(&(key, client)) {
             Some(at) if !at.is_controller() => {
                 Err(Fault::invalid("this connection only observes the session")
                     .hint("attach as a controller"))
@@ -148,7 +140,7 @@ impl Clients {
     }
 
     pub(crate) fn sessions_of(&self, client: ClientId) -> impl Iterator<Item = SessionKey> {
-        let its = self.attached.iter().filter(move |(_, at)| at.contains_key(&client));
+        let its = self.attached.keys().filter(move |(_, of)| *of == client);
         its.map(|(key, _)| *key)
     }
 
@@ -211,8 +203,8 @@ impl Clients {
         client: ClientId,
         is_meant: impl Fn(&Effect) -> bool,
     ) -> Option<Effect> {
-        let attached = self.attached.values_mut().filter_map(|at| at.get_mut(&client));
-        for attachment in attached {
+        let attached = self.attached.iter_mut().filter(|((_, of), _)| *of == client);
+        for (_, attachment) in attached {
             if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
                 return attachment.deferred.remove(at).map(|(_, effect)| effect);
             }
@@ -247,7 +239,7 @@ impl Clients {
             cx.send_all(deferred.drain(..).map(|(_, effect)| effect));
         }
         let attachment = Attachment { role, since, view, cursor, has_position: false, deferred };
-        self.attached.entry(key).or_default().insert(client, attachment);
+        self.attached.insert((key, client), attachment);
         match cursor {
             Cursor::Live => self.catch_up(cx, client, journal),
             Cursor::Reading { .. } => {
@@ -388,8 +380,8 @@ impl Clients {
     pub(crate) fn on_lagged(&mut self, client: ClientId, head: impl Fn(SessionKey) -> Seq) {
         let Some(here) = self.connected.get_mut(&client) else { return };
         here.lagged = true;
-        for (key, at) in &mut self.attached {
-            let Some(attachment) = at.get_mut(&client) else { continue };
+        let attached = self.attached.iter_mut().filter(|((_, of), _)| *of == client);
+        for ((key, _), attachment) in attached {
             self.touched.insert(*key);
             if attachment.cursor == Cursor::Live {
                 attachment.cursor = Cursor::Paused { after: head(*key) };

@@ -55,7 +55,7 @@ pub(crate) use crate::clients::replies::UnwrittenAnswer;
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     connected: BTreeMap<ClientId, Client>,
-    attached: BTreeMap<SessionKey, BTreeMap<ClientId, Attachment>>,
+    attached: BTreeMap<(SessionKey, ClientId), Attachment>,
     touched: BTreeSet<SessionKey>,
     /// By their connections, or by placeholders.
     resumable: BTreeMap<ClientId, Resumable>,
