@@ -1,6 +1,7 @@
 use std::mem::take;
 
 use acp_wire::clipped;
+use acpd_api::StoreState;
 use bytes::Bytes;
 
 use crate::event::EngineEvent;
@@ -9,7 +10,6 @@ use crate::input::{Batch, Effect, ToHost};
 use crate::profile::Config;
 use crate::record::Record;
 use crate::shutdown::Shutdown;
-use crate::store_health::StoreHealth;
 use crate::timers::Timers;
 
 /// Maximum length of a log note in characters.
@@ -22,7 +22,8 @@ pub(crate) struct Cx {
     pub(crate) config: Config,
     pub(crate) ids: IdSource,
     pub(crate) timers: Timers,
-    pub(crate) store: StoreHealth,
+    /// Checked before anything begins that must be written.
+    pub(crate) store: StoreState,
     pub(crate) shutdown: Shutdown,
     pub(crate) out: Batch,
     events: Vec<EngineEvent>,
@@ -35,7 +36,7 @@ impl Cx {
             config,
             ids: IdSource::new(boot),
             timers: Timers::default(),
-            store: StoreHealth::default(),
+            store: StoreState::Ok,
             shutdown: Shutdown::default(),
             out: Batch::default(),
             events: Vec::new(),

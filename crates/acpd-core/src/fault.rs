@@ -1,5 +1,5 @@
 use acp_wire::{ErrorObject, code};
-use acpd_api::{ErrorData, NAMESPACE, Reason, Untrusted};
+use acpd_api::{ErrorData, NAMESPACE, Reason, StoreState, Untrusted};
 use serde_json::json;
 
 /// Maximum length of a quoted line of an agent's error, in characters.
@@ -92,6 +92,15 @@ impl Fault {
 pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
     let text = format!("a session named `{name}` exists in `{cwd}`");
     Fault::new(Reason::NameTaken, text).with_code(code::INVALID_PARAMS)
+}
+
+/// Returns `None` while the journal can be written.
+pub(crate) fn store_fault(store: &StoreState) -> Option<Fault> {
+    let StoreState::Failing { reason, hint, .. } = store else { return None };
+    let text = format!("the journal cannot be written: {}", reason.raw());
+    let mut fault = Fault::new(Reason::StoreFailed, text);
+    fault.data.hint.clone_from(hint);
+    Some(fault)
 }
 
 pub(crate) fn renewed_fault() -> Fault {

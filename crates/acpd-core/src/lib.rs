@@ -52,7 +52,6 @@ mod retention;
 mod services;
 mod session;
 mod shutdown;
-mod store_health;
 mod tally;
 mod timers;
 mod timing;

@@ -99,7 +99,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 32] = [
+const CORE: [(&str, &[&str]); 31] = [
     ("fault", &[]),
     ("gist", &[]),
     ("hash", &[]),
@@ -116,8 +116,7 @@ const CORE: [(&str, &[&str]); 32] = [
     ("input", &["ids", "record"]),
     ("event", &["fault", "ids", "input", "record"]),
     ("shutdown", &["ids"]),
-    ("store_health", &["fault", "ids"]),
-    ("cx", &["event", "ids", "input", "profile", "record", "shutdown", "store_health", "timers"]),
+    ("cx", &["event", "ids", "input", "profile", "record", "shutdown", "timers"]),
     ("budget", &["cx", "event", "ids", "profile", "record"]),
     ("retention", &["ids", "profile"]),
     ("timing", &[]),

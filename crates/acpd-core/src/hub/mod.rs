@@ -31,7 +31,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::mem::swap;
 
-use acpd_api::TurnState;
+use acpd_api::{StoreState, TurnState};
 
 use crate::budget::Budget;
 use crate::clients::{Clients, Naming};
@@ -107,9 +107,14 @@ impl Hub {
                 self.services.on_terminal_output(&mut self.cx, row, terminal, tail);
             }
             Input::StoreFailing { reason, hint } => {
-                self.cx.store.fails(self.cx.now, reason, hint);
+                let since = match self.cx.store {
+                    StoreState::Failing { since, .. } => since,
+                    StoreState::Ok => self.cx.now.0,
+                };
+                let (reason, hint) = (reason.into(), hint.map(Into::into));
+                self.cx.store = StoreState::Failing { reason, hint, since };
             }
-            Input::StoreWorks => self.cx.store.works(),
+            Input::StoreWorks => self.cx.store = StoreState::Ok,
             Input::Stop => self.begin_shutdown(),
             Input::Tick => self.on_tick(),
         }

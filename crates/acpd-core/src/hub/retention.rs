@@ -13,7 +13,7 @@ use acp_wire::{build, code};
 use acpd_api::{GcParams, GcResult, GcSession, Reason, SessionsExpired, method};
 
 use crate::clients::Served;
-use crate::fault::Fault;
+use crate::fault::{Fault, store_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, Time};
 use crate::input::{Effect, Look};
@@ -77,7 +77,7 @@ impl Hub {
     pub(crate) fn on_measured(&mut self, look: Look, sizes: Result<Sizes, String>) {
         match (look.0, sizes) {
             (Some((to, params)), Ok(sizes)) => {
-                match self.cx.store.fault().filter(|_| !params.dry_run) {
+                match store_fault(&self.cx.store).filter(|_| !params.dry_run) {
                     Some(fault) => self.refuse(&to, &fault),
                     None => self.collect_measured(&to, &params, &sizes),
                 }

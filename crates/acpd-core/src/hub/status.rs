@@ -89,7 +89,7 @@ impl Hub {
                 api: acpd_api::API_VERSION,
                 boot: self.cx.ids.boot(),
                 clients: self.clients.len() as u32,
-                store: self.cx.store.state(),
+                store: self.cx.store.clone(),
                 budget: self.budget.info(&self.cx.config, self.cx.now),
                 default_agent: self.cx.config.agent_for(params.cwd.as_deref()).into(),
                 default_is_found: self.cx.config.is_found_for(params.cwd.as_deref()),

@@ -15,6 +15,7 @@ use acp_wire::build;
 use acpd_api::Reason;
 
 use crate::clients::UnwrittenAnswer;
+use crate::fault::store_fault;
 use crate::hub::Hub;
 use crate::input::{Accepted, Batch, Effect, ToClient};
 
@@ -27,7 +28,7 @@ impl Hub {
         batches: &mut [&mut Vec<Effect>],
         out: &mut Batch,
     ) {
-        let Some(fault) = self.cx.store.fault() else { return };
+        let Some(fault) = store_fault(&self.cx.store) else { return };
         for Accepted { to, is_initialize } in accepted {
             let answer = match self.clients.take_answer(&to, batches) {
                 UnwrittenAnswer::Given => continue,

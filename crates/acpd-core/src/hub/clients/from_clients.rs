@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::clients::{Asked, Served};
-use crate::fault::Fault;
+use crate::fault::{Fault, store_fault};
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Accepted, Effect, ReadStyle, ToClient};
@@ -162,7 +162,7 @@ impl Hub {
     fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
         // These need no store: the daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
-        match self.cx.store.fault().filter(|_| needs_store(method) && !ends) {
+        match store_fault(&self.cx.store).filter(|_| needs_store(method) && !ends) {
             Some(fault) => Err(fault),
             None => self.clients.accept(&mut self.cx, to, method),
         }
