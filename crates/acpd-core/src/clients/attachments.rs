@@ -389,20 +389,21 @@ impl Clients {
         }
     }
 
-    /// Returns the sessions to continue.
-    pub(crate) fn on_drained(&mut self, client: ClientId) -> Vec<SessionKey> {
-        if let Some(here) = self.connected.get_mut(&client) {
-            here.lagged = false;
-        }
-        self.sessions_of(client).collect()
-    }
-
-    pub(crate) fn continue_after_pause(
+    pub(crate) fn on_drained<'j>(
         &mut self,
         cx: &mut Cx,
         client: ClientId,
-        journal: JournalHead<'_>,
+        journal: impl Fn(SessionKey) -> JournalHead<'j>,
     ) {
+        if let Some(here) = self.connected.get_mut(&client) {
+            here.lagged = false;
+        }
+        for key in self.sessions_of(client).collect::<Vec<_>>() {
+            self.continue_after_pause(cx, client, journal(key));
+        }
+    }
+
+    fn continue_after_pause(&mut self, cx: &mut Cx, client: ClientId, journal: JournalHead<'_>) {
         let Some(attachment) = self.attachment_mut(client, journal.session) else { return };
         let Cursor::Paused { after } = attachment.cursor else { return };
         if after < journal.head {

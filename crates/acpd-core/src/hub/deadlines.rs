@@ -69,7 +69,12 @@ impl Hub {
                 self.on_lifecycle_timer();
             }
             Timer::Retention => self.on_retention_timer(),
-            Timer::Resumable => self.on_resumable_timer(),
+            Timer::Resumable => {
+                for token in self.clients.late(self.cx.now) {
+                    self.forget_resumable(&token);
+                }
+                self.clients.wait_for_late(&mut self.cx.timers);
+            }
             // Served at the end of the batch.
             Timer::Watch => {}
         }

@@ -140,7 +140,10 @@ impl Hub {
             ClientEvent::Lagged => {
                 self.clients.on_lagged(client, |key| self.sessions[&key].head);
             }
-            ClientEvent::Drained => self.on_drained(client),
+            ClientEvent::Drained => {
+                let journal = |key: SessionKey| self.sessions[&key].journal();
+                self.clients.on_drained(&mut self.cx, client, journal);
+            }
             ClientEvent::ReadDone { session, upto } => {
                 let journal = self.sessions.get(&session).map(Session::journal);
                 self.clients.on_read_done(&mut self.cx, client, (session, journal), upto);

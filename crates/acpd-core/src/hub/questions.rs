@@ -1,10 +1,7 @@
 //! Inputs of the questions machine ([`crate::questions`]), with facts from other machines.
 
 use acp_wire::{ErrorObject, Id, Outcome, build, code, str_at};
-use acpd_api::{
-    AnswerParams, ClientName, Empty, ForgetParams, InteractionInfo, InteractionList,
-    PolicyTestParams,
-};
+use acpd_api::{AnswerParams, ClientName, InteractionInfo, InteractionList, PolicyTestParams};
 use acpd_policy::Explanation;
 use bytes::Bytes;
 
@@ -280,11 +277,6 @@ impl Hub {
             ClientName { name: row.agent.clone().into(), title: Some(title.into()), place: None }
         });
         name.unwrap_or_default()
-    }
-
-    pub(crate) fn forget_decision(&mut self, forget: ForgetParams) -> Result<Empty, Fault> {
-        self.questions.decisions.forget(&mut self.cx, forget.id)?;
-        Ok(Empty {})
     }
 
     pub(crate) fn test_policy(&mut self, test: PolicyTestParams) -> Result<Explanation, Fault> {

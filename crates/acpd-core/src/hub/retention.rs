@@ -158,18 +158,14 @@ impl Hub {
         let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
         let until = self.expire(round, false);
         if !sessions.is_empty() {
-            self.report_expired(sessions, until);
+            let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
+            self.cx.send(Effect::Expired { sessions: ids, can_undo: until.is_some() });
+            let (at, until) = (self.cx.now.0, until.map(|until| until.0));
+            let notice = SessionsExpired { sessions, at, until };
+            let line = build::notification(method::SESSIONS_EXPIRED, &notice);
+            self.clients.tell_all(&mut self.cx, &line);
         }
         let pause = if gone.len() > ROUND { NEXT } else { PAUSE };
         self.cx.timers.set(Timer::Retention, self.cx.now.after(pause));
-    }
-
-    fn report_expired(&mut self, sessions: Vec<GcSession>, until: Option<Time>) {
-        let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
-        self.cx.send(Effect::Expired { sessions: ids, can_undo: until.is_some() });
-        let notice =
-            SessionsExpired { sessions, at: self.cx.now.0, until: until.map(|until| until.0) };
-        let line = build::notification(method::SESSIONS_EXPIRED, &notice);
-        self.clients.tell_all(&mut self.cx, &line);
     }
 }

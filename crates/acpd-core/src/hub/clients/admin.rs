@@ -1,8 +1,8 @@
 //! The `_acpd/*` methods.
 
 use acpd_api::{
-    DaemonRestartParams, DaemonStopParams, Empty, LogLevelParams, SessionList, SessionListParams,
-    UsageParams, method,
+    DaemonRestartParams, DaemonStopParams, Empty, ForgetParams, LogLevelParams, SessionList,
+    SessionListParams, UsageParams, method,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -112,7 +112,9 @@ impl Hub {
                 let list = self.questions.decisions.info();
                 self.answer(to, &list);
             }
-            method::POLICY_FORGET => self.serve(asked, Hub::forget_decision)?,
+            method::POLICY_FORGET => self.serve(asked, |hub, ForgetParams { id }| {
+                hub.questions.decisions.forget(&mut hub.cx, id).map(|()| Empty {})
+            })?,
             method::POLICY_TEST => self.serve(asked, Hub::test_policy)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;

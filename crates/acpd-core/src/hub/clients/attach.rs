@@ -39,13 +39,6 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_drained(&mut self, client: ClientId) {
-        for key in self.clients.on_drained(client) {
-            let journal = self.sessions[&key].journal();
-            self.clients.continue_after_pause(&mut self.cx, client, journal);
-        }
-    }
-
     pub(crate) fn show_session(
         &mut self,
         to: &Requester,

@@ -82,7 +82,13 @@ impl Hub {
         let back = self.clients.by_token(&token).zip(resume);
         if back.is_none() {
             self.forget_resumable(&token);
-            self.make_room();
+            let waited = || {
+                let prompts = self.sessions.values().flat_map(Session::senders);
+                prompts.chain(self.requests.requesters()).map(|to| to.client).collect()
+            };
+            if let Some(token) = self.clients.one_too_many(waited) {
+                self.forget_resumable(&token);
+            }
             self.cx.record(Record::Client { token: token.clone(), received: 0 });
         }
         self.clients.name(client, &token);
@@ -103,23 +109,6 @@ impl Hub {
             }
         }
         ids
-    }
-
-    pub(crate) fn on_resumable_timer(&mut self) {
-        for token in self.clients.late(self.cx.now) {
-            self.forget_resumable(&token);
-        }
-        self.clients.wait_for_late(&mut self.cx.timers);
-    }
-
-    fn make_room(&mut self) {
-        let waited = || {
-            let prompts = self.sessions.values().flat_map(Session::senders);
-            prompts.chain(self.requests.requesters()).map(|to| to.client).collect()
-        };
-        if let Some(token) = self.clients.one_too_many(waited) {
-            self.forget_resumable(&token);
-        }
     }
 
     /// `returns`: the client may reconnect.

@@ -1,6 +1,6 @@
 //! The answer to `initialize`, and what a returning client has missed.
 
-use acp_wire::{Id, build, remove_member, set_member};
+use acp_wire::{build, remove_member, set_member};
 use acpd_api::{NAMESPACE, Resume, SessionGone, method};
 use serde_json::json;
 
@@ -72,7 +72,13 @@ impl Hub {
         let (role, number) = (here.role, here.number);
         let (asked, waits_for) = (ids(&asked), ids(&open));
         for id in &asked {
-            self.withdraw_unless_open(client, id);
+            let number = id.as_issued().map(InteractionId);
+            let mut stands =
+                |id| self.client_servers.is_open(id) || self.questions.was_offered(client, id);
+            if !number.is_some_and(&mut stands) {
+                let line = ToClient::Line(build::cancel_request(id));
+                self.cx.send(Effect::Client(client, line));
+            }
         }
         // Follow sessions that the client failed to leave: the error may still be on its way.
         let followed = leaving
@@ -123,16 +129,5 @@ impl Hub {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume);
         }
-    }
-
-    fn withdraw_unless_open(&mut self, client: ClientId, id: &Id) {
-        let number = id.as_issued().map(InteractionId);
-        let mut stands =
-            |id| self.client_servers.is_open(id) || self.questions.was_offered(client, id);
-        if number.is_some_and(&mut stands) {
-            return;
-        }
-        let line = build::cancel_request(id);
-        self.cx.send(Effect::Client(client, ToClient::Line(line)));
     }
 }
