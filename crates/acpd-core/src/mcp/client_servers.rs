@@ -38,7 +38,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey};
-use crate::mcp::McpAgent;
+use crate::mcp::declare;
 use crate::mcp::server_list::{
     Lenders, LentServer, array, find, is_in_client, items, label, lent, taken_over, with_id,
 };
@@ -174,7 +174,8 @@ fn client_gone(label: &str) -> ErrorObject {
 #[derive(Debug)]
 pub(crate) struct OpenedSession<'a> {
     pub(crate) key: SessionKey,
-    pub(crate) agent: McpAgent<'a>,
+    /// Its name, and whether it takes servers of clients.
+    pub(crate) agent: (&'a str, bool),
     /// A process has the session, or is getting it.
     pub(crate) is_held: bool,
     pub(crate) servers: Bytes,
@@ -237,7 +238,7 @@ impl ClientServers {
             // The process does not get these servers, but acpd's tools can call them.
             brought.retain(|item| is_in_client(item) && namesake(item).is_none());
         }
-        let (declared, left_out) = session.agent.declare(&mut cx.ids, client, &array(&brought));
+        let (declared, left_out) = declare(&mut cx.ids, session.agent, client, &array(&brought));
         for server in items(&declared) {
             match known.iter().position(|other| label(other) == label(&server)) {
                 Some(at) => known[at] = server,

@@ -87,30 +87,6 @@ impl McpAgent<'_> {
         chosen
     }
 
-    /// Replaces ids of servers with acpd's. Returns also sentences about servers that the agent
-    /// does not get.
-    pub(crate) fn declare(
-        &self,
-        ids: &mut IdSource,
-        client: u64,
-        given: &Bytes,
-    ) -> (Bytes, Vec<String>) {
-        let mut left_out = Vec::new();
-        let takes = self.capabilities.mcp_acp;
-        let declared = each(given, |item| {
-            let (agent, label) = (self.name, label(item));
-            if !takes {
-                left_out.push(format!(
-                    "the MCP server `{label}` of the client was left out: agent `{agent}` does not take servers of type `acp`"
-                ));
-            }
-            let Some(id) = server_id(item) else { return takes.then(|| item.clone()) };
-            let server = LentServer { number: ids.issue(), client, id, label };
-            Some(with_id(item, &["serverId"], &server.kept()))
-        });
-        (declared, left_out)
-    }
-
     /// `is_known`: the agent's capabilities are known.
     pub(crate) fn infos(&self, is_known: bool) -> Vec<McpInfo> {
         let globs = |server: &McpServer| {
@@ -125,6 +101,29 @@ impl McpAgent<'_> {
         };
         self.configured.iter().map(info).collect()
     }
+}
+
+/// Replaces ids of a client's servers with acpd's. Returns also sentences about servers that the
+/// agent does not get. `takes`: the agent takes servers of clients.
+pub(crate) fn declare(
+    ids: &mut IdSource,
+    (agent, takes): (&str, bool),
+    client: u64,
+    given: &Bytes,
+) -> (Bytes, Vec<String>) {
+    let mut left_out = Vec::new();
+    let declared = each(given, |item| {
+        let label = label(item);
+        if !takes {
+            left_out.push(format!(
+                "the MCP server `{label}` of the client was left out: agent `{agent}` does not take servers of type `acp`"
+            ));
+        }
+        let Some(id) = server_id(item) else { return takes.then(|| item.clone()) };
+        let server = LentServer { number: ids.issue(), client, id, label };
+        Some(with_id(item, &["serverId"], &server.kept()))
+    });
+    (declared, left_out)
 }
 
 pub(crate) fn left_out(server: &str, reason: &str) -> String {

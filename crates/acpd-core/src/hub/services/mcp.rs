@@ -15,14 +15,10 @@ use crate::mcp::client_servers::{OpenedSession, tool_call};
 use crate::mcp::server_list::{
     Lender, as_declared, lent, list, params_for_agent, params_for_restore, with_list,
 };
-use crate::mcp::{Brought, McpAgent, left_out};
-use crate::process::table::Processes;
-use crate::profile::McpServer;
+use crate::mcp::{Brought, McpAgent, declare, left_out};
 use crate::record::InteractionRow;
-use crate::requests::Requests;
 use crate::requests::purpose::Purpose;
 use crate::session::kin::with_number;
-use crate::session::table::Sessions;
 use crate::session::{Session, State};
 
 fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
@@ -36,32 +32,10 @@ fn lenders(clients: &Clients) -> impl Fn(u64) -> Option<Lender> {
     }
 }
 
-fn mcp_agent<'a>(
-    processes: &'a Processes,
-    configured: &'a [McpServer],
-    name: &'a str,
-) -> McpAgent<'a> {
-    let capabilities = processes.known(name).capabilities;
-    McpAgent { name, capabilities, configured }
-}
-
-/// Server lists of the sessions that a process holds, creates or loads.
-fn lists(
-    processes: &Processes,
-    sessions: &Sessions,
-    requests: &Requests,
-    host: HostId,
-) -> impl Iterator<Item = Bytes> {
-    let slot = processes.slot_of(host);
-    let is_held = |session: &&Session| !matches!(session.state, State::Dormant);
-    let held = sessions.values().filter(move |it| Some(it.slot) == slot).filter(is_held);
-    let openings = requests.params_of_openings(host).filter_map(list);
-    held.filter_map(|session| session.mcp_servers.clone()).chain(openings)
-}
-
 impl Hub {
     pub(crate) fn mcp_agent<'a>(&'a self, name: &'a str) -> McpAgent<'a> {
-        mcp_agent(&self.processes, &self.cx.config.profile(name).mcp, name)
+        let capabilities = self.processes.known(name).capabilities;
+        McpAgent { name, capabilities, configured: &self.cx.config.profile(name).mcp }
     }
 
     /// Gathers the servers of a session for a request to its agent: those in the client are
@@ -75,22 +49,21 @@ impl Hub {
         params: &mut Bytes,
         left_out: &mut Vec<String>,
     ) -> (Brought, Bytes) {
-        let profile = self.processes[&slot].profile();
-        let agent = mcp_agent(&self.processes, &self.cx.config.profile(profile).mcp, profile);
+        let agent = self.processes[&slot].profile();
+        let takes = self.processes.known(agent).capabilities.mcp_acp;
         left_out.clear();
         if let Some(given) = list(params) {
             let client = self.clients.number_of(client);
-            let (declared, refused) = agent.declare(&mut self.cx.ids, client, &given);
+            let (declared, refused) = declare(&mut self.cx.ids, (agent, takes), client, &given);
             *params = with_list(params, &declared);
             left_out.extend(refused);
         }
-        let chosen = agent.choose(cwd, params);
+        let chosen = self.mcp_agent(agent).choose(cwd, params);
         left_out.extend(chosen.left_out);
         let session = chosen.has_builtin.then(|| self.cx.ids.issue());
         if let Some(number) = session {
             *params = with_number(params, number);
         }
-        let takes = agent.capabilities.mcp_acp;
         (Brought { names: chosen.names, session }, params_for_agent(params, |_| takes))
     }
 
@@ -116,11 +89,10 @@ impl Hub {
         let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
         let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
         let session = &self.sessions[&key];
-        let profile = self.processes[&session.slot].profile();
-        let configured = self.cx.config.profile(profile).mcp.clone();
+        let agent = self.processes[&session.slot].profile();
         let opened = OpenedSession {
             key,
-            agent: mcp_agent(&self.processes, &configured, profile),
+            agent: (agent, self.processes.known(agent).capabilities.mcp_acp),
             is_held: !matches!(session.state, State::Dormant),
             servers: session.servers(),
             client: self.clients.number_of(client),
@@ -137,7 +109,12 @@ impl Hub {
 
     /// `is_new` is `false` for a call of the last daemon.
     pub(crate) fn on_server_call(&mut self, row: InteractionRow, is_new: bool) {
-        let lists = lists(&self.processes, &self.sessions, &self.requests, row.host);
+        // Of the sessions that the process holds, creates or loads.
+        let slot = self.processes.slot_of(row.host);
+        let is_held = |it: &&Session| Some(it.slot) == slot && !matches!(it.state, State::Dormant);
+        let held = self.sessions.values().filter(is_held);
+        let openings = self.requests.params_of_openings(row.host).filter_map(list);
+        let lists = held.filter_map(|session| session.mcp_servers.clone()).chain(openings);
         self.client_servers.on_agent_call(
             &mut self.cx,
             &lenders(&self.clients),
