@@ -106,11 +106,47 @@ impl IdSource {
     }
 }
 
-/// A client's request, which is answered once.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Requester {
+/// A client's request, which is answered once. Stored as JSON: a [`Sender`], or null.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Option<Sender>", into = "Option<Sender>")]
+pub struct Requester {
     pub(crate) client: ClientId,
     pub(crate) id: Id,
+    /// Stands for the client in records; elsewhere `None`.
+    token: Option<String>,
+}
+
+impl Requester {
+    pub(crate) fn new(client: ClientId, id: Id) -> Requester {
+        Requester { client, id, token: None }
+    }
+
+    pub(crate) fn nobody() -> Requester {
+        Requester::new(NOBODY, Id::null())
+    }
+}
+
+/// A request of a client that can reconnect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    pub token: String,
+    pub id: Id,
+}
+
+impl From<Option<Sender>> for Requester {
+    fn from(sender: Option<Sender>) -> Requester {
+        let stored = sender.map(|Sender { token, id }| Requester {
+            token: Some(token),
+            ..Requester::new(NOBODY, id)
+        });
+        stored.unwrap_or_else(Requester::nobody)
+    }
+}
+
+impl From<Requester> for Option<Sender> {
+    fn from(Requester { token, id, .. }: Requester) -> Option<Sender> {
+        token.map(|token| Sender { token, id })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
 use crate::record::Record;
 
+pub use crate::record::ReadStyle;
+
 #[derive(Debug, Clone)]
 pub enum Input {
     Client(ClientId, ClientEvent),
@@ -431,17 +433,6 @@ pub struct Read {
     pub style: ReadStyle,
     pub view: View,
     pub origin: Option<String>,
-}
-
-/// Lines that a read leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadStyle {
-    /// None: the client continues from its cursor.
-    Resume,
-    /// For newcomers: live-only lines, and each state except its last value.
-    History,
-    /// Everything except the available commands, for clients that continue without the history.
-    Commands,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

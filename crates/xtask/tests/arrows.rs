@@ -111,7 +111,7 @@ const CORE: [(&str, &[&str]); 31] = [
     ("tool_calls", &[]),
     ("params", &["fault"]),
     ("prompt", &["fault", "params"]),
-    ("record", &["ids", "tool_calls"]),
+    ("record", &["ids", "prompt", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
     ("event", &["fault", "ids", "input", "record"]),
@@ -125,7 +125,7 @@ const CORE: [(&str, &[&str]); 31] = [
     ("auth", &["cx", "ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("watch", &["ids"]),
-    ("requests", &["ids", "input", "prompt", "record"]),
+    ("requests", &["ids", "record"]),
     (
         "process",
         &[

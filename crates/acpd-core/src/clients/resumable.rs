@@ -76,7 +76,7 @@ impl Clients {
     }
 
     pub(crate) fn requester(&self, sender: Sender) -> Option<Requester> {
-        Some(Requester { client: self.by_token(&sender.token)?, id: sender.id })
+        Some(Requester::new(self.by_token(&sender.token)?, sender.id))
     }
 
     pub(crate) fn token_of(&self, client: ClientId) -> Option<&str> {

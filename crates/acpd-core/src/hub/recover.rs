@@ -14,7 +14,7 @@
 
 use std::mem::{swap, take};
 
-use acp_wire::{Id, Message};
+use acp_wire::Message;
 use acpd_api::Reason;
 
 use crate::budget::Budget;
@@ -22,7 +22,7 @@ use crate::clients::Clients;
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{NOBODY, Requester, SessionKey, SlotId, Time};
+use crate::ids::{Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
 use crate::mcp::client_servers::{ClientServers, MESSAGE};
 use crate::process::slot::{Asker, StopWhy};
@@ -32,10 +32,10 @@ use crate::prompt::prompt_text;
 use crate::questions::Questions;
 use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{
-    Asked, AskedRow, Desired, EventKind, InteractionRow, Record, Sender, TurnRow, TurnStage,
+    AskedRow, Desired, EventKind, InteractionRow, Record, Sender, TurnRow, TurnStage,
 };
 use crate::requests::Requests;
-use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::requests::purpose::{Purpose, Steer};
 use crate::services::{AgentServices, RequestKind};
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
@@ -130,62 +130,35 @@ impl Hub {
     }
 
     fn recover_asked(&mut self, row: AskedRow) {
-        let why = match row.what {
-            Asked::Initialize => Purpose::Initialize,
-            Asked::NewSession { sender, name, cwd, params, notices, fork } => {
-                let (to, params) = (self.requester(sender), params.into());
-                let directory = Directory::There;
-                Purpose::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
+        let AskedRow { id, host, what: mut why } = row;
+        if let Some(to) = why.requester_mut() {
+            let sender: Option<Sender> = to.clone().into();
+            let back = sender.and_then(|sender| self.clients.requester(sender));
+            *to = back.unwrap_or_else(Requester::nobody);
+        }
+        let slot = self.processes.slot_of(host);
+        match (&why, slot) {
+            (Purpose::Adopt(_), Some(slot)) => self.await_adoption(slot, id),
+            (Purpose::Abandoned { .. }, Some(slot)) => self.watch_abandoned(id, slot),
+            (Purpose::Prompt { session } | Purpose::Preset { session, .. }, _)
+                if !self.sessions.contains_key(session) =>
+            {
+                why = Purpose::Farewell;
             }
-            Asked::Adopt { session, cwd, params, notices } => {
-                if let Some(slot) = self.processes.slot_of(row.host) {
-                    self.await_adoption(slot, row.id);
-                }
-                Purpose::Adopt(Box::new(Adoption {
-                    id: session,
-                    cwd,
-                    params: params.into(),
-                    openers: Vec::new(),
-                    notices,
-                    directory: Directory::There,
-                }))
-            }
-            Asked::Prompt { session } if self.sessions.contains_key(&session) => {
-                Purpose::Prompt { session }
-            }
-            Asked::Preset { session, preset } if self.sessions.contains_key(&session) => {
-                Purpose::Preset { session, preset }
-            }
-            Asked::Prompt { .. } | Asked::Preset { .. } => Purpose::Farewell,
-            Asked::Abandoned { session } => {
-                if let Some(slot) = self.processes.slot_of(row.host) {
-                    self.watch_abandoned(row.id, slot);
-                }
-                Purpose::Abandoned { session }
-            }
-            Asked::Steer { sender, session, blocks, message, form } => {
-                let (to, blocks) = (self.requester(sender), blocks.into());
-                Purpose::Steer(Box::new(Steer { to, session, blocks, message, form }))
-            }
-            Asked::Relay { sender, session, method, params } => {
-                let (to, params) = (self.requester(sender), params.map(Into::into));
-                Purpose::Relay { to, session, method, params }
-            }
-            Asked::Restore { session } => {
+            (Purpose::Restore { session, .. }, _) => {
+                let key = *session;
                 // The progress is unknown: start over, and take no replayed line for news.
-                if let Some(session) = self.sessions.get_mut(session) {
-                    session.doubtful = Some(row.host);
+                let session = self.sessions.get_mut(key).map(|session| {
+                    session.doubtful = Some(host);
                     session.eager = true;
-                }
-                let session =
-                    self.sessions.get(&session).map(|session| session.row.agent_id.clone());
-                Purpose::GivenUp { session }
+                    session.row.agent_id.clone()
+                });
+                why = Purpose::GivenUp { session };
             }
-            Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
-            Asked::Nothing => Purpose::Farewell,
-        };
-        self.watch_answer(row.id, row.host, &why);
-        self.requests.ask(row.id, row.host, why, self.cx.now);
+            _ => {}
+        }
+        self.watch_answer(id, host, &why);
+        self.requests.ask(id, host, why, self.cx.now);
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
@@ -263,12 +236,6 @@ impl Hub {
             let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
             self.begin_stop(slot, why, Some("it was being stopped".to_owned()));
         }
-    }
-
-    fn requester(&self, sender: Option<Sender>) -> Requester {
-        sender
-            .and_then(|sender| self.clients.requester(sender))
-            .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
     }
 
     fn start_needed(&mut self) {

@@ -8,7 +8,7 @@ use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
 use crate::process::slot::Waiting;
-use crate::record::{self, AskedRow, Record};
+use crate::record::{AskedRow, Record};
 use crate::requests::Asked;
 use crate::requests::purpose::{Directory, Purpose};
 use crate::timers::Timer;
@@ -108,7 +108,7 @@ impl Hub {
         }
     }
 
-    fn as_record(&self, why: &Purpose) -> record::Asked {
+    fn as_record(&self, why: &Purpose) -> Purpose {
         why.as_record(why.requester().and_then(|to| self.clients.sender(to)))
     }
 

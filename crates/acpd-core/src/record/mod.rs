@@ -6,6 +6,7 @@
 //! [`Record::Asked`], until the request is answered.
 
 mod forked;
+pub(crate) mod purpose;
 pub(crate) mod snapshot;
 mod usage;
 
@@ -20,8 +21,10 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use crate::tool_calls::frozen::Frozen;
 
+pub use crate::ids::Sender;
 pub use acpd_policy::Remembered;
 pub use forked::{ForkPoint, Forked};
+pub use purpose::{Adoption, Directory, NewSession, Opener, Purpose, Steer, Wanted};
 pub use snapshot::{ClientState, HostState, SessionState, Snapshot, Spent};
 pub use usage::{Counter, Used, When};
 
@@ -125,83 +128,12 @@ pub enum Record {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sender {
-    pub token: String,
-    pub id: Id,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedRow {
     /// Unique across daemons.
     pub id: u64,
     pub host: HostId,
-    pub what: Asked,
-}
-
-/// Purpose of a request to an agent. Stored as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Asked {
-    Initialize,
-    /// A client's `session/new` or `session/fork`.
-    NewSession {
-        /// The receiver of the answer; none if the client cannot reconnect.
-        sender: Option<Sender>,
-        name: Option<String>,
-        cwd: String,
-        /// Params of the request (JSON text). May hold secrets, like its outbox row.
-        params: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fork: Option<ForkPoint>,
-        /// Notices for the conversation once it exists.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        notices: Vec<String>,
-    },
-    Adopt {
-        session: String,
-        cwd: String,
-        /// Params of the request (JSON text). May hold secrets, like its outbox row.
-        params: String,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        notices: Vec<String>,
-    },
-    Prompt {
-        session: SessionKey,
-    },
-    /// acpd has given up the turn, but not the agent: the session was closed or deleted.
-    Abandoned {
-        session: String,
-    },
-    Restore {
-        session: SessionKey,
-    },
-    /// The agent may still replay the session.
-    GivenUp {
-        session: String,
-    },
-    Steer {
-        sender: Option<Sender>,
-        session: SessionKey,
-        /// A list of content blocks (JSON text).
-        blocks: String,
-        /// Id of the message in the conversation.
-        message: String,
-        form: SteerForm,
-    },
-    Relay {
-        sender: Option<Sender>,
-        session: Option<SessionKey>,
-        method: String,
-        /// Params of the request (JSON text), if the answer alone does not show the change.
-        params: Option<String>,
-    },
-    Preset {
-        session: SessionKey,
-        preset: Preset,
-    },
-    /// Nothing depends on the answer.
-    Nothing,
+    pub what: Purpose,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -437,6 +369,17 @@ pub enum EventKind {
     /// Any notification of the agent with a child session's id, only for clients that show
     /// subagents.
     Child,
+}
+
+/// Lines that a read leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadStyle {
+    /// None: the client continues from its cursor.
+    Resume,
+    /// For newcomers: live-only lines, and each state except its last value.
+    History,
+    /// Everything except the available commands, for clients that continue without the history.
+    Commands,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,15 +4,15 @@
 //! answer never counts for another request. An agent's own requests are interactions, keyed by the
 //! asking process.
 
-pub(crate) mod purpose;
-
 use std::collections::BTreeMap;
 
 use acp_wire::Id;
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
-use crate::requests::purpose::{Adoption, NewSession, Purpose, Steer};
+use crate::record::purpose::{Adoption, NewSession, Purpose, Steer};
+
+pub(crate) use crate::record::purpose;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -55,8 +55,7 @@ impl Requests {
         let asked = self.asked.get_mut(&ask)?;
         asked.cancelled = false;
         let to = asked.purpose.requester_mut()?;
-        let nobody = Requester { client: NOBODY, id: Id::null() };
-        Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
+        Some(std::mem::replace(to, Requester::nobody())).filter(|to| to.client != NOBODY)
     }
 
     /// Removes a client as receiver, and keeps cancellations. Returns the changed requests.

@@ -6,9 +6,10 @@ use acp_wire::{Id, StateKey};
 use acpd_api::{Amount, AuthSource, AuthState, Cost, RestoreLevel, Tokens, Usage};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Dormant, EventKind,
-    EventRow, Forked, HostRow, InteractionRow, PromptKeyRow, Record, Replayable, ReplyRow, Sender,
-    SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used, ValueKey,
+    Adoption, AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, Directory, Dormant,
+    EventKind, EventRow, Forked, HostRow, InteractionRow, NewSession, PromptKeyRow, Purpose,
+    Record, Replayable, ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage, UsageRow, Used,
+    ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -185,33 +186,46 @@ fn agent_id() -> impl Strategy<Value = String> {
     select(vec![String::new(), "a".to_owned(), "A".to_owned()])
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = Purpose> {
+    let directory = Directory::There;
     let notices = || vec(text(), 0..3);
     let created = (sender(), option::of(text()), text(), text(), notices()).prop_map(
-        |(sender, name, cwd, params, notices)| Asked::NewSession {
-            sender,
-            name,
-            cwd,
-            params,
-            notices,
-            fork: None,
+        move |(sender, name, cwd, params, notices)| {
+            let (to, params) = (sender.into(), params.into());
+            Purpose::NewSession(NewSession {
+                to,
+                name,
+                cwd,
+                params,
+                notices,
+                directory,
+                fork: None,
+            })
         },
     );
     let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
-        |(sender, session, method, params)| Asked::Relay { sender, session, method, params },
+        |(sender, session, method, params)| Purpose::Relay {
+            to: sender.into(),
+            session,
+            method,
+            params,
+        },
     );
+    let adopted =
+        (agent_id(), text(), text(), notices()).prop_map(move |(id, cwd, params, notices)| {
+            let (params, openers) = (params.into(), Vec::new());
+            Purpose::Adopt(Box::new(Adoption { id, cwd, params, openers, notices, directory }))
+        });
     prop_oneof![
-        Just(Asked::Initialize),
+        Just(Purpose::Initialize),
         created,
-        (agent_id(), text(), text(), notices()).prop_map(|(session, cwd, params, notices)| {
-            Asked::Adopt { session, cwd, params, notices }
-        }),
-        session().prop_map(|session| Asked::Prompt { session }),
-        session().prop_map(|session| Asked::Restore { session }),
+        adopted,
+        session().prop_map(|session| Purpose::Prompt { session }),
+        session().prop_map(|session| Purpose::Restore { session, renews: false }),
         relayed,
-        agent_id().prop_map(|session| Asked::GivenUp { session }),
-        Just(Asked::Nothing),
-        Just(Asked::Abandoned { session: "old".to_owned() }),
+        agent_id().prop_map(|session| Purpose::GivenUp { session: Some(session) }),
+        Just(Purpose::Farewell),
+        Just(Purpose::Abandoned { session: "old".to_owned() }),
     ]
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use acpd_api::{Amount, AuthSource, AuthState, Cost, Tokens, Usage};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Counter, Desired, EventKind, HostRow,
-    InteractionRow, PromptKeyRow, Record, Replayable, SessionRow, Snapshot, TurnRow, TurnStage,
-    UsageRow, Used, ValueKey,
+    AgentRow, AskedRow, AuthRow, Canceller, Child, Counter, Desired, EventKind, HostRow,
+    InteractionRow, PromptKeyRow, Purpose, Record, Replayable, SessionRow, Snapshot, TurnRow,
+    TurnStage, UsageRow, Used, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -250,7 +250,7 @@ fn records_of_schema_1() -> Vec<Record> {
         parked(host.0, "agent-3", "second"),
         parked(host.0, "agent-2", "third"),
         asked(host.0, host.0, "{}"),
-        Record::Asked(AskedRow { id: host.0 + 1, host, what: Asked::Initialize }),
+        Record::Asked(AskedRow { id: host.0 + 1, host, what: Purpose::Initialize }),
         client("token-1", 7),
         client("token-2", 0),
         reply("token-1", "6", Some(1)),

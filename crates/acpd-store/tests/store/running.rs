@@ -8,8 +8,8 @@ use std::time::Duration;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    Asked, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, Sender,
-    SessionRow, Snapshot, TurnRow, TurnStage,
+    AskedRow, Directory, EventKind, EventRow, HostRow, InteractionRow, NewSession, Purpose, Record,
+    ReplyRow, Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -141,14 +141,15 @@ pub(crate) fn parked(host: u64, session: &str, line: &'static str) -> Record {
 
 /// A `session/new` of a client.
 pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
-    let what = Asked::NewSession {
-        sender: Some(sender("token-1", "\"a\"")),
+    let what = Purpose::NewSession(NewSession {
+        to: Some(sender("token-1", "\"a\"")).into(),
         name: None,
         cwd: "/src".to_owned(),
-        params: params.to_owned(),
+        params: params.to_owned().into(),
         fork: None,
+        directory: Directory::There,
         notices: Vec::new(),
-    };
+    });
     Record::Asked(AskedRow { id, host: HostId(host), what })
 }
 

@@ -9,11 +9,13 @@
 
 use std::fmt::{self, Write as _};
 
-use acpd_core::ids::{HostId, SessionKey};
+use acpd_core::ids::{HostId, Requester, SessionKey};
 use acpd_core::record::{
-    Asked, Canceller, Desired, Dormant, EventKind, Record, Sender, Snapshot, TurnStage,
+    Canceller, Desired, Dormant, EventKind, NewSession, Purpose, Record, Sender, Snapshot,
+    TurnStage,
 };
 use acpd_core::{Effect, StopStep, ToClient, ToHost};
+use bytes::Bytes;
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -213,32 +215,37 @@ fn sender(sender: Option<&Sender>) -> String {
     sender.map_or_else(|| "-".to_owned(), |sender| format!("{:?} {}", sender.token, sender.id))
 }
 
-fn purpose(asked: &Asked) -> String {
+fn purpose(asked: &Purpose) -> String {
+    let from = |to: &Requester| sender(Option::<Sender>::from(to.clone()).as_ref());
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     match asked {
-        Asked::Initialize => "initialize".to_owned(),
-        Asked::NewSession { sender: from, name, cwd, params, fork, notices } => {
-            let fork = fork.as_ref().map(|fork| (fork.session.0, fork.head, fork.prompts));
-            format!(
-                "new {} {name:?} {cwd:?} {params:?} {fork:?} {notices:?}",
-                sender(from.as_ref())
-            )
+        Purpose::Initialize => "initialize".to_owned(),
+        Purpose::NewSession(new) => {
+            let NewSession { to, name, cwd, notices, .. } = new;
+            let params = text(&new.params);
+            let fork = new.fork.as_ref().map(|fork| (fork.session.0, fork.head, fork.prompts));
+            format!("new {} {name:?} {cwd:?} {params:?} {fork:?} {notices:?}", from(to))
         }
-        Asked::Adopt { session, cwd, params, notices } => {
-            format!("adopt {session:?} {cwd:?} {params:?} {notices:?}")
+        Purpose::Adopt(adoption) => {
+            let params = text(&adoption.params);
+            format!("adopt {:?} {:?} {params:?} {:?}", adoption.id, adoption.cwd, adoption.notices)
         }
-        Asked::Prompt { session } => format!("prompt {}", session.0),
-        Asked::Abandoned { session } => format!("abandoned {session:?}"),
-        Asked::Restore { session } => format!("restore {}", session.0),
-        Asked::GivenUp { session } => format!("given up {session:?}"),
-        Asked::Steer { sender: from, session, blocks, message, .. } => {
-            format!("steer {} {} {blocks:?} {message:?}", sender(from.as_ref()), session.0)
+        Purpose::Prompt { session } => format!("prompt {}", session.0),
+        Purpose::Abandoned { session } => format!("abandoned {session:?}"),
+        Purpose::Restore { session, .. } => format!("restore {}", session.0),
+        Purpose::GivenUp { session } => {
+            format!("given up {:?}", session.as_deref().unwrap_or_default())
         }
-        Asked::Relay { sender: from, session, method, params } => {
+        Purpose::Steer(steer) => {
+            let (session, blocks) = (steer.session.0, text(&steer.blocks));
+            format!("steer {} {session} {blocks:?} {:?}", from(&steer.to), steer.message)
+        }
+        Purpose::Relay { to, session, method, params } => {
             let session = session.map(|key| key.0);
-            format!("relay {} {session:?} {method:?} {params:?}", sender(from.as_ref()))
+            format!("relay {} {session:?} {method:?} {params:?}", from(to))
         }
-        Asked::Preset { session, .. } => format!("preset {}", session.0),
-        Asked::Nothing => "nothing".to_owned(),
+        Purpose::Preset { session, .. } => format!("preset {}", session.0),
+        _ => "nothing".to_owned(),
     }
 }
 

@@ -70,7 +70,7 @@ impl Hub {
                 self.client_notified(client, &method, params, line);
             }
             Ok(Message::Request { id, method, params }) => {
-                let to = Requester { client, id };
+                let to = Requester::new(client, id);
                 let asked = Asked { to: &to, method: &method, params, line };
                 // Reactions to an evicted connection are no part of the request.
                 self.route();
@@ -277,7 +277,7 @@ impl Hub {
         }
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
-                self.cancel_request(&Requester { client, id });
+                self.cancel_request(&Requester::new(client, id));
             }
             return;
         }

@@ -89,7 +89,7 @@ impl Hub {
         to: Requester,
         session: Option<SessionKey>,
         method: &str,
-        params: Option<Bytes>,
+        params: Option<String>,
         line: &Bytes,
         outcome: Outcome<'_>,
     ) {
@@ -105,7 +105,7 @@ impl Hub {
                 match method {
                     "authenticate" => {
                         let params = params.as_deref().unwrap_or_default();
-                        let with = str_at(params, &["methodId"]).map(Cow::into_owned);
+                        let with = str_at(params.as_bytes(), &["methodId"]).map(Cow::into_owned);
                         self.authenticated(slot, with);
                     }
                     "logout" => self.processes.on_logout(&mut self.cx, slot),

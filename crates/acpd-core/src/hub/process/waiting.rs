@@ -58,7 +58,7 @@ impl Hub {
             }
             WaitFor::Relay { method, line } => {
                 let params = locate(&line, &["params"]).filter(|_| method == "authenticate");
-                let params = params.map(|range| line.slice(range));
+                let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
                 let why = Purpose::Relay { to, session: None, method, params };
                 let ask = self.ask(host, why);
                 self.processes.write(&mut self.cx, slot, set_id(&line, &Id::issued(ask)));

@@ -62,12 +62,12 @@ impl Hub {
         key: SessionKey,
         by: ClientId,
         method: &str,
-        params: Option<&[u8]>,
+        params: Option<&str>,
         result: &RawValue,
     ) {
         match method {
             "session/set_mode" => {
-                let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let mode = params.and_then(|params| str_at(params.as_bytes(), &["modeId"]));
                 let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
                 let Some(mode) = mode.map(Cow::into_owned) else { return };
                 self.session_mut(key).note_mode(mode.clone());

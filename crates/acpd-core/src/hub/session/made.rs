@@ -1,7 +1,7 @@
 //! Sessions that an agent has just made, or that acpd takes over (`adopt.rs`).
 
 use acp_wire::acp::NewSessionResult;
-use acp_wire::{ErrorObject, Id, Outcome, remove_member, set_member};
+use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::adopt::last_prompt;
-use crate::ids::{NOBODY, Process, Requester, SessionKey, SlotId};
+use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::server_list::undeclared;
 use crate::process::slot::{Parked, WaitFor, Waiting};
@@ -126,7 +126,7 @@ impl Hub {
         }
         self.note_success(process.slot, "session/load");
         let new = NewSession {
-            to: Requester { client: NOBODY, id: Id::null() },
+            to: Requester::nobody(),
             name: None,
             cwd: adoption.cwd.clone(),
             params: remove_member(&adoption.params, &["sessionId"]),

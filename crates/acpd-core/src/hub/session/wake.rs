@@ -85,7 +85,8 @@ impl Hub {
         let Some(host) = self.processes[&slot].usable_host() else {
             return self.refuse(&to, &self.agent_fault(slot, Reason::AgentExited));
         };
-        let params = locate(&line, &["params"]).map(|range| line.slice(range));
+        let params = locate(&line, &["params"]);
+        let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why);
         let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));

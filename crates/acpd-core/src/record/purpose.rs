@@ -2,58 +2,68 @@
 
 use acpd_api::ArchiveFilter;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ids::{Requester, SessionKey};
-use crate::input::ReadStyle;
 use crate::prompt::blocks_text;
-use crate::record::{Asked, ForkPoint, Preset, Sender, SteerForm};
+use crate::record::{ForkPoint, Preset, ReadStyle, Sender, SteerForm};
 
 pub(crate) const SET_TITLE: &str = "session/set_title";
 
-#[derive(Debug, Clone)]
-pub(crate) struct Adoption {
-    pub(crate) id: String,
-    pub(crate) cwd: String,
-    /// Params for the agent (JSON object), with the first opener's `_acpd` members.
-    pub(crate) params: Bytes,
-    pub(crate) openers: Vec<Opener>,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adoption {
+    #[serde(rename = "session")]
+    pub id: String,
+    pub cwd: String,
+    /// Params for the agent (JSON object), with the first opener's `_acpd` members. May hold
+    /// secrets, like its outbox row.
+    #[serde(with = "text")]
+    pub params: Bytes,
+    #[serde(skip)]
+    pub openers: Vec<Opener>,
     /// Notices for the conversation once it is acpd's.
-    pub(crate) notices: Vec<String>,
-    pub(crate) directory: Directory,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    #[serde(skip)]
+    pub directory: Directory,
 }
 
 /// A client's `session/load` or `session/resume`.
-#[derive(Debug, Clone)]
-pub(crate) struct Opener {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opener {
     pub(crate) to: Requester,
     pub(crate) style: ReadStyle,
     pub(crate) after: u64,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
     pub(crate) cwd: Option<String>,
     pub(crate) archived: ArchiveFilter,
     /// The first page, with acpd's sessions.
     pub(crate) first: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Directory {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Directory {
     Unknown,
     Asked(u64),
+    #[default]
     There,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Steer {
-    pub(crate) to: Requester,
-    pub(crate) session: SessionKey,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steer {
+    #[serde(rename = "sender")]
+    pub to: Requester,
+    pub session: SessionKey,
     /// A list of content blocks.
-    pub(crate) blocks: Bytes,
-    pub(crate) message: String,
-    pub(crate) form: SteerForm,
+    #[serde(with = "text")]
+    pub blocks: Bytes,
+    /// Id of the message in the conversation.
+    pub message: String,
+    pub form: SteerForm,
 }
 
 impl Steer {
@@ -72,32 +82,37 @@ impl Steer {
     }
 }
 
-/// Purpose of a request to an agent. [`Asked`] is its form on disk, which has tokens of clients
-/// instead of connections, and no progress of restores and lists.
-#[derive(Debug, Clone)]
-pub(crate) enum Purpose {
+/// Purpose of a request to an agent. Stored as JSON, see [`Purpose::as_record`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
     Initialize,
     NewSession(NewSession),
     Prompt {
         session: SessionKey,
     },
-    /// A prompt whose turn acpd has given up, with the agent's id of the session.
+    /// A prompt whose turn acpd has given up, because its session was closed or deleted. Has the
+    /// agent's id of the session.
     Abandoned {
         session: String,
     },
     Restore {
         session: SessionKey,
         /// The step is `session/new`, so the agent's id is not known yet.
+        #[serde(skip)]
         renews: bool,
     },
     Steer(Box<Steer>),
     Relay {
+        #[serde(rename = "sender")]
         to: Requester,
         session: Option<SessionKey>,
         method: String,
-        params: Option<Bytes>,
+        /// Params of the request (JSON text), if the answer alone does not show the change.
+        params: Option<String>,
     },
     /// The agent's own sessions, for a client's `session/list`.
+    #[serde(skip)]
     List {
         to: Requester,
         wanted: Wanted,
@@ -108,18 +123,22 @@ pub(crate) enum Purpose {
         /// The session that the agent may still replay, by its own id.
         session: Option<String>,
     },
+    #[serde(skip)]
     AuthStatus,
     /// acpd's own `authenticate`, which repeats the last login for another process.
+    #[serde(skip)]
     LoginAgain,
     Preset {
         session: SessionKey,
         preset: Preset,
     },
     /// The user's title for a session. The answer does not matter.
+    #[serde(skip)]
     Title {
         session: SessionKey,
     },
     /// `session/close` or `session/delete` whose answer does not matter.
+    #[serde(rename = "nothing")]
     Farewell,
 }
 
@@ -187,76 +206,64 @@ impl Purpose {
         }
     }
 
-    /// `sender`: the receiver, if that client can reconnect.
-    pub(crate) fn as_record(&self, sender: Option<Sender>) -> Asked {
-        match self {
-            Purpose::Initialize => Asked::Initialize,
-            Purpose::NewSession(new) => Asked::NewSession {
-                sender,
-                name: new.name.clone(),
-                cwd: new.cwd.clone(),
-                params: String::from_utf8_lossy(&new.params).into_owned(),
-                fork: new.fork.clone(),
-                notices: new.notices.clone(),
-            },
-            Purpose::Prompt { session } => Asked::Prompt { session: *session },
-            Purpose::Abandoned { session } => Asked::Abandoned { session: session.clone() },
-            Purpose::Restore { session, .. } => Asked::Restore { session: *session },
-            Purpose::Relay { session, method, params, .. } => {
-                let params = params.as_ref().filter(|_| method == "session/set_mode");
-                Asked::Relay {
-                    sender,
-                    session: *session,
-                    method: method.clone(),
-                    params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
-                }
-            }
-            Purpose::Preset { session, preset } => {
-                Asked::Preset { session: *session, preset: preset.clone() }
-            }
-            Purpose::Steer(steer) => Asked::Steer {
-                sender,
-                session: steer.session,
-                blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
-                message: steer.message.clone(),
-                form: steer.form,
-            },
+    /// Returns the form on disk, which has tokens of clients instead of connections, and no
+    /// progress of restores and lists. `sender`: the receiver, if that client can reconnect.
+    pub(crate) fn as_record(&self, sender: Option<Sender>) -> Purpose {
+        let mut stored = self.clone();
+        match &mut stored {
+            Purpose::Restore { renews, .. } => *renews = false,
+            Purpose::Adopt(adoption) => adoption.openers.clear(),
+            Purpose::Relay { method, params, .. } if method != "session/set_mode" => *params = None,
             // A client without the answer asks again.
-            Purpose::List { .. } => Asked::Nothing,
-            Purpose::Adopt(adoption) => Asked::Adopt {
-                session: adoption.id.clone(),
-                cwd: adoption.cwd.clone(),
-                params: String::from_utf8_lossy(&adoption.params).into_owned(),
-                notices: adoption.notices.clone(),
-            },
-            Purpose::GivenUp { session: Some(session) } => {
-                Asked::GivenUp { session: session.clone() }
-            }
-            Purpose::AuthStatus
+            Purpose::List { .. }
+            | Purpose::AuthStatus
             | Purpose::LoginAgain
             | Purpose::GivenUp { session: None }
-            | Purpose::Title { .. }
-            | Purpose::Farewell => Asked::Nothing,
+            | Purpose::Title { .. } => stored = Purpose::Farewell,
+            _ => {}
         }
+        if let Some(to) = stored.requester_mut() {
+            *to = sender.into();
+        }
+        stored
     }
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct NewSession {
-    pub(crate) to: Requester,
-    pub(crate) name: Option<String>,
-    pub(crate) cwd: String,
-    /// Params from the client, with its `_acpd` members.
-    pub(crate) params: Bytes,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewSession {
+    #[serde(rename = "sender")]
+    pub to: Requester,
+    pub name: Option<String>,
+    pub cwd: String,
+    /// Params from the client, with its `_acpd` members. May hold secrets, like its outbox row.
+    #[serde(with = "text")]
+    pub params: Bytes,
     /// Notices for the conversation once it exists.
-    pub(crate) notices: Vec<String>,
-    pub(crate) directory: Directory,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    #[serde(skip)]
+    pub directory: Directory,
     /// Origin of a fork; `None` for `session/new`.
-    pub(crate) fork: Option<ForkPoint>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ForkPoint>,
 }
 
 impl NewSession {
     pub(crate) fn method(&self) -> &'static str {
         if self.fork.is_some() { "session/fork" } else { "session/new" }
+    }
+}
+
+/// JSON text as a string in JSON.
+mod text {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&String::from_utf8_lossy(text))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        String::deserialize(from).map(Bytes::from)
     }
 }
