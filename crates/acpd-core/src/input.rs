@@ -9,7 +9,7 @@ use acpd_api::{
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
-use crate::record::Record;
+use crate::record::{HostState, Record};
 
 pub use crate::record::ReadStyle;
 
@@ -223,8 +223,9 @@ pub enum Effect {
         agent: String,
     },
     /// Take over a process of an earlier daemon, and report [`HostEvent::Adopted`], or
-    /// [`HostEvent::Lost`] and later [`HostEvent::Gone`].
-    Adopt(Adopt),
+    /// [`HostEvent::Lost`] and later [`HostEvent::Gone`]. The process gets each missing line of
+    /// the outbox once.
+    Adopt(HostState),
     /// Report processes that survived SIGKILL: [`HostEvent::Left`].
     FindLeftovers {
         host: HostId,
@@ -407,21 +408,6 @@ pub struct Search {
     pub words: Vec<String>,
     pub sessions: BTreeMap<SessionKey, SessionInfo>,
     pub limit: u32,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adopt {
-    pub host: HostId,
-    pub agent: String,
-    /// Leader's process id; 0 if it is unknown whether the process was started.
-    pub pid: u32,
-    pub start: u64,
-    /// Output is needed from this byte offset on.
-    pub offset: u64,
-    /// The offset lies inside a line over the limit, whose end is dropped.
-    pub inside: bool,
-    /// Possibly unwritten lines, in order. The process gets each missing one once.
-    pub chunks: Vec<(u64, Bytes)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -68,8 +68,8 @@ pub mod restore {
 pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{
-    Accepted, Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Input,
-    LeftOut, LeftProcess, LogPage, Look, NewTerminal, Read, ReadStyle, Search, SessionValues,
+    Accepted, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Input, LeftOut,
+    LeftProcess, LogPage, Look, NewTerminal, Read, ReadStyle, Search, SessionValues,
     SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, Trace, TraceOf,
     View,
 };

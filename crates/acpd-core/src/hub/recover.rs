@@ -59,7 +59,8 @@ impl Hub {
         hub.clients.wait_for_late(&mut hub.cx.timers);
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
-            slots.push((hub.processes.recover(&mut hub.cx, &state), state.row.stopping));
+            let stopping = state.row.stopping;
+            slots.push((hub.processes.recover(&mut hub.cx, state), stopping));
         }
         for (key, state) in snapshot.sessions {
             hub.recover_session(key, state);

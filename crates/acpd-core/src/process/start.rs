@@ -11,6 +11,8 @@
 //! Architecture invariant: each waiting slot gets a place. Each start ends, at the latest by its
 //! timeout, and every fourth place goes to the longest waiting slot.
 
+use std::mem::take;
+
 use acp_wire::acp::{Implementation, InitializeResult, initialize_params};
 use acp_wire::{ErrorObject, Id, Outcome, build};
 use acpd_api::Reason;
@@ -20,7 +22,7 @@ use crate::cx::Cx;
 use crate::event::EngineEvent;
 use crate::fault::{Fault, in_words};
 use crate::ids::{HostId, SessionKey, SlotId, Time, Urgency, duration};
-use crate::input::{Adopt, Effect, SpawnError, StopStep, ToHost};
+use crate::input::{Effect, SpawnError, StopStep, ToHost};
 use crate::offer::copy;
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy};
 use crate::process::table::{OutputEnd, Processes};
@@ -107,7 +109,7 @@ impl Processes {
         self.save(cx, id);
     }
 
-    pub(crate) fn recover(&mut self, cx: &mut Cx, state: &HostState) -> SlotId {
+    pub(crate) fn recover(&mut self, cx: &mut Cx, mut state: HostState) -> SlotId {
         let row = &state.row;
         let id = match row.session {
             Some(session) => self.add(&row.agent, Some(session), cx.now),
@@ -125,23 +127,15 @@ impl Processes {
         };
         slot.since = row.ready.unwrap_or(cx.now);
         slot.reason = Some("being taken over from the last daemon".to_owned());
-        for (session, line) in &state.parked {
-            slot.parked.entry(session.clone()).or_default().push(line.clone());
+        for (session, line) in take(&mut state.parked) {
+            slot.parked.entry(session).or_default().push(line);
         }
-        let mut host = Host::recovered(state);
+        let mut host = Host::recovered(&state);
         // The credentials are at least as old as the process.
         host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
         self.put(id, host);
         cx.timers.set(Timer::Slot(id), cx.now.after(start_timeout));
-        cx.send(Effect::Adopt(Adopt {
-            host: row.host,
-            agent: row.agent.clone(),
-            pid: row.pid,
-            start: row.start,
-            offset: state.offset,
-            inside: state.inside,
-            chunks: state.outbox.iter().map(|(chunk, line)| (*chunk, line.clone())).collect(),
-        }));
+        cx.send(Effect::Adopt(state));
         id
     }
 

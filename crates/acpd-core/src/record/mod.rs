@@ -209,11 +209,11 @@ pub enum Desired {
     Down,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostRow {
     pub host: HostId,
     pub agent: String,
-    /// Leader's process id; 0 = unknown.
+    /// Leader's process id; 0 if it is unknown, also whether the process was started.
     pub pid: u32,
     /// Leader's start time from `acpd-sys`. Together with `pid` it identifies the process.
     pub start: u64,

@@ -54,29 +54,18 @@ impl Spent {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostState {
     pub row: HostRow,
     /// Committed output in bytes.
     pub offset: u64,
+    /// The offset lies inside a line over the limit, whose end is dropped.
     pub inside: bool,
     /// Lines with the agent's ids of their sessions, in order.
     pub parked: Vec<(String, Bytes)>,
+    /// Possibly unwritten lines.
     pub outbox: BTreeMap<u64, Bytes>,
     pub written: u64,
-}
-
-impl HostState {
-    pub fn new(row: HostRow) -> HostState {
-        HostState {
-            row,
-            offset: 0,
-            inside: false,
-            parked: Vec::new(),
-            outbox: BTreeMap::new(),
-            written: 0,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,12 +94,9 @@ impl Snapshot {
             Record::Auth(row) => {
                 self.auth.insert(row.agent.clone(), row.clone());
             }
-            Record::Host(row) => match self.hosts.get_mut(&row.host) {
-                Some(state) => state.row = row.clone(),
-                None => {
-                    self.hosts.insert(row.host, HostState::new(row.clone()));
-                }
-            },
+            Record::Host(row) => {
+                self.hosts.entry(row.host).or_default().row = row.clone();
+            }
             Record::HostGone { host } => {
                 self.hosts.remove(host);
                 self.interactions.retain(|_, row| row.host != *host);
@@ -214,13 +200,7 @@ impl Snapshot {
 
     fn apply_session(&mut self, row: &SessionRow) {
         self.last_session = self.last_session.max(row.key.0);
-        match self.sessions.get_mut(&row.key) {
-            Some(state) => state.row = row.clone(),
-            None => {
-                let state = SessionState { row: row.clone(), ..SessionState::default() };
-                self.sessions.insert(row.key, state);
-            }
-        }
+        self.sessions.entry(row.key).or_default().row = row.clone();
     }
 
     fn apply_turn(&mut self, row: &TurnRow) {

@@ -6,10 +6,10 @@ use acp_wire::{ErrorObject, Id, Message, StateKey, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
-use acpd_core::record::{EventKind, EventRow, Record, Snapshot, UsageRow, ValueKey};
+use acpd_core::record::{EventKind, EventRow, HostState, Record, Snapshot, UsageRow, ValueKey};
 use acpd_core::{
-    Adopt, Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input,
-    LeftProcess, LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
+    Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input, LeftProcess,
+    LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
     ToClient, ToHost,
 };
 use acpd_policy::Policy;
@@ -42,7 +42,7 @@ pub(crate) struct Bench {
     pub(crate) shims: bool,
     /// Processes of an earlier daemon are taken over when the test says so.
     pub(crate) adopts: bool,
-    pub(crate) adopting: Vec<Adopt>,
+    pub(crate) adopting: Vec<HostState>,
     /// Last line that the process got.
     chunk: u64,
     pub(crate) leases: Vec<bool>,
@@ -528,10 +528,10 @@ impl Bench {
 
     /// The process of the last daemon is spoken with again: it gets what it has not got.
     pub(crate) fn adopt(&mut self) {
-        for Adopt { host, chunks, .. } in std::mem::take(&mut self.adopting) {
-            let end = self.offset;
+        for HostState { row, outbox, .. } in std::mem::take(&mut self.adopting) {
+            let (host, end) = (row.host, self.offset);
             self.feed(Input::Host(host, HostEvent::Adopted { pid: 1, start: 1, end }));
-            for (chunk, line) in chunks {
+            for (chunk, line) in outbox {
                 self.perform(Effect::Host(host, ToHost::Write { chunk, line }));
             }
         }

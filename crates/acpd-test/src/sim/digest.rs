@@ -53,9 +53,9 @@ impl Digester {
             Effect::Spawn { host, agent } => self.sent("spawn", host.0, agent.as_bytes()),
             Effect::Adopt(adopt) => {
                 let offset = adopt.offset.to_string();
-                self.sent("adopt", adopt.host.0, offset.as_bytes());
-                for (_, line) in &adopt.chunks {
-                    self.sent("again", adopt.host.0, line);
+                self.sent("adopt", adopt.row.host.0, offset.as_bytes());
+                for line in adopt.outbox.values() {
+                    self.sent("again", adopt.row.host.0, line);
                 }
             }
             Effect::Host(host, order) => self.order(host.0, order),

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use acp_wire::{Body, Frame};
 use acpd_core::ids::HostId;
-use acpd_core::record::SessionRow;
-use acpd_core::{Adopt, HostEvent, Input, LeftProcess, SpawnError, StopStep};
+use acpd_core::record::{HostState, SessionRow};
+use acpd_core::{HostEvent, Input, LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -84,14 +84,14 @@ pub(super) enum Leader {
 /// A process to take over, and the lines for it.
 #[derive(Debug)]
 pub(super) struct Adopting {
-    adopt: Adopt,
+    adopt: HostState,
     steps: Vec<StopStep>,
 }
 
 impl Adopting {
     /// Returns whether this process stops as soon as it can be reached.
     pub(super) fn has_order(&self, host: HostId) -> bool {
-        self.adopt.host == host && !self.steps.is_empty()
+        self.adopt.row.host == host && !self.steps.is_empty()
     }
 }
 
@@ -221,7 +221,7 @@ impl World {
     }
 
     /// A process of an earlier daemon is to be taken over, which takes time.
-    pub(super) fn begin_adoption(&mut self, adopt: Adopt) {
+    pub(super) fn begin_adoption(&mut self, adopt: HostState) {
         self.adopting.push(Adopting { adopt, steps: Vec::new() });
     }
 
@@ -232,7 +232,7 @@ impl World {
         }
         let at = self.rng.below(self.adopting.len());
         let Adopting { adopt, steps } = self.adopting.swap_remove(at);
-        let id = adopt.host;
+        let id = adopt.row.host;
         let fails = self.survives && self.faults && self.rng.permille(30);
         let lost = Input::Host(id, HostEvent::Lost { reason: "it cannot be reached".to_owned() });
         let Some(host) = self.hosts.get_mut(&id) else {
@@ -241,7 +241,7 @@ impl World {
             self.feed(Input::Host(id, HostEvent::Gone))?;
             return Ok(true);
         };
-        if adopt.pid != 0 && adopt.pid != host.pid {
+        if adopt.row.pid != 0 && adopt.row.pid != host.pid {
             return Err(format!("{id:?} is adopted under another pid"));
         }
         if host.lost || fails {
@@ -266,7 +266,7 @@ impl World {
             self.truth.hit("adopted inside a long line");
             handed = *end;
         }
-        let chunks = adopt.chunks.into_iter().collect();
+        let chunks = adopt.outbox.into_iter().collect();
         host.link = Some(Link { started: true, handed, chunks, ..Link::default() });
         // Output that is not requested again is committed.
         host.acknowledge(adopt.offset);
@@ -283,8 +283,8 @@ impl World {
     }
 
     pub(super) fn write(&mut self, id: HostId, chunk: u64, line: Bytes) {
-        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.host == id) {
-            waits.adopt.chunks.push((chunk, line));
+        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.row.host == id) {
+            waits.adopt.outbox.insert(chunk, line);
         } else if let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.lost)
             && let Some(link) = &mut host.link
         {
@@ -312,7 +312,7 @@ impl World {
         if step == StopStep::Kill {
             self.truth.hit("killed");
         }
-        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.host == id) {
+        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.row.host == id) {
             waits.steps.push(step);
         } else if let Some(host) = self.hosts.get_mut(&id) {
             host.step(step);
@@ -323,7 +323,7 @@ impl World {
         if self.store.snapshot.hosts.contains_key(&id) {
             return Err(format!("{id:?} is forgotten before its end is committed"));
         }
-        let adopting = self.adopting.iter().position(|waits| waits.adopt.host == id);
+        let adopting = self.adopting.iter().position(|waits| waits.adopt.row.host == id);
         let adopting = adopting.map(|at| self.adopting.swap_remove(at));
         if let Some(host) = self.hosts.remove(&id)
             && host.leader != Leader::Gone

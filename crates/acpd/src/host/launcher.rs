@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, SpawnError};
+use acpd_core::record::{HostRow, HostState};
 use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::files::private_dir;
 use acpd_sys::paths::Paths;
@@ -68,15 +69,11 @@ impl Agents {
 
     /// Takes over an agent of an earlier daemon, which may have sent the chunks `remade` with other
     /// bytes.
-    pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Shim {
-        tracing::info!(
-            agent = adopt.agent,
-            host = adopt.host.0,
-            pid = adopt.pid,
-            "adopting an agent"
-        );
-        let log = self.log(&adopt.agent);
-        let marker = self.marker(adopt.host);
+    pub fn adopt(&mut self, adopt: HostState, remade: BTreeSet<u64>) -> Shim {
+        let HostRow { host, agent, pid, .. } = &adopt.row;
+        tracing::info!(agent, host = host.0, pid, "adopting an agent");
+        let log = self.log(agent);
+        let marker = self.marker(*host);
         Shim::adopt(adopt, remade, &marker, self.place(log))
     }
 

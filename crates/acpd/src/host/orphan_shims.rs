@@ -7,7 +7,8 @@ use std::fs;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, HostEvent, StopStep, ToHost};
+use acpd_core::record::{HostRow, HostState};
+use acpd_core::{HostEvent, StopStep, ToHost};
 use acpd_shim::shim_dir::{self, Identity, ShimDir};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
@@ -88,10 +89,9 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
     if shim_dir.verify() != Identity::Dead {
         let (events, mut said) = mpsc::channel(4);
         place.events = events;
+        let row = HostRow { host, ..HostRow::default() };
         // All output is dropped.
-        let (offset, inside) = (0, true);
-        let (agent, chunks) = (String::new(), Vec::new());
-        let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
+        let adopt = HostState { row, inside: true, ..HostState::default() };
         let shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
         shim.tell(ToHost::Stop(StopStep::Term));
         let end = async {

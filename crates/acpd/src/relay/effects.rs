@@ -36,9 +36,9 @@ impl Relay {
                 _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),
             },
             Effect::Adopt(mut adopt) => {
-                let host = adopt.host;
+                let host = adopt.row.host;
                 let mut remade = BTreeSet::new();
-                for (chunk, line) in &mut adopt.chunks {
+                for (chunk, line) in &mut adopt.outbox {
                     if let Some(whole) = self.with_servers(host, line, out) {
                         *line = whole;
                         remade.insert(*chunk);

@@ -26,7 +26,7 @@ impl Opening {
     /// Waits for the agents that `first` adopts.
     pub(super) fn new(tell: oneshot::Sender<()>, first: &Batch) -> Opening {
         let adopting = first.effects.iter().filter_map(|effect| match effect {
-            Effect::Adopt(adopt) => Some(adopt.host),
+            Effect::Adopt(adopt) => Some(adopt.row.host),
             _ => None,
         });
         let adopting = adopting.collect();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use acpd_core::ToHost;
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, ToHost};
+use acpd_core::record::HostState;
 use tokio::sync::mpsc;
 
 use super::place::{Command, Place, Start};
@@ -24,8 +25,8 @@ impl Shim {
 
     /// Takes over an agent of an earlier daemon, and reports `Adopted` or `Lost`. If the shim has a
     /// part of one of the chunks `remade`, the rest cannot be written. Call it on the runtime.
-    pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
-        let (commands, supervisor) = Supervisor::new(adopt.host, marker, place);
+    pub fn adopt(adopt: HostState, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
+        let (commands, supervisor) = Supervisor::new(adopt.row.host, marker, place);
         tokio::spawn(supervisor.adopt(adopt, remade));
         Shim { commands }
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, HostEvent, SpawnError, StopStep, ToHost};
+use acpd_core::record::HostState;
+use acpd_core::{HostEvent, SpawnError, StopStep, ToHost};
 use acpd_shim::frame::{Hello, Status};
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
@@ -155,11 +156,11 @@ impl Supervisor {
         }
     }
 
-    pub(super) async fn adopt(mut self, adopt: Adopt, remade: BTreeSet<u64>) {
+    pub(super) async fn adopt(mut self, adopt: HostState, remade: BTreeSet<u64>) {
         self.remade = remade;
-        self.leader = ProcessId { pid: adopt.pid, start: adopt.start };
+        self.leader = ProcessId { pid: adopt.row.pid, start: adopt.row.start };
         self.output = Output::from(adopt.offset, adopt.inside, self.place.line_limit);
-        for (chunk, line) in adopt.chunks {
+        for (chunk, line) in adopt.outbox {
             self.stdin.push(chunk, line);
         }
         if self.shim_dir.path().is_dir() {
