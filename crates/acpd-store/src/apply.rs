@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use acpd_api::Tokens;
 use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, AskedRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow,
-    SessionRow, TurnRow, TurnStage, UsageRow,
+    AgentRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow, SessionRow,
+    TurnRow, TurnStage, UsageRow,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
@@ -80,7 +80,11 @@ impl<'c> Apply<'c> {
                 "DELETE FROM parked WHERE host = ?1 AND (?2 IS NULL OR session = ?2)",
                 params![int(host.0), session],
             ),
-            Record::Asked(row) => self.asked(row),
+            Record::Asked(row) => self.run(
+                "INSERT OR REPLACE INTO asked (id, host, what) \
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?2)",
+                params![int(row.id), int(row.host.0), json_code(&row.what)?],
+            ),
             Record::Answered { id } => self.run("DELETE FROM asked WHERE id = ?1", [int(*id)]),
             Record::Outbox { host, chunk, line } => self.run(
                 "INSERT OR REPLACE INTO outbox (host, chunk, line) \
@@ -163,12 +167,8 @@ impl<'c> Apply<'c> {
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
-        self.count(sql, params).map(drop)
-    }
-
-    /// Returns the number of changed rows.
-    fn count(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
-        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+        self.conn.prepare_cached(sql)?.execute(params)?;
+        Ok(())
     }
 
     fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
@@ -217,15 +217,6 @@ impl<'c> Apply<'c> {
         ] {
             self.run(sql, [int(host.0)])?;
         }
-        Ok(())
-    }
-
-    fn asked(&self, row: &AskedRow) -> Result<(), StoreError> {
-        self.run(
-            "INSERT OR REPLACE INTO asked (id, host, what) \
-             SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?2)",
-            params![int(row.id), int(row.host.0), json_code(&row.what)?],
-        )?;
         Ok(())
     }
 
@@ -384,11 +375,8 @@ impl<'c> Apply<'c> {
 
     fn turn(&self, row: &TurnRow) -> Result<(), StoreError> {
         let place = params![row.session.0, int(row.ticket)];
-        let known = self.count(
-            "UPDATE sessions SET last_ticket = max(last_ticket, ?2) WHERE session = ?1",
-            place,
-        )?;
-        if known == 0 {
+        let sql = "UPDATE sessions SET last_ticket = max(last_ticket, ?2) WHERE session = ?1";
+        if self.conn.prepare_cached(sql)?.execute(place)? == 0 {
             return Ok(());
         }
         let (host, chunk) = match row.state {
