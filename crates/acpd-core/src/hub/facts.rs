@@ -28,12 +28,12 @@ impl Hub {
 
     /// Returns whether the session of a dedicated slot was never made or is deleted.
     pub(crate) fn is_orphan(&self, id: SlotId) -> bool {
-        self.processes[&id].dedicated().is_some_and(|key| !self.sessions.contains_key(&key))
+        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
     }
 
     pub(crate) fn is_used(&self, id: SlotId) -> bool {
         let slot = &self.processes[&id];
-        !slot.waiting().is_empty()
+        !slot.waiting.is_empty()
             || slot.host().is_some_and(|host| self.requests.is_working(host.id))
             || self.processes.stays_up(id)
             || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))

@@ -84,7 +84,7 @@ impl Hub {
         event: fn(AgentTroubleInfo) -> HookInfo,
     ) {
         let agent = &self.processes[&id];
-        let session = agent.dedicated().and_then(|key| self.sessions.get(&key));
+        let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
         let info = AgentTroubleInfo {
             agent: agent.profile().into(),

@@ -78,7 +78,7 @@ impl Hub {
     /// Returns the sessions that are being made, with their agents.
     pub(crate) fn being_made(&self) -> impl Iterator<Item = (&str, &NewSession)> {
         let waiting = self.processes.values().flat_map(|slot| {
-            slot.waiting().iter().filter_map(move |waiting| match &waiting.what {
+            slot.waiting.iter().filter_map(move |waiting| match &waiting.what {
                 WaitFor::New(new) => Some((slot.profile(), new)),
                 _ => None,
             })

@@ -39,7 +39,7 @@ impl Hub {
         let Some(session) = self.sessions.get(&key).filter(|session| session.slot == slot) else {
             return false;
         };
-        self.processes[&slot].dedicated() == Some(key)
+        self.processes[&slot].dedicated == Some(key)
             || id.is_some_and(|id| {
                 id == session.row.agent_id || self.sessions.routed(slot, id) == Some(key)
             })

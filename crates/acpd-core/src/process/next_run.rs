@@ -26,21 +26,20 @@ impl Processes {
             Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
             _ => reason.clone(),
         };
-        let planned = |why: &StopWhy| {
+        let planned = {
             use StopWhy::{ByPerson, Idle, Lost, NoLogin, Restart};
-            matches!(why, ByPerson | Restart | Idle | Lost | NoLogin)
+            matches!(why, Some(ByPerson | Restart | Idle | Lost | NoLogin))
         };
-        let unexpected = !why.as_ref().is_some_and(planned);
         let verdict = match why {
-            Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
+            Some(StopWhy::BadStart { reason, permanent: true }) => Err(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(cx, id),
             Some(StopWhy::NoLogin) if self.auth_state(&profile).wants_login() => {
-                Verdict::Fail(Reason::NeedsLogin)
+                Err(Reason::NeedsLogin)
             }
-            _ => Verdict::Start { delay: 0 },
+            _ => Ok(0),
         };
         match verdict {
-            Verdict::Fail(kind) => {
+            Err(kind) => {
                 let reason = if kind == Reason::AgentCrashLoop {
                     let (times, last) = (self[&id].failures.in_a_row, reason.unwrap_or_default());
                     Some(format!("it failed {times} times in a row, last: {last}"))
@@ -50,8 +49,8 @@ impl Processes {
                 self.set_state(cx, id, State::Failed(kind), reason);
                 self.give_up(cx, id, kind);
             }
-            Verdict::Start { delay } if self.comes_back(cx, id, unexpected, demand) => {
-                if unexpected {
+            Ok(delay) if self.comes_back(cx, id, planned, demand) => {
+                if !planned {
                     self.known_mut(&profile).restarts += 1;
                 }
                 if delay == 0 {
@@ -61,7 +60,7 @@ impl Processes {
                     cx.timers.set(Timer::Slot(id), cx.now.after(delay));
                 }
             }
-            Verdict::Start { .. } => {
+            Ok(_) => {
                 self.set_state(cx, id, State::Stopped, stopped_reason);
                 cx.report(EngineEvent::ProcessStopped(id));
                 let ends = cx.shutdown.is_begun();
@@ -93,26 +92,22 @@ impl Processes {
         Some(why)
     }
 
-    fn comes_back(&self, cx: &Cx, id: SlotId, unexpected: bool, demand: Option<Urgency>) -> bool {
-        let by_itself = self.profile(id, &cx.config).restart.on_failure || !unexpected;
+    fn comes_back(&self, cx: &Cx, id: SlotId, planned: bool, demand: Option<Urgency>) -> bool {
+        let by_itself = self.profile(id, &cx.config).restart.on_failure || planned;
         if by_itself { self.is_needed(cx, id, demand) } else { self.is_wanted(cx, id, demand) }
     }
 
-    fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Verdict {
+    /// Returns the delay before the next start.
+    fn count_failure(&mut self, cx: &mut Cx, id: SlotId) -> Result<u64, Reason> {
         let rules = self.profile(id, &cx.config).restart;
         let Failures { at, in_a_row } = &mut self.slot_mut(id).failures;
         at.push(cx.now);
         at.retain(|at| cx.now.since(*at) <= rules.window);
         *in_a_row += 1;
         if at.len() >= rules.budget as usize {
-            return Verdict::Fail(Reason::AgentCrashLoop);
+            return Err(Reason::AgentCrashLoop);
         }
         let doubled = rules.delay.saturating_mul(1 << (*in_a_row - 1).min(16)).min(rules.max_delay);
-        Verdict::Start { delay: self.jitter(doubled) }
+        Ok(self.jitter(doubled))
     }
-}
-
-enum Verdict {
-    Start { delay: u64 },
-    Fail(Reason),
 }

@@ -17,10 +17,10 @@ use crate::requests::purpose::Directory;
 pub(crate) struct Slot {
     pub(super) profile: String,
     /// The only session of this slot, for profiles that do not share a process.
-    pub(super) dedicated: Option<SessionKey>,
-    pub(super) state: State,
+    pub(crate) dedicated: Option<SessionKey>,
+    pub(crate) state: State,
     pub(crate) since: Time,
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// Last lines of the last failed run.
     pub(super) stderr: String,
     /// First output of a starting process that was no message.
@@ -35,7 +35,7 @@ pub(crate) struct Slot {
     pub(super) renewed: bool,
     /// Reason of the end of a process that could not be started.
     pub(super) ended: Option<StopWhy>,
-    pub(super) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<Waiting>,
     pub(super) watchers: Vec<Requester>,
     pub(super) parked: BTreeMap<String, Parked>,
 }
@@ -52,9 +52,10 @@ pub(super) struct Failures {
 /// restore by `session/new` is open.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
-    lines: Vec<Bytes>,
-    bytes: usize,
-    is_cut: bool,
+    pub(crate) lines: Vec<Bytes>,
+    pub(crate) bytes: usize,
+    /// Some lines were skipped.
+    pub(super) is_cut: bool,
 }
 
 impl Parked {
@@ -63,22 +64,10 @@ impl Parked {
         self.lines.push(line);
     }
 
-    pub(crate) fn cut(&mut self) {
-        self.is_cut = true;
-    }
-
     /// Removes the lines. Returns also whether some were skipped.
     pub(crate) fn take(&mut self) -> (Vec<Bytes>, bool) {
         self.bytes = 0;
         (std::mem::take(&mut self.lines), self.is_cut)
-    }
-
-    pub(crate) fn lines(&self) -> &[Bytes] {
-        &self.lines
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 }
 
@@ -289,32 +278,12 @@ impl AgentInfo {
 }
 
 impl Slot {
-    pub(crate) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Slot {
-        Slot { profile, dedicated, since: now, ..Slot::default() }
-    }
-
     pub(crate) fn profile(&self) -> &str {
         &self.profile
     }
 
-    pub(crate) fn waiting(&self) -> &[Waiting] {
-        &self.waiting
-    }
-
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty() || !self.watchers.is_empty()
-    }
-
-    pub(crate) fn dedicated(&self) -> Option<SessionKey> {
-        self.dedicated
-    }
-
-    pub(crate) fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
-    }
-
-    pub(crate) fn is_queued(&self) -> bool {
-        self.state == State::Queued
     }
 
     pub(super) fn stop_why(&self) -> Option<&StopWhy> {
@@ -366,10 +335,6 @@ impl Slot {
     pub(crate) fn start_took(&self) -> u64 {
         let times = self.host.as_ref().and_then(|host| host.ready_since.zip(host.made));
         times.map_or(0, |(ready, made)| ready.since(made))
-    }
-
-    pub(crate) fn is_initializing(&self) -> bool {
-        matches!(self.state, State::Initializing)
     }
 
     /// Returns whether the process has answered `initialize` and can be reached.

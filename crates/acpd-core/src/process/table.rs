@@ -96,7 +96,9 @@ impl Processes {
         let id = SlotId(self.next_slot);
         self.next_slot += 1;
         mark(&mut self.changed, profile);
-        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, now));
+        let profile = profile.to_owned();
+        let slot = Slot { profile, dedicated, since: now, ..Slot::default() };
+        self.slots.insert(id, slot);
         id
     }
 
@@ -352,7 +354,7 @@ impl Processes {
     /// Skips a line about an unknown session, for lack of room.
     pub(crate) fn skip(&mut self, cx: &mut Cx, process: Process, session: &str) {
         if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(session) {
-            parked.cut();
+            parked.is_cut = true;
         }
         cx.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
     }
@@ -364,7 +366,7 @@ impl Processes {
         is_new: impl Fn(&str) -> bool,
     ) -> bool {
         let parked = self[&id].parked.iter().filter(|(session, _)| is_new(session));
-        parked.map(|(_, parked)| parked.bytes()).sum::<usize>() + len <= PARKED_BYTES
+        parked.map(|(_, parked)| parked.bytes).sum::<usize>() + len <= PARKED_BYTES
     }
 
     pub(crate) fn parked(&self, id: SlotId, session: &str) -> Option<&Parked> {
@@ -382,9 +384,9 @@ impl Processes {
         session: &str,
     ) -> Vec<Bytes> {
         let parked = self.slot_mut(process.slot).parked.remove(session);
-        let Some(mut parked) = parked else { return Vec::new() };
+        let Some(parked) = parked else { return Vec::new() };
         cx.record(Record::Unparked { host: process.host, session: Some(session.to_owned()) });
-        parked.take().0
+        parked.lines
     }
 
     /// Drops all lines, because no open request can name a session.
@@ -394,7 +396,7 @@ impl Processes {
             cx.record(Record::Unparked { host: process.host, session: None });
         }
         for (session, parked) in parked {
-            let count = parked.lines().len();
+            let count = parked.lines.len();
             let text = format!("skipped {count} lines for the unknown session `{session}`");
             cx.note(process.host, &text);
         }

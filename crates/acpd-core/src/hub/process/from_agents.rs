@@ -14,6 +14,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, InteractionId, Process};
 use crate::mcp::client_servers::MESSAGE;
 use crate::process::logins::{reported_account, reported_login};
+use crate::process::slot::State;
 use crate::process::table::OutputEnd;
 use crate::read_line::ReadLine;
 use crate::record::{EventKind, InteractionRow};
@@ -101,7 +102,8 @@ impl Hub {
                 self.on_agent_question(process, &id, line, is_intact);
             }
             Message::Request { method, .. }
-                if method == "initialize" && self.processes[&process.slot].is_initializing() =>
+                if method == "initialize"
+                    && self.processes[&process.slot].state == State::Initializing =>
             {
                 self.processes.on_echo(&mut self.cx, process.slot);
             }

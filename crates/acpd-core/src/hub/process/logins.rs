@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::process::logins::Activity;
+use crate::process::slot::State;
 use crate::record::Dormant;
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
@@ -59,7 +60,7 @@ impl Hub {
     pub(crate) fn login_done(&mut self, agent: &str, to: &Requester) -> Result<(), Fault> {
         let slot = self.processes.shared(agent, self.cx.now);
         let there = &self.processes[&slot];
-        if there.is_queued() || (there.host().is_some() && !there.is_up()) {
+        if there.state == State::Queued || (there.host().is_some() && !there.is_up()) {
             self.processes.may_start(slot)?;
             self.processes.watch(slot, to.clone());
         } else {

@@ -62,10 +62,10 @@ impl Hub {
     /// Returns the offer of the client that a process is started for.
     fn offer_for(&self, id: SlotId) -> Option<String> {
         let slot = &self.processes[&id];
-        if let Some(session) = slot.dedicated().and_then(|key| self.sessions.get(&key)) {
+        if let Some(session) = slot.dedicated.and_then(|key| self.sessions.get(&key)) {
             return session.row.client_meta.clone();
         }
-        let mut waiting = slot.waiting().iter();
+        let mut waiting = slot.waiting.iter();
         if let Some(client) = waiting.find_map(|waiting| self.clients.get(&waiting.to.client)) {
             return client.offer.clone();
         }

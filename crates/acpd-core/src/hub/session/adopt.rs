@@ -19,7 +19,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::ReadStyle;
 use crate::params::raw;
-use crate::process::slot::{Parked, WaitFor, Waiting};
+use crate::process::slot::{WaitFor, Waiting};
 use crate::record::Replayable;
 use crate::requests::purpose::{Adoption, Directory, Opener, Purpose};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
@@ -106,7 +106,7 @@ impl Hub {
     pub(crate) fn extend_adoption(&mut self, process: Process, session: &str) -> Option<usize> {
         let ask = self.requests.adoption_ask(process.host, session)?;
         self.await_adoption(process.slot, ask);
-        Some(self.processes.parked(process.slot, session).map_or(0, Parked::bytes))
+        Some(self.processes.parked(process.slot, session).map_or(0, |parked| parked.bytes))
     }
 
     pub(crate) fn on_adopt_timer(&mut self, ask: u64, slot: SlotId) {

@@ -197,7 +197,7 @@ impl Hub {
     /// Returns whether a process of a deleted session still exists.
     fn winds_up(&self, profile: &str) -> bool {
         self.processes.values().any(|agent| {
-            let of = agent.dedicated().filter(|key| *key != SessionKey::UNMADE);
+            let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
             let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
             agent.profile() == profile && agent.host().is_some() && gone
         })

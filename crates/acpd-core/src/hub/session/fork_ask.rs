@@ -69,7 +69,7 @@ impl Hub {
         let blocked = |text: &str, hint: &str| {
             Err(Fault::new(Reason::SessionBlocked, text).session(id).hint(hint))
         };
-        if self.processes[&session.slot].dedicated().is_some() {
+        if self.processes[&session.slot].dedicated.is_some() {
             let text = "the agent's process is for this session alone";
             return blocked(text, "restart the agent to have it share one");
         }

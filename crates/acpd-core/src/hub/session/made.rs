@@ -14,7 +14,7 @@ use crate::hub::session::adopt::last_prompt;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::server_list::undeclared;
-use crate::process::slot::{Parked, WaitFor, Waiting};
+use crate::process::slot::{WaitFor, Waiting};
 use crate::record::{Counter, Record, SessionRow, SessionState, Used};
 use crate::requests::purpose::{Adoption, Directory, NewSession};
 use crate::session::restore::values_of;
@@ -140,7 +140,7 @@ impl Hub {
         // After a late replay the last prompt is unknown, so the next replay has no news.
         let late = self.profile_of(process.slot).late_replay;
         let parked = self.processes.parked(process.slot, &adoption.id).filter(|_| !late);
-        let last_prompt = last_prompt(parked.map_or(&[], Parked::lines));
+        let last_prompt = last_prompt(parked.map_or(&[], |parked| parked.lines.as_slice()));
         let row = self.session_mut(key).row.edit();
         // Never create an adopted session again: the agent may have more of it than it has shown.
         row.heard = true;
@@ -195,7 +195,7 @@ impl Hub {
         let held_since = self.cx.now;
         let state = SessionState { row, mcp_servers, ..SessionState::default() };
         let session = Session { held_since, ..Session::recovered(state, slot, State::Live) };
-        if self.processes[&slot].dedicated().is_some() {
+        if self.processes[&slot].dedicated.is_some() {
             self.processes.dedicate(&mut self.cx, slot, key);
         }
         self.sessions.insert(session);

@@ -144,7 +144,7 @@ impl Hub {
     fn cut_off_fault(&self, key: SessionKey) -> Fault {
         let Session { slot, row, .. } = self.session(key);
         let agent = &self.processes[slot];
-        let why = agent.reason().unwrap_or("it is being stopped");
+        let why = agent.reason.as_deref().unwrap_or("it is being stopped");
         let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
         Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }

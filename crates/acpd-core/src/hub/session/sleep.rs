@@ -30,7 +30,7 @@ impl Hub {
         if self.has_work(key) || !self.can_sleep(key) {
             return self.cx.timers.set(Timer::Sleep(key), self.cx.now.after(PAUSE));
         }
-        if self.processes[&slot].dedicated().is_some() {
+        if self.processes[&slot].dedicated.is_some() {
             return self.begin_stop(slot, StopWhy::Idle, Some(ASLEEP.to_owned()));
         }
         self.farewell(key, "session/close");
@@ -60,7 +60,7 @@ impl Hub {
         let session = self.session(key);
         let (profile, slot) = (self.profile_of(session.slot), &self.processes[&session.slot]);
         let known = self.processes.known(&session.row.agent);
-        let ends = match slot.dedicated() {
+        let ends = match slot.dedicated {
             Some(_) => !self.processes.stays_up(session.slot),
             None => known.capabilities.close,
         };
