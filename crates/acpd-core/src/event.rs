@@ -70,8 +70,6 @@ pub(crate) enum EngineEvent {
     /// Open requests to a process get no answer. `ended_late`: the process crashed after a good
     /// run.
     ProcessLost { slot: SlotId, host: HostId, fault: Fault, ended_late: bool },
-    /// Processes of the last run survived SIGKILL.
-    LeftoversFound,
     /// Requests and prompts that wait for a process are refused. The process may still come.
     WaitersRefused { slot: SlotId, fault: Fault },
     /// A process and all its descendants are gone.
@@ -80,12 +78,9 @@ pub(crate) enum EngineEvent {
     SessionEnded { session: SessionKey, is_kept: bool },
     /// A process or a session is gone, so the slot may be unused.
     SlotFreed(SlotId),
-    /// The user restarts an agent: its processes are being stopped, or are left behind.
-    RestartAsked { agent: String, to: Requester },
-    /// The user has logged in.
-    LoginDone { agent: String, to: Requester },
-    /// The daemon ends when no process is left.
-    ShutdownBegun,
+    /// The user ends the daemon, or processes of the last run survived SIGKILL: there may be
+    /// nothing left to wait for.
+    EndPossible,
     /// A process stays down: clients that wait for the stop are answered.
     ProcessStopped(SlotId),
     /// No process will come: waiting requests are refused.

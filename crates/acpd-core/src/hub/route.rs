@@ -96,7 +96,7 @@ impl Hub {
             EngineEvent::ProcessLost { slot, host, fault, ended_late } => {
                 self.process_lost((slot, host), &fault, ended_late);
             }
-            EngineEvent::LeftoversFound | EngineEvent::ShutdownBegun => self.check_stopped(),
+            EngineEvent::EndPossible => self.check_stopped(),
             EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
             EngineEvent::ProcessGone(slot) => {
                 let demand = self.demand(slot);
@@ -105,16 +105,6 @@ impl Hub {
             EngineEvent::SlotFreed(slot) => {
                 self.remove_unused_slot(slot);
                 self.check_stopped();
-            }
-            EngineEvent::RestartAsked { agent, to } => {
-                if let Err(fault) = self.restart_asked(&agent, to.clone()) {
-                    self.refuse(&to, &fault);
-                }
-            }
-            EngineEvent::LoginDone { agent, to } => {
-                if let Err(fault) = self.login_done(&agent, &to) {
-                    self.refuse(&to, &fault);
-                }
             }
             EngineEvent::SessionEnded { session, is_kept } => {
                 self.session_ended(session, is_kept);

@@ -78,6 +78,6 @@ impl Hub {
                 }
             }
         }
-        self.cx.report(EngineEvent::ShutdownBegun);
+        self.cx.report(EngineEvent::EndPossible);
     }
 }

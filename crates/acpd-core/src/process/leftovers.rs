@@ -52,7 +52,7 @@ impl Processes {
         // Prompts need not wait for processes whose end is unknown.
         let fault = self.fault(id, Reason::AgentLeftovers, &cx.config);
         cx.report(EngineEvent::WaitersRefused { slot: id, fault });
-        cx.report(EngineEvent::LeftoversFound);
+        cx.report(EngineEvent::EndPossible);
     }
 
     /// The user does not want to wait. Returns whether there were leftovers.

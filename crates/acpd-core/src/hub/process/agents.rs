@@ -1,14 +1,11 @@
-//! `_acpd/agent/*`: the methods that start and stop agents.
+//! `_acpd/agent/*` and `_acpd/auth/done`: the methods that start and stop agents.
 
-use acpd_api::{Reason, RestartParams};
+use acpd_api::{AuthSource, Reason, RestartParams};
 
 use crate::clients::{Asked, Served};
-use crate::event::EngineEvent;
-use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::Requester;
 use crate::params::read;
-use crate::process::slot::{Asker, StopWhy};
+use crate::process::slot::{Asker, State, StopWhy};
 use crate::record::{Desired, Dormant};
 
 pub(crate) const STOPPED: &str = "stopped by a person";
@@ -75,14 +72,10 @@ impl Hub {
                 self.begin_stop(slot, StopWhy::Restart, reason);
             }
         }
-        self.cx.report(EngineEvent::RestartAsked { agent, to: to.clone() });
-        Ok(())
-    }
-
-    /// Starts slots without a process. The others start again when their process has ended.
-    pub(crate) fn restart_asked(&mut self, agent: &str, to: Requester) -> Result<(), Fault> {
-        let shared = self.processes.shared(agent, self.cx.now);
-        let mut slots = self.processes.of_profile(agent);
+        self.route();
+        // Slots with a process start again when it has ended.
+        let shared = self.processes.shared(&agent, self.cx.now);
+        let mut slots = self.processes.of_profile(&agent);
         // A dedicated slot starts only if something wants its process.
         slots.retain(|slot| {
             *slot != shared && self.processes.is_wanted(&self.cx, *slot, self.demand(*slot))
@@ -92,7 +85,23 @@ impl Hub {
                 self.need_agent(slot, Asker::Person)?;
             }
         }
-        self.processes.watch(shared, to);
+        self.processes.watch(shared, to.clone());
+        Ok(())
+    }
+
+    /// The user has logged in.
+    pub(crate) fn auth_done(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
+        let agent = self.agent_ref(params)?;
+        self.login_found(&agent, AuthSource::Login);
+        self.route();
+        let slot = self.processes.shared(&agent, self.cx.now);
+        let there = &self.processes[&slot];
+        if there.state == State::Queued || (there.host().is_some() && !there.is_up()) {
+            self.processes.may_start(slot)?;
+            self.processes.watch(slot, to.clone());
+        } else {
+            self.answer_agent(to, slot);
+        }
         Ok(())
     }
 }

@@ -4,13 +4,9 @@ use acp_wire::ErrorObject;
 use acpd_api::{AuthSource, AuthState};
 
 use crate::auth::Refusal;
-use crate::clients::{Asked, Served};
-use crate::event::EngineEvent;
-use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::process::logins::Activity;
-use crate::process::slot::State;
 use crate::record::Dormant;
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
@@ -50,25 +46,6 @@ impl Hub {
         self.tell_state(key);
     }
 
-    pub(crate) fn auth_done(&mut self, Asked { to, params, .. }: Asked<'_>) -> Served {
-        let agent = self.agent_ref(params)?;
-        self.login_found(&agent, AuthSource::Login);
-        self.cx.report(EngineEvent::LoginDone { agent, to: to.clone() });
-        Ok(())
-    }
-
-    pub(crate) fn login_done(&mut self, agent: &str, to: &Requester) -> Result<(), Fault> {
-        let slot = self.processes.shared(agent, self.cx.now);
-        let there = &self.processes[&slot];
-        if there.state == State::Queued || (there.host().is_some() && !there.is_up()) {
-            self.processes.may_start(slot)?;
-            self.processes.watch(slot, to.clone());
-        } else {
-            self.answer_agent(to, slot);
-        }
-        Ok(())
-    }
-
     /// The file with an agent's login has changed.
     pub(crate) fn on_login_seen(&mut self, agent: &str) {
         if self.processes.auth_state(agent).wants_login() {
@@ -76,7 +53,7 @@ impl Hub {
         }
     }
 
-    fn login_found(&mut self, profile: &str, source: AuthSource) {
+    pub(crate) fn login_found(&mut self, profile: &str, source: AuthSource) {
         let sessions = &self.sessions;
         let is_at_work = |slot| sessions.is_at_work(slot);
         self.processes.on_login_found(&mut self.cx, profile, source, is_at_work);
