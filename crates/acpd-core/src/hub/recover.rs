@@ -15,12 +15,10 @@
 use std::mem::{swap, take};
 
 use acp_wire::Message;
-use acpd_api::Reason;
 
 use crate::budget::Budget;
 use crate::clients::Clients;
 use crate::cx::Cx;
-use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
@@ -75,7 +73,6 @@ impl Hub {
             hub.recover_interaction(row);
             hub.route();
         }
-        hub.end_lost_turns();
         for (slot, stopping) in slots {
             hub.resume_stop(slot, stopping);
             hub.route();
@@ -185,17 +182,6 @@ impl Hub {
                 }
             }
             TurnStage::Queued | TurnStage::Ended => {}
-        }
-    }
-
-    /// Ends turns without a process: journals from before the record `Host` have these.
-    fn end_lost_turns(&mut self) {
-        let lost = self.sessions.iter().filter(|(_, session)| {
-            session.running.is_some() && matches!(session.state, State::Dormant)
-        });
-        for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
-            let text = "acpd ended while the agent worked on the prompt";
-            self.interrupt_turn(key, &Fault::new(Reason::Interrupted, text));
         }
     }
 
