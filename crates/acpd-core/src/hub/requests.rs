@@ -8,6 +8,7 @@ use crate::ids::{HostId, SessionKey, SlotId};
 use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
 use crate::process::slot::Waiting;
+use crate::profile::Profile;
 use crate::record::{AskedRow, Record};
 use crate::requests::Asked;
 use crate::requests::purpose::{Directory, Purpose};
@@ -20,10 +21,9 @@ impl Hub {
     /// Registers a request and returns its id. The caller writes the request in the same batch.
     pub(crate) fn ask(&mut self, host: HostId, why: Purpose) -> u64 {
         let id = self.cx.ids.issue();
-        let what = self.as_record(&why);
-        self.cx.record(Record::Asked(AskedRow { id, host, what }));
         self.watch_answer(id, host, &why);
         self.requests.ask(id, host, why, self.cx.now);
+        self.save_asked(id);
         id
     }
 
@@ -102,14 +102,11 @@ impl Hub {
     }
 
     pub(crate) fn save_asked(&mut self, id: u64) {
-        if let Some(Asked { host, purpose, .. }) = self.requests.get(id) {
-            let what = self.as_record(purpose);
-            self.cx.record(Record::Asked(AskedRow { id, host: *host, what }));
+        if let Some(&Asked { host, ref purpose, .. }) = self.requests.get(id) {
+            let sender = purpose.requester().and_then(|to| self.clients.sender(to));
+            let what = purpose.as_record(sender);
+            self.cx.record(Record::Asked(AskedRow { id, host, what }));
         }
-    }
-
-    fn as_record(&self, why: &Purpose) -> Purpose {
-        why.as_record(why.requester().and_then(|to| self.clients.sender(to)))
     }
 
     pub(crate) fn log_failure(
@@ -129,22 +126,16 @@ impl Hub {
     }
 
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
-        let is_watched = match why {
-            Purpose::NewSession(_) | Purpose::Steer(_) => true,
-            Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
-            _ => false,
+        let Some(slot) = self.processes.slot_of(host) else { return };
+        let Profile { restore_timeout, stall_notice, .. } = *self.profile_of(slot);
+        let time = match why {
+            Purpose::Preset { .. } | Purpose::LoginAgain => restore_timeout,
+            Purpose::NewSession(_) | Purpose::Steer(_) => stall_notice,
+            Purpose::Relay { method, .. } if SOON.contains(&method.as_str()) => stall_notice,
+            _ => 0,
         };
-        if let (Some(slot), Purpose::Preset { .. } | Purpose::LoginAgain) =
-            (self.processes.slot_of(host), why)
-        {
-            let timeout = self.profile_of(slot).restore_timeout;
-            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(timeout));
-        }
-        if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
-            let notice = self.profile_of(slot).stall_notice;
-            if notice > 0 {
-                self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(notice));
-            }
+        if time > 0 {
+            self.cx.timers.set(Timer::Asked(ask), self.cx.now.after(time));
         }
     }
 
