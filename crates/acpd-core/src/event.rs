@@ -45,8 +45,6 @@ pub(crate) enum EngineEvent {
     SessionNoticed { session: SessionKey, severity: &'static str, text: String },
     /// A notice for the clients of an agent.
     AgentNotified { agent: String, line: Bytes },
-    /// The agent's name or capabilities changed.
-    AgentIntroduced(String),
     /// A process runs and needs `initialize`.
     ProcessStarted(SlotId),
     /// A process answered `initialize`: waiting requests continue.

@@ -71,7 +71,6 @@ impl Hub {
             EngineEvent::AgentNotified { agent, line } => {
                 self.clients.tell_profile(&mut self.cx, &agent, &line);
             }
-            EngineEvent::AgentIntroduced(agent) => self.take_quirks(&agent),
             EngineEvent::ProcessStarted(slot) => self.initialize_agent(slot),
             EngineEvent::ProcessReady(slot) => self.agent_ready(slot),
             EngineEvent::ProcessAdopted(slot) => self.agent_adopted(slot),

@@ -320,9 +320,7 @@ impl Processes {
             return self.bad_start(cx, id, Reason::AgentProtocol, reason, true);
         }
         let result = Bytes::copy_from_slice(result.get().as_bytes());
-        if self.remember_initialize(cx, id, result) {
-            cx.report(EngineEvent::AgentIntroduced(self[&id].profile.clone()));
-        }
+        self.remember_initialize(cx, id, result);
         cx.timers.clear(Timer::Slot(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             host.ready_since = Some(cx.now);
@@ -354,8 +352,7 @@ impl Processes {
         slot.printed = Some(shown.collect()).filter(|shown: &String| !shown.trim().is_empty());
     }
 
-    /// Returns whether anything has changed.
-    fn remember_initialize(&mut self, cx: &mut Cx, id: SlotId, raw: Bytes) -> bool {
+    fn remember_initialize(&mut self, cx: &mut Cx, id: SlotId, raw: Bytes) {
         let fingerprint = self.profile(id, &cx.config).fingerprint.clone();
         let Slot { profile, client_meta, .. } = &self[&id];
         let (profile, client_meta) = (profile.clone(), client_meta.clone());
@@ -363,7 +360,7 @@ impl Processes {
         let before = known.row.clone();
         let row = AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
         if row == before {
-            return false;
+            return;
         }
         let old = std::mem::replace(known, AgentInfo::new(row.clone()));
         known.restarts = old.restarts;
@@ -378,7 +375,6 @@ impl Processes {
             known.forget_lies();
         }
         cx.record(Record::Agent(known.row.clone()));
-        true
     }
 
     fn bad_start(

@@ -9,6 +9,8 @@ use crate::session::State;
 
 impl Hub {
     pub(crate) fn agent_ready(&mut self, id: SlotId) {
+        let profile = self.processes[&id].profile().to_owned();
+        self.take_quirks(&profile);
         self.tally.agent_start(self.processes[&id].start_took());
         self.ask_auth_status(id);
         self.agent_usable(id);
