@@ -16,7 +16,7 @@ use acp_wire::build;
 use acpd_api::{AgentInfo, Changed, InteractionInfo, SessionInfo, Watched, method};
 use bytes::Bytes;
 
-use crate::ids::{ClientId, InteractionId, Requester, SessionKey, Time};
+use crate::ids::{ClientId, InteractionId, SessionKey, Time};
 
 /// Milliseconds between two lines to a watcher.
 const PAUSE: u64 = 50;
@@ -39,7 +39,6 @@ pub(crate) enum WatchedRow {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     watchers: BTreeMap<ClientId, Watcher>,
-    new: Vec<Requester>,
     /// Grows with each check of the rows.
     version: u64,
     newest: u64,
@@ -84,19 +83,13 @@ impl Watch {
         }
     }
 
-    pub(crate) fn begin(&mut self, to: Requester) {
-        self.new.push(to);
-    }
-
-    pub(crate) fn take_new(&mut self) -> Vec<Requester> {
-        for to in &self.new {
-            self.watchers.insert(to.client, Watcher { has: self.version, is_busy: true });
-        }
-        std::mem::take(&mut self.new)
+    /// Lets a client have all rows so far.
+    pub(crate) fn begin(&mut self, client: ClientId) {
+        self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
     }
 
     pub(crate) fn tell_all(&mut self, client: ClientId) -> Watched {
-        self.watchers.insert(client, Watcher { has: self.version, is_busy: true });
+        self.begin(client);
         let Changed { mut sessions, agents, mut interactions, .. } = self.changed_since(0);
         sessions.sort_by_key(|info| std::cmp::Reverse(info.updated));
         interactions.sort_by_key(|info| info.at);

@@ -188,7 +188,6 @@ impl Hub {
     fn settle(&mut self) {
         self.route();
         for part in [
-            Hub::answer_new_watchers,
             Hub::settle_names,
             Hub::settle_budget,
             Hub::next_logins,

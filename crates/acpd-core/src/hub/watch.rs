@@ -3,17 +3,15 @@
 use acp_wire::build;
 
 use crate::hub::Hub;
+use crate::ids::Requester;
 use crate::input::{Effect, ToClient};
 use crate::timers::Timer;
 use crate::watch::{RowKey, WatchedRow};
 
 impl Hub {
-    pub(crate) fn answer_new_watchers(&mut self) {
+    pub(crate) fn begin_watch(&mut self, to: &Requester) {
         let is_first = !self.watch.is_on();
-        let new = self.watch.take_new();
-        if new.is_empty() {
-            return;
-        }
+        self.watch.begin(to.client);
         if is_first {
             self.sessions.keys().for_each(|key| self.watch.changed(RowKey::Session(*key)));
             let names = self.agent_names().into_iter();
@@ -23,10 +21,8 @@ impl Hub {
         self.note_touched();
         self.note_changes();
         self.rebuild_stale_rows();
-        for to in new {
-            let line = build::response(&to.id, &self.watch.tell_all(to.client));
-            self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
-        }
+        let line = build::response(&to.id, &self.watch.tell_all(to.client));
+        self.cx.out.urgent.push(Effect::Client(to.client, ToClient::Rows(line)));
     }
 
     pub(crate) fn tell_watchers(&mut self) {

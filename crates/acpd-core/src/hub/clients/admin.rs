@@ -21,7 +21,7 @@ impl Hub {
             method::PING => self.answer(to, &Empty {}),
             method::WATCH => {
                 if self.clients.close_request(to) {
-                    self.watch.begin(to.clone());
+                    self.begin_watch(to);
                 }
             }
             method::STATUS => {
