@@ -50,7 +50,7 @@ impl Hub {
                 let demand = self.demand(id);
                 self.processes.on_timer(&mut self.cx, id, demand);
             }
-            Timer::Idle(id) => self.on_idle(id),
+            Timer::Idle(id) => self.end_if_unused(id, true),
             Timer::Restore(key) => self.on_restore_timer(key),
             Timer::Cancel(key) => self.on_cancel_timeout(key),
             Timer::Stall(key) => self.on_stall_timer(key),

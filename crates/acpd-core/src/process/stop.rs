@@ -198,19 +198,15 @@ impl Processes {
         cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
     }
 
-    /// An orphan, whose session was never made or is deleted, ends at once.
-    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_orphan: bool) {
+    /// `is_due`: an unused process ends at once.
+    pub(crate) fn check_idle(&mut self, cx: &mut Cx, id: SlotId, is_used: bool, is_due: bool) {
         let timeout = self.profile(id, &cx.config).idle_timeout;
         if !self[&id].is_up() || is_used {
             cx.timers.clear(Timer::Idle(id));
-        } else if is_orphan {
-            self.on_unused(cx, id);
+        } else if is_due {
+            self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
         } else if timeout > 0 && !cx.timers.is_set(Timer::Idle(id)) {
             cx.timers.set(Timer::Idle(id), cx.now.after(timeout));
         }
-    }
-
-    pub(crate) fn on_unused(&mut self, cx: &mut Cx, id: SlotId) {
-        self.stop(cx, id, StopWhy::Idle, Some("nothing used it".to_owned()), false);
     }
 }

@@ -138,18 +138,18 @@ impl Hub {
     }
 
     pub(crate) fn check_idle(&mut self, id: SlotId) {
-        let Some(slot) = self.processes.get(&id) else { return };
-        let is_used = !slot.is_up() || self.is_used(id);
-        let is_orphan = self.is_orphan(id);
-        self.watch_sleep(id);
-        self.processes.check_idle(&mut self.cx, id, is_used, is_orphan);
+        if self.processes.contains_key(&id) {
+            self.watch_sleep(id);
+            // The session was never made or is deleted.
+            self.end_if_unused(id, self.is_orphan(id));
+        }
     }
 
-    /// Checks again, because not every use disarms the timer. The end of every use arms it.
-    pub(crate) fn on_idle(&mut self, id: SlotId) {
-        if self.processes[&id].is_up() && !self.is_used(id) {
-            self.processes.on_unused(&mut self.cx, id);
-        }
+    /// Ends an unused process, now or later. The end of every use calls this, but not every use
+    /// disarms the timer.
+    pub(crate) fn end_if_unused(&mut self, id: SlotId, is_due: bool) {
+        let is_used = !self.processes[&id].is_up() || self.is_used(id);
+        self.processes.check_idle(&mut self.cx, id, is_used, is_due);
     }
 
     /// Removes a dedicated slot whose session and process are gone.
