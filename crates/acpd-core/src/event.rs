@@ -68,8 +68,8 @@ pub(crate) enum EngineEvent {
     /// Open requests to a process get no answer. `ended_late`: the process crashed after a good
     /// run.
     ProcessLost { slot: SlotId, host: HostId, fault: Fault, ended_late: bool },
-    /// Requests and prompts that wait for a process are refused. The process may still come.
-    WaitersRefused { slot: SlotId, fault: Fault },
+    /// Requests and prompts that wait for a process are refused. `for_good`: no process will come.
+    WaitersRefused { slot: SlotId, fault: Fault, for_good: bool },
     /// A process and all its descendants are gone.
     ProcessGone(SlotId),
     /// `is_kept`: the session can be restored.
@@ -81,8 +81,6 @@ pub(crate) enum EngineEvent {
     EndPossible,
     /// A process stays down: clients that wait for the stop are answered.
     ProcessStopped(SlotId),
-    /// No process will come: waiting requests are refused.
-    ProcessGivenUp { slot: SlotId, fault: Fault },
     /// A line for a client, sent after the earlier lines of the session.
     ClientLine { client: ClientId, session: Option<SessionKey>, line: Bytes },
     /// A line for the journal of a session and for attached clients.

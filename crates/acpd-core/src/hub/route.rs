@@ -96,7 +96,13 @@ impl Hub {
                 self.process_lost((slot, host), &fault, ended_late);
             }
             EngineEvent::EndPossible => self.check_stopped(),
-            EngineEvent::WaitersRefused { slot, fault } => self.fail_waiters(slot, &fault),
+            EngineEvent::WaitersRefused { slot, fault, for_good } => {
+                self.fail_waiters(slot, &fault);
+                let sessions = if for_good { self.sessions.of_slot(slot) } else { Vec::new() };
+                for key in sessions {
+                    self.session_mut(key).eager = false;
+                }
+            }
             EngineEvent::ProcessGone(slot) => {
                 let demand = self.demand(slot);
                 self.processes.judge(&mut self.cx, slot, demand);
@@ -109,12 +115,6 @@ impl Hub {
                 self.session_ended(session, is_kept);
             }
             EngineEvent::ProcessStopped(slot) => self.answer_watchers(slot),
-            EngineEvent::ProcessGivenUp { slot, fault } => {
-                self.fail_waiters(slot, &fault);
-                for key in self.sessions.of_slot(slot) {
-                    self.session_mut(key).eager = false;
-                }
-            }
             EngineEvent::TurnEnded { session, ended } => {
                 let took = ended.at.saturating_sub(ended.started_at);
                 self.tally.turn_ended(&ended.outcome, took);

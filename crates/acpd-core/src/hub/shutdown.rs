@@ -74,7 +74,7 @@ impl Hub {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason);
                 if self.processes[&slot].host().is_none() {
-                    self.processes.give_up(&mut self.cx, slot, Reason::ShuttingDown);
+                    self.processes.refuse_waiters(&mut self.cx, slot, Reason::ShuttingDown, true);
                 }
             }
         }

@@ -50,8 +50,7 @@ impl Processes {
             code: None,
         });
         // Prompts need not wait for processes whose end is unknown.
-        let fault = self.fault(id, Reason::AgentLeftovers, &cx.config);
-        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+        self.refuse_waiters(cx, id, Reason::AgentLeftovers, false);
         cx.report(EngineEvent::EndPossible);
     }
 

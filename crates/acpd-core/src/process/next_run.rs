@@ -47,7 +47,7 @@ impl Processes {
                     reason
                 };
                 self.set_state(cx, id, State::Failed(kind), reason);
-                self.give_up(cx, id, kind);
+                self.refuse_waiters(cx, id, kind, true);
             }
             Ok(delay) if self.comes_back(cx, id, planned, demand) => {
                 if !planned {
@@ -65,7 +65,7 @@ impl Processes {
                 cx.report(EngineEvent::ProcessStopped(id));
                 let ends = cx.shutdown.is_begun();
                 let kind = if ends { Reason::ShuttingDown } else { Reason::AgentStopped };
-                self.give_up(cx, id, kind);
+                self.refuse_waiters(cx, id, kind, true);
             }
         }
         cx.report(EngineEvent::SlotFreed(id));

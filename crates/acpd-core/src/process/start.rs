@@ -278,8 +278,7 @@ impl Processes {
             slot.stderr.clear();
             slot.start_hint = error.hint;
             slot.ended = Some(StopWhy::BadStart { reason, permanent: error.permanent });
-            let fault = self.fault(id, reason, &cx.config);
-            cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+            self.refuse_waiters(cx, id, reason, false);
         }
         cx.report(EngineEvent::ProcessGone(id));
     }
@@ -386,10 +385,8 @@ impl Processes {
         permanent: bool,
     ) {
         self.slot_mut(id).reason = Some(text.clone());
-        let fault = self.fault(id, reason, &cx.config);
-        let why = StopWhy::BadStart { reason, permanent };
-        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
-        self.stop(cx, id, why, Some(text), false);
+        self.refuse_waiters(cx, id, reason, false);
+        self.stop(cx, id, StopWhy::BadStart { reason, permanent }, Some(text), false);
     }
 
     pub(crate) fn on_adopted(
@@ -464,7 +461,6 @@ impl Processes {
         host.overdue = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
         self.set_state(cx, id, self[&id].state.clone(), reason);
-        let fault = self.fault(id, Reason::AgentTimeout, &cx.config);
-        cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+        self.refuse_waiters(cx, id, Reason::AgentTimeout, false);
     }
 }

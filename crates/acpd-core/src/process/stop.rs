@@ -146,8 +146,7 @@ impl Processes {
         self.save(cx, id);
         self.lose(cx, id, host);
         if let Some(&StopWhy::BadStart { reason, .. }) = self[&id].stop_why() {
-            let fault = self.fault(id, reason, &cx.config);
-            cx.report(EngineEvent::WaitersRefused { slot: id, fault });
+            self.refuse_waiters(cx, id, reason, false);
         }
     }
 
@@ -193,9 +192,10 @@ impl Processes {
         cx.report(EngineEvent::ProcessGone(id));
     }
 
-    pub(crate) fn give_up(&mut self, cx: &mut Cx, id: SlotId, reason: Reason) {
+    /// `for_good`: no process will come.
+    pub(crate) fn refuse_waiters(&self, cx: &mut Cx, id: SlotId, reason: Reason, for_good: bool) {
         let fault = self.fault(id, reason, &cx.config);
-        cx.report(EngineEvent::ProcessGivenUp { slot: id, fault });
+        cx.report(EngineEvent::WaitersRefused { slot: id, fault, for_good });
     }
 
     /// `is_due`: an unused process ends at once.

@@ -35,7 +35,7 @@ impl Hub {
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()));
             if self.processes[&slot].host().is_none() {
-                self.processes.give_up(&mut self.cx, slot, Reason::AgentStopped);
+                self.processes.refuse_waiters(&mut self.cx, slot, Reason::AgentStopped, true);
             }
         }
         if self.processes[&shared].host().is_some() {
