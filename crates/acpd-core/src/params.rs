@@ -1,8 +1,7 @@
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
-use acp_wire::{clipped, locate, set_member};
+use acp_wire::{clipped, locate};
 use acpd_api::{ArchiveFilter, NAMESPACE};
-use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -110,19 +109,6 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
         ));
     }
     Ok(())
-}
-
-pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes {
-    let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
-    let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
-        return result.clone();
-    };
-    let texts = methods.iter().map(|method| method.get());
-    let kept: Vec<&str> = texts.filter(|method| keep(method.as_bytes())).collect();
-    if kept.len() == methods.len() {
-        return result.clone();
-    }
-    set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
 }
 
 /// # Errors

@@ -10,12 +10,12 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
 use crate::offer::is_offered;
-use crate::params::{raw_at, with_logins};
+use crate::params::raw_at;
 use crate::process::logins::logins_of_others;
 use crate::profile::{Profile, Reseed, Sharing};
 use crate::requests::purpose::Purpose;
 use crate::session::State;
-use crate::views::without_boolean_options;
+use crate::views::{retain_items, without_boolean_options};
 
 impl Hub {
     pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
@@ -45,7 +45,7 @@ impl Hub {
         let (offer, has_terminal) =
             (client.offer.as_deref(), client.view.capabilities.auth_terminal);
         let others = logins_of_others(profile, offer, &self.cx.config);
-        with_logins(result, |method| {
+        retain_items(result, &["authMethods"], |method| {
             let says = |member: &str| locate(method, &["_meta", member]).is_some();
             let is_terminal = str_at(method, &["type"]).as_deref() == Some("terminal");
             let can = has_terminal || (is_offered(offer, "terminal-auth") && says("terminal-auth"));

@@ -201,16 +201,20 @@ pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
 }
 
 fn without_type(json: &Bytes, path: &[&str], kind: &str) -> Bytes {
+    retain_items(json, path, |item| str_at(item, &["type"]).as_deref() != Some(kind))
+}
+
+/// Removes items from a list.
+pub(crate) fn retain_items(json: &Bytes, path: &[&str], keep: impl Fn(&[u8]) -> bool) -> Bytes {
     let Some(range) = locate(json, path) else { return json.clone() };
     let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
         return json.clone();
     };
-    let is_it =
-        |item: &&RawValue| str_at(item.get().as_bytes(), &["type"]).as_deref() == Some(kind);
-    if !items.iter().any(is_it) {
+    let texts = items.iter().map(|item| item.get());
+    let kept: Vec<&str> = texts.filter(|item| keep(item.as_bytes())).collect();
+    if kept.len() == items.len() {
         return json.clone();
     }
-    let kept: Vec<&str> = items.iter().filter(|item| !is_it(item)).map(|item| item.get()).collect();
     let list = format!("[{}]", kept.join(","));
     splice(json, &[(range, list.as_bytes())])
 }
