@@ -278,6 +278,10 @@ impl AgentInfo {
 }
 
 impl Slot {
+    pub(super) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Slot {
+        Slot { profile, dedicated, since: now, ..Slot::default() }
+    }
+
     pub(crate) fn profile(&self) -> &str {
         &self.profile
     }

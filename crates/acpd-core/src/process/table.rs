@@ -96,9 +96,7 @@ impl Processes {
         let id = SlotId(self.next_slot);
         self.next_slot += 1;
         mark(&mut self.changed, profile);
-        let profile = profile.to_owned();
-        let slot = Slot { profile, dedicated, since: now, ..Slot::default() };
-        self.slots.insert(id, slot);
+        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, now));
         id
     }
 
