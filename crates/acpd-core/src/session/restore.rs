@@ -1,5 +1,6 @@
 //! A restore in progress. [`Progress::next`] chooses the next step; `hub/session/restore.rs`
-//! performs it and has the diagram. It also sets [`Step::New`] for a renewed or reseeded session.
+//! performs it and has the diagram. It also sets [`Step::New`] for a renewed or reseeded session,
+//! and `hub/session/restore_settings.rs` has the answers in [`Step::Settings`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -180,10 +181,6 @@ pub enum Next {
     Settle,
     /// Set the next forgotten setting, or continue with the session.
     SetAgain,
-    /// Warn, and continue with the next setting.
-    NotSet(String),
-    /// Warn about all remaining settings: the agent does not answer.
-    NoneSet(String),
     Lost(String),
     /// The restore failed for a temporary reason.
     Failed(Reason, String),
@@ -235,11 +232,6 @@ impl Progress {
             (Step::Load, Event::Refused { code, text, .. }) => self.load_failed(facts, code, text),
             // A failed list does not prove that the session is gone.
             (Step::List | Step::ListAll, Event::Refused { .. }) => Next::Ask(Step::Load),
-            (Step::Settings, Event::Refused { text, .. }) => Next::NotSet(text.to_owned()),
-            (Step::Settings, Event::Late) => {
-                let time = duration(facts.timeout);
-                Next::NoneSet(format!("the agent did not answer within {time}"))
-            }
             (_, Event::Refused { text, .. }) => {
                 Next::Failed(Reason::AgentStartFailed, text.to_owned())
             }
@@ -259,11 +251,7 @@ impl Progress {
             Next::Pause(_) | Next::Ripen(_) => self.step = Step::Retry,
             Next::Settle => self.step = Step::Settle,
             Next::SetAgain => self.step = Step::Settings,
-            Next::AskPage(_)
-            | Next::NotSet(_)
-            | Next::NoneSet(_)
-            | Next::Lost(_)
-            | Next::Failed(..) => {}
+            Next::AskPage(_) | Next::Lost(_) | Next::Failed(..) => {}
         }
         (self, next)
     }

@@ -70,7 +70,6 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (Step::Load, ABLE, Event::Accepted, Next::SetAgain),
         (Step::Load, Facts { late_replay: true, ..ABLE }, Event::Accepted, Next::Settle),
         (Step::Resume, Facts { late_replay: true, ..ABLE }, Event::Accepted, Next::SetAgain),
-        (Step::Settings, ABLE, Event::Accepted, Next::SetAgain),
         (Step::List, ABLE, LISTED, Next::Ask(Step::Load)),
         (Step::List, ABLE, another_page(), Next::AskPage("2".to_owned())),
         (Step::List, ABLE, UNLISTED, Next::Ask(Step::ListAll)),
@@ -86,18 +85,11 @@ fn each_step_is_followed_by_the_best_that_is_left() {
         (Step::Load, ABLE, GONE, lost("the agent does not know it: no")),
         (Step::Load, UNABLE, MISSING, lost("agent `a` cannot resume it: no")),
         (Step::Load, ABLE, BROKEN, Next::Pause(500)),
-        (Step::Settings, ABLE, BROKEN, Next::NotSet("no".to_owned())),
         // Slow requests.
         (Step::Retry, ABLE, Event::Late, Next::Ask(Step::Load)),
         (Step::Settle, ABLE, Event::Late, Next::SetAgain),
         (directory, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),
         (Step::Load, ABLE, Event::Late, failed(Reason::AgentTimeout, in_time)),
-        (
-            Step::Settings,
-            ABLE,
-            Event::Late,
-            Next::NoneSet("the agent did not answer within 30 s".to_owned()),
-        ),
     ];
     for (step, facts, event, expected) in table {
         let (progress, next) = Progress::new(step).next(&facts, event.clone());

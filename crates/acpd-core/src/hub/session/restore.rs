@@ -128,14 +128,6 @@ impl Hub {
                 self.cx.timers.set(Timer::Restore(key), now.after(QUIET));
             }
             Next::SetAgain => self.next_setting(key),
-            Next::NotSet(why) => {
-                self.setting_failed(key, &why, false);
-                self.next_setting(key);
-            }
-            Next::NoneSet(why) => {
-                self.setting_failed(key, &why, true);
-                self.next_setting(key);
-            }
             Next::Lost(text) => self.session_is_lost(key, text),
             Next::Failed(reason, text) => self.restore_failed(key, reason, &text),
         }
@@ -175,7 +167,7 @@ impl Hub {
                 Event::Listed { is_there, more: page.next_cursor }
             }
             Step::New if !self.session_renewed(key, result) => return,
-            Step::Settings => self.setting_answered(key, result),
+            Step::Settings => return self.setting_answered(key, result),
             _ => {
                 self.sessions.take_restored_values(&mut self.cx, key, result);
                 Event::Accepted
@@ -201,6 +193,10 @@ impl Hub {
                 }
                 return;
             }
+        }
+        if step == Step::Settings {
+            self.setting_failed(key, &in_words(error), false);
+            return self.next_setting(key);
         }
         let code = error.code;
         let mut gone_errors = self.profile_of(slot).gone_errors.iter();
@@ -289,9 +285,11 @@ impl Hub {
         // A late setting leaves no lines of a replay behind.
         if self.sessions.restore_mut(key).is_some_and(|restore| restore.step() == Step::Settings) {
             self.give_up_restore_step(key);
-        } else {
-            self.give_up_restore(key);
+            let time = duration(self.profile_of(self.session(key).slot).restore_timeout);
+            self.setting_failed(key, &format!("the agent did not answer within {time}"), true);
+            return self.next_setting(key);
         }
+        self.give_up_restore(key);
         self.restore_goes_on(key, Event::Late);
     }
 

@@ -1,7 +1,7 @@
 //! The end of a restore: settings are set again, and then the session is live.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
-use acp_wire::{build, code};
+use acp_wire::build;
 use acpd_api::{RestoreLevel, Restored, method};
 use serde_json::value::RawValue;
 
@@ -10,7 +10,7 @@ use crate::ids::SessionKey;
 use crate::mcp::Brought;
 use crate::record::{Dormant, EventKind};
 use crate::session::replay::Gap;
-use crate::session::restore::{Event, Setting, option_map, values_of};
+use crate::session::restore::{Setting, option_map, values_of};
 use crate::session::{LateReplay, Session, State};
 
 impl Hub {
@@ -38,35 +38,26 @@ impl Hub {
     }
 
     /// An accepted setting may not be in force: the answer shows the agent's values.
-    pub(crate) fn setting_answered(
-        &mut self,
-        key: SessionKey,
-        result: &RawValue,
-    ) -> Event<'static> {
+    pub(crate) fn setting_answered(&mut self, key: SessionKey, result: &RawValue) {
         let setting = self.sessions.restore_mut(key).and_then(|restore| restore.setting.clone());
         if let Some(Setting::Mode(mode)) = &setting {
             self.tell_mode(key, mode, None);
         } else {
             self.tell_options(key, result, None);
         }
-        let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
+        if let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
             (setting, values_of(result))
-        else {
-            return Event::Accepted;
-        };
-        let shown = option_map(options);
-        if let Some(restore) = self.sessions.restore_mut(key) {
-            restore.settings.retain(|setting| !setting.is_shown_by(&shown));
-            restore.shown_options = Some(options.to_owned());
+        {
+            let shown = option_map(options);
+            if let Some(restore) = self.sessions.restore_mut(key) {
+                restore.settings.retain(|setting| !setting.is_shown_by(&shown));
+                restore.shown_options = Some(options.to_owned());
+            }
+            if !setting.is_shown_by(&shown) {
+                self.setting_failed(key, "the agent kept another value", false);
+            }
         }
-        if setting.is_shown_by(&shown) {
-            return Event::Accepted;
-        }
-        Event::Refused {
-            code: code::INTERNAL,
-            is_gone: false,
-            text: "the agent kept another value",
-        }
+        self.next_setting(key);
     }
 
     /// `all`: the settings that are left, too. From now on clients see what the agent has shown.
