@@ -103,10 +103,7 @@ impl Hub {
             return;
         }
         let Some(name) = self.sessions.name_of_updated(key, line) else { return };
-        let change = |call: &mut Call| {
-            call.take(update_in(line));
-        };
-        self.change_asked(key, &name, change);
+        self.change_asked(key, &name, |call| call.take(update_in(line)));
     }
 
     /// The call was sanitised: never decide it by rule, and ask again if its question is open.

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use crate::cx::Cx;
 use crate::event::{ClosedQuestion, EngineEvent};
-use crate::gist::Gist;
+use crate::gist::gist;
 use crate::ids::{ClientId, HostId, InteractionId, Requester, SessionKey, Time};
 use crate::record::{InteractionRow, SessionRow};
 use crate::tool_calls::frozen::Frozen;
@@ -216,7 +216,7 @@ impl OpenQuestion {
 
     pub(super) fn doing(&self) -> Doing {
         let text = self.frozen.as_ref().map_or_else(|| self.message(), |frozen| frozen.gist());
-        Doing { kind: DoingKind::Waiting, text: Gist::of(&text).text().into(), since: self.at.0 }
+        Doing { kind: DoingKind::Waiting, text: gist(&text).into(), since: self.at.0 }
     }
 
     pub(super) fn reply(&self, cx: &mut Cx, line: impl FnOnce(&Id) -> Bytes) {

@@ -2,14 +2,16 @@
 //! ended. For display only; not stored.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::lossy_at;
 use acpd_api::{Doing, DoingKind};
 use bytes::Bytes;
 
-use crate::gist::Gist;
+use crate::gist::{add_to_gist, gist, is_full, last_line};
 use crate::ids::Time;
+use crate::tool_calls::call::Call;
+use crate::tool_calls::frozen::doing;
 
 /// Remembered open calls of a turn; the oldest are dropped.
 const CALLS: usize = 16;
@@ -21,23 +23,29 @@ const LINE: usize = 16 << 10;
 pub(crate) struct Activity {
     last_line: Option<Time>,
     doing: Option<Step>,
-    /// Open calls, in the order of their first reports.
-    calls: Vec<Step>,
+    /// Open calls with the times of their first reports, in this order.
+    calls: Vec<(String, Time)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Step {
     kind: DoingKind,
-    gist: Gist,
+    since: Time,
+    /// The call, which describes itself.
+    call: Option<String>,
+    /// The beginning of a thought.
+    thought: String,
     /// The last lines of an answer, newest first. They are parsed only when shown.
     written: VecDeque<Bytes>,
-    since: Time,
-    call: Option<String>,
 }
 
 impl Step {
     fn new(kind: DoingKind, since: Time) -> Step {
-        Step { kind, gist: Gist::default(), written: VecDeque::new(), since, call: None }
+        Step { kind, since, call: None, thought: String::new(), written: VecDeque::new() }
+    }
+
+    fn of_call((name, since): &(String, Time)) -> Step {
+        Step { call: Some(name.clone()), ..Step::new(DoingKind::Tool, *since) }
     }
 }
 
@@ -73,49 +81,46 @@ impl Activity {
             step.written.truncate(LINES - 1);
             // A copy, because the line would keep the whole read buffer.
             step.written.push_front(Bytes::copy_from_slice(line));
-        } else if !step.gist.is_full()
+        } else if !is_full(&step.thought)
             && let Some(text) = text_of(line)
         {
-            step.gist.add(&text);
+            add_to_gist(&mut step.thought, &text);
         }
     }
 
-    /// `about`: the description, if the report has one.
-    pub(crate) fn calls(&mut self, name: &str, now: Time, about: Option<(DoingKind, String)>) {
-        let known = self.calls.iter().position(|step| step.call.as_deref() == Some(name));
+    pub(crate) fn calls(&mut self, name: &str, now: Time) {
+        let known = self.calls.iter().position(|(call, _)| call == name);
         let at = known.unwrap_or_else(|| {
             if self.calls.len() == CALLS {
                 self.calls.remove(0);
             }
-            let step = Step::new(DoingKind::Tool, now);
-            self.calls.push(Step { call: Some(name.to_owned()), ..step });
+            self.calls.push((name.to_owned(), now));
             self.calls.len() - 1
         });
-        let step = &mut self.calls[at];
-        if let Some((kind, text)) = about {
-            (step.kind, step.gist) = (kind, Gist::of(&text));
-        }
-        self.doing = Some(step.clone());
+        self.doing = Some(Step::of_call(&self.calls[at]));
     }
 
     pub(crate) fn call_over(&mut self, name: &str, now: Time) {
-        let is_it = |step: &Step| step.call.as_deref() == Some(name);
-        self.calls.retain(|step| !is_it(step));
-        if self.doing.as_ref().is_some_and(is_it) {
-            let next = self.calls.last().cloned();
+        self.calls.retain(|(call, _)| call != name);
+        if self.doing.as_ref().is_some_and(|step| step.call.as_deref() == Some(name)) {
+            let next = self.calls.last().map(Step::of_call);
             self.doing = next.or_else(|| Some(Step::new(DoingKind::Thinking, now)));
         }
     }
 
-    pub(crate) fn doing(&self) -> Option<Doing> {
-        let Step { kind, gist, written, since, .. } = self.doing.as_ref()?;
-        let text = if written.is_empty() {
-            gist.text().into()
+    /// `calls`: the calls of the turn.
+    pub(crate) fn doing(&self, calls: &BTreeMap<String, Call>) -> Option<Doing> {
+        let Step { kind, since, call, thought, written } = self.doing.as_ref()?;
+        let (kind, text) = if let Some(call) = call.as_ref().and_then(|call| calls.get(call)) {
+            let (kind, text) = doing(call);
+            (kind, gist(&text))
+        } else if written.is_empty() {
+            (*kind, thought.trim_end().to_owned())
         } else {
             let said: String = written.iter().rev().filter_map(text_of).collect();
-            Gist::last_line(&said).text().into()
+            (*kind, last_line(&said))
         };
-        Some(Doing { kind: *kind, text, since: since.0 })
+        Some(Doing { kind, text: text.into(), since: since.0 })
     }
 }
 
@@ -133,9 +138,19 @@ mod tests {
         Bytes::from(update.to_string())
     }
 
-    fn shown(activity: &Activity) -> (DoingKind, String, u64) {
-        let Doing { kind, text, since } = activity.doing().expect("a turn runs");
+    /// `calls`: ids and descriptions.
+    fn shown_with(activity: &Activity, calls: &[(&str, &str)]) -> (DoingKind, String, u64) {
+        let calls = calls.iter().map(|(id, update)| {
+            let mut call = Call::default();
+            call.take(update.as_bytes());
+            ((*id).to_owned(), call)
+        });
+        let Doing { kind, text, since } = activity.doing(&calls.collect()).expect("a turn runs");
         (kind, text.into_raw(), since)
+    }
+
+    fn shown(activity: &Activity) -> (DoingKind, String, u64) {
+        shown_with(activity, &[])
     }
 
     #[test]
@@ -182,19 +197,22 @@ mod tests {
     #[test]
     fn a_call_is_shown_until_it_is_over_and_then_the_one_before() {
         let mut activity = Activity::default();
+        let calls = [
+            ("a", r#"{"kind":"execute","rawInput":{"command":"make"}}"#),
+            ("b", r#"{"kind":"read","title":"Read x"}"#),
+        ];
         activity.begin_turn(Time(1));
-        activity.calls("a", Time(2), Some((DoingKind::Command, "make".to_owned())));
-        activity.calls("b", Time(3), Some((DoingKind::Tool, "Read x".to_owned())));
-        assert_eq!(shown(&activity), (DoingKind::Tool, "Read x".to_owned(), 3));
+        activity.calls("a", Time(2));
+        activity.calls("b", Time(3));
+        assert_eq!(shown_with(&activity, &calls), (DoingKind::Tool, "Read x".to_owned(), 3));
         activity.call_over("b", Time(4));
-        assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
+        assert_eq!(shown_with(&activity, &calls), (DoingKind::Command, "make".to_owned(), 2));
         activity.says(DoingKind::Thinking, Time(5), &chunk("hm"));
-        // The item continues without a new description.
-        activity.calls("a", Time(6), None);
-        assert_eq!(shown(&activity), (DoingKind::Command, "make".to_owned(), 2));
+        activity.calls("a", Time(6));
+        assert_eq!(shown_with(&activity, &calls), (DoingKind::Command, "make".to_owned(), 2));
         activity.call_over("a", Time(7));
-        assert_eq!(shown(&activity), (DoingKind::Thinking, String::new(), 7));
+        assert_eq!(shown_with(&activity, &calls), (DoingKind::Thinking, String::new(), 7));
         activity.end_turn();
-        assert_eq!(activity.doing(), None);
+        assert_eq!(activity.doing(&BTreeMap::new()), None);
     }
 }

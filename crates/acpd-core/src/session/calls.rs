@@ -22,13 +22,12 @@ impl Sessions {
         }
     }
 
-    /// Many agents describe a call when it begins, and ask with little more than its id. Returns
-    /// whether the update describes the call.
-    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) -> bool {
-        let Some(call) = self.call_mut(key, name) else { return false };
-        let is_described = call.take(update);
-        call.shrink_if_over();
-        is_described
+    /// Many agents describe a call when it begins, and ask with little more than its id.
+    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) {
+        if let Some(call) = self.call_mut(key, name) {
+            call.take(update);
+            call.shrink_if_over();
+        }
     }
 
     /// Returns `None` without room for another call.

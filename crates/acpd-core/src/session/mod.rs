@@ -37,7 +37,6 @@ use crate::session::restore::Restore;
 use crate::session::saved::Saved;
 use crate::session::turn::{Queued, Running};
 use crate::tool_calls::call::Call;
-use crate::tool_calls::frozen::doing;
 use crate::views::JournalHead;
 
 const ID_BYTES: usize = 1 << 10;
@@ -172,15 +171,8 @@ impl Session {
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// `is_new`: the update is the call's first; `is_described`: it describes the call.
-    pub(crate) fn follow_tool(
-        &mut self,
-        id: &str,
-        is_new: bool,
-        status: Option<&str>,
-        is_described: bool,
-        now: Time,
-    ) {
+    /// `is_new`: the update is the first about the call.
+    pub(crate) fn follow_tool(&mut self, id: &str, is_new: bool, status: Option<&str>, now: Time) {
         let open = &self.row.open_tools;
         let is_open = open.contains(id);
         match status {
@@ -200,8 +192,7 @@ impl Session {
             _ => return,
         }
         if self.running.is_some() {
-            let about = self.calls.get(id).filter(|_| is_described).map(doing);
-            self.activity.calls(id, now, about);
+            self.activity.calls(id, now);
         }
     }
 
@@ -288,7 +279,7 @@ impl Session {
             created: self.row.created.0,
             updated: self.row.updated.0,
             last_line: self.activity.last_line().map(|at| at.0),
-            doing: waits.or_else(|| self.activity.doing()),
+            doing: waits.or_else(|| self.activity.doing(&self.calls)),
         }
     }
 }

@@ -40,9 +40,9 @@ impl Call {
         Call { lost: DECIDED_ON.map(str::to_owned).into(), ..Call::default() }
     }
 
-    /// Merges an update. Absent and `null` members stay. Returns whether it describes the call.
-    pub(crate) fn take(&mut self, update: &[u8]) -> bool {
-        self.take_up_to(update, MEMBER_BYTES)
+    /// Merges an update. Absent and `null` members stay.
+    pub(crate) fn take(&mut self, update: &[u8]) {
+        self.take_up_to(update, MEMBER_BYTES);
     }
 
     /// Like [`Call::take`] without a limit, because a question may be as long as its line.
@@ -50,11 +50,9 @@ impl Call {
         self.take_up_to(call, usize::MAX);
     }
 
-    fn take_up_to(&mut self, update: &[u8], limit: usize) -> bool {
-        let mut is_described = false;
+    fn take_up_to(&mut self, update: &[u8], limit: usize) {
         for member in MEMBERS {
             let Some(value) = value(update, member) else { continue };
-            is_described |= matches!(member, "title" | "kind" | INPUT);
             if value.len() <= limit {
                 self.said.insert(member.to_owned(), value.to_owned());
                 self.lost.remove(member);
@@ -63,7 +61,6 @@ impl Call {
                 self.lost.insert(member.to_owned());
             }
         }
-        is_described
     }
 
     pub(crate) fn doubt(&mut self) {

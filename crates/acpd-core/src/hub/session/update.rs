@@ -145,10 +145,10 @@ impl Hub {
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
         let of = |name| str_at(line, &["params", "update", name]);
         let Some(id) = of("toolCallId") else { return };
-        let is_told = self.sessions.note_call(key, &id, update_in(line));
+        self.sessions.note_call(key, &id, update_in(line));
         let now = self.cx.now;
         let (is_new, status) = (of("sessionUpdate").as_deref() == Some("tool_call"), of("status"));
-        self.session_mut(key).follow_tool(&id, is_new, status.as_deref(), is_told, now);
+        self.session_mut(key).follow_tool(&id, is_new, status.as_deref(), now);
     }
 
     fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes) {
