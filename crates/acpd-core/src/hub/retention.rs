@@ -15,7 +15,7 @@ use acpd_api::{GcParams, GcResult, GcSession, Reason, SessionsExpired, method};
 use crate::clients::Served;
 use crate::fault::{Fault, store_fault};
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, Time};
+use crate::ids::{Requester, SessionKey};
 use crate::input::{Effect, Look};
 use crate::retention::{Candidate, Goes, Rules};
 use crate::timers::Timer;
@@ -79,48 +79,36 @@ impl Hub {
             (Some((to, params)), Ok(sizes)) => {
                 match store_fault(&self.cx.store).filter(|_| !params.dry_run) {
                     Some(fault) => self.refuse(&to, &fault),
-                    None => self.collect_measured(&to, &params, &sizes),
+                    None => {
+                        let result = self.collect_measured(&params, &sizes);
+                        self.answer(&to, &result);
+                    }
                 }
             }
             (Some((to, _)), Err(reason)) => {
                 let text = format!("the journal could not be read: {reason}");
                 self.refuse(&to, &Fault::new(Reason::StoreFailed, text));
             }
-            (None, Ok(sizes)) => self.collect_by_time(&sizes),
-            (None, Err(_)) => self.cx.timers.set(Timer::Retention, self.cx.now.after(PAUSE)),
+            (None, sizes) => self.collect_by_time(sizes),
         }
     }
 
-    fn collect_measured(&mut self, to: &Requester, params: &GcParams, sizes: &Sizes) {
+    fn collect_measured(&mut self, params: &GcParams, sizes: &Sizes) -> GcResult {
         let (gone, left) = self.chosen(params, sizes);
         let sessions: Vec<GcSession> = gone.iter().map(|goes| self.gc_session(goes)).collect();
         let bytes = sessions.iter().map(|session| session.bytes).sum();
-        let until = if params.dry_run { None } else { self.expire(&gone, params.now) };
-        let until = until.map(|until| until.0);
+        let mut until = None;
+        if !params.dry_run {
+            self.tally.expired += gone.len() as u64;
+            let ends = gone.iter().filter_map(|goes| self.delete_for_person(goes.key, params.now));
+            until = ends.max().map(|until| until.0);
+        }
         let next = self.cx.timers.get(Timer::Retention).map(|at| at.0);
-        self.answer(to, &GcResult { sessions, bytes, left, until, next });
+        GcResult { sessions, bytes, left, until, next }
     }
 
     /// Returns the sessions of one answer and the number left.
     fn chosen(&self, params: &GcParams, sizes: &Sizes) -> (Vec<Goes>, u32) {
-        let mut gone = self.plan(sizes);
-        if let Some(only) = &params.only {
-            let only: BTreeSet<u32> = only.iter().copied().collect();
-            gone.retain(|goes| only.contains(&goes.key.0));
-        }
-        let most = if params.dry_run { gone.len() } else { ROUND };
-        let left = gone.len().saturating_sub(most) as u32;
-        gone.truncate(most);
-        (gone, left)
-    }
-
-    /// Returns the end of the time for undo.
-    fn expire(&mut self, gone: &[Goes], for_good: bool) -> Option<Time> {
-        self.tally.expired += gone.len() as u64;
-        gone.iter().filter_map(|goes| self.delete_for_person(goes.key, for_good)).max()
-    }
-
-    fn plan(&self, sizes: &Sizes) -> Vec<Goes> {
         // Unused sessions are deleted by their own timer.
         let used = self.sessions.iter().filter(|(_, session)| !session.is_unused());
         let candidates = used.map(|(key, session)| Candidate {
@@ -131,7 +119,15 @@ impl Hub {
             // A prompt that waits for a login needs no process, but keeps the session.
             in_use: self.is_in_use(*key) || !session.queue.is_empty(),
         });
-        self.rules().plan(self.cx.now, candidates.collect())
+        let mut gone = self.rules().plan(self.cx.now, candidates.collect());
+        if let Some(only) = &params.only {
+            let only: BTreeSet<u32> = only.iter().copied().collect();
+            gone.retain(|goes| only.contains(&goes.key.0));
+        }
+        let most = if params.dry_run { gone.len() } else { ROUND };
+        let left = gone.len().saturating_sub(most) as u32;
+        gone.truncate(most);
+        (gone, left)
     }
 
     pub(crate) fn watch_retention(&mut self) {
@@ -147,25 +143,24 @@ impl Hub {
             let sessions = self.sessions.keys().copied().collect();
             self.cx.send(Effect::Measure { look: Look(None), sessions });
         } else {
-            self.collect_by_time(&Sizes::new());
+            self.collect_by_time(Ok(Sizes::new()));
         }
     }
 
     /// Deletes nothing while the store fails: deletions would pile up.
-    fn collect_by_time(&mut self, sizes: &Sizes) {
-        let gone = if self.cx.store.is_failing() { Vec::new() } else { self.plan(sizes) };
-        let round = &gone[..gone.len().min(ROUND)];
-        let sessions: Vec<GcSession> = round.iter().map(|goes| self.gc_session(goes)).collect();
-        let until = self.expire(round, false);
-        if !sessions.is_empty() {
+    fn collect_by_time(&mut self, sizes: Result<Sizes, String>) {
+        let sizes = sizes.ok().filter(|_| !self.cx.store.is_failing());
+        let result = sizes.map(|sizes| self.collect_measured(&GcParams::default(), &sizes));
+        let is_more = result.as_ref().is_some_and(|result| result.left > 0);
+        if let Some(GcResult { sessions, until, .. }) = result.filter(|of| !of.sessions.is_empty())
+        {
             let ids = sessions.iter().map(|session| session.session_id.raw().to_owned()).collect();
             self.cx.send(Effect::Expired { sessions: ids, can_undo: until.is_some() });
-            let (at, until) = (self.cx.now.0, until.map(|until| until.0));
-            let notice = SessionsExpired { sessions, at, until };
+            let notice = SessionsExpired { sessions, at: self.cx.now.0, until };
             let line = build::notification(method::SESSIONS_EXPIRED, &notice);
             self.clients.tell_all(&mut self.cx, &line);
         }
-        let pause = if gone.len() > ROUND { NEXT } else { PAUSE };
+        let pause = if is_more { NEXT } else { PAUSE };
         self.cx.timers.set(Timer::Retention, self.cx.now.after(pause));
     }
 }
