@@ -62,7 +62,7 @@ impl Hub {
     pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
-        busy || self.sessions.wants_host(key)
+        busy || session.wants_host()
             || self.questions.are_open(key)
             || self.clients.is_attended(key)
             || session.has_busy_child()

@@ -76,7 +76,7 @@ impl Hub {
         let mut known = Call::default();
         if let Some(key) = new.session() {
             new.line = sessions.to_public_id(key, new.line);
-            known = sessions.known_call(key, &new.line);
+            known = sessions.session(key).known_call(&new.line);
         }
         let place = place!(self, new.subject);
         self.questions.on_request(&mut self.cx, &place, new, known, is_intact);
@@ -102,7 +102,7 @@ impl Hub {
         if !self.questions.are_open(key) {
             return;
         }
-        let Some(name) = self.sessions.name_of_updated(key, line) else { return };
+        let Some(name) = self.session(key).name_of_updated(line) else { return };
         self.change_asked(key, &name, |call| call.take(update_in(line)));
     }
 
@@ -112,8 +112,8 @@ impl Hub {
         let key = session.and_then(|session| self.sessions.routed(slot, &session));
         let Some(key) = key else { return };
         let line = self.sessions.to_public_id(key, line.clone());
-        let Some(name) = self.sessions.name_of_updated(key, &line) else { return };
-        if let Some(call) = self.sessions.call_mut(key, &name) {
+        let Some(name) = self.session(key).name_of_updated(&line) else { return };
+        if let Some(call) = self.session_mut(key).call_mut(&name) {
             call.doubt();
         }
         self.change_asked(key, &name, Call::doubt);
@@ -125,7 +125,7 @@ impl Hub {
         let meant = self.questions.which(|open| {
             open.session() == Some(key)
                 && !open.is_own()
-                && sessions.name_of_asked(key, &open.line).as_deref() == Some(name)
+                && sessions.session(key).name_of_asked(&open.line).as_deref() == Some(name)
         });
         for id in meant {
             let changed = self.questions.withdraw_changed(&mut self.cx, id, &change);

@@ -42,7 +42,7 @@ impl Hub {
             EngineEvent::ClientAnswered { to, line } => self.respond(&to, None, line),
             EngineEvent::LenderAsked { client, line } => self.ask_lender(client, line),
             EngineEvent::ServersChanged { session, servers } => {
-                self.sessions.keep_servers(&mut self.cx, session, servers);
+                self.sessions.session_mut(session).keep_servers(&mut self.cx, servers);
             }
             EngineEvent::SessionNoticed { session, severity, text } => {
                 self.notice(session, severity, &text);
@@ -54,7 +54,7 @@ impl Hub {
                 self.append(session, kind, line, None);
             }
             EngineEvent::CallAsked { session, line } => {
-                self.sessions.note_asked(session, &line);
+                self.session_mut(session).note_asked(&line);
             }
             EngineEvent::QuestionAsked { question, session, offers } => {
                 self.watch.changed(RowKey::Question(question));

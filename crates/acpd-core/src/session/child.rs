@@ -35,6 +35,47 @@ fn merged(first: &Bytes, second: &Bytes) -> Bytes {
     })
 }
 
+impl Session {
+    /// A session and its children may use the same ids. `session`: the public id of the call's
+    /// session.
+    pub(crate) fn call_name<'a>(&self, session: Option<&str>, id: &'a str) -> Cow<'a, str> {
+        match session.filter(|session| *session != self.row.public_id) {
+            Some(child) => format!("{child}\n{id}").into(),
+            None => id.into(),
+        }
+    }
+
+    /// Keeps an announcement until the session is restored. Other lines are dropped.
+    pub(crate) fn remember_announcement(&mut self, line: &Bytes) {
+        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
+            return;
+        }
+        let Some(id) = member(line, "sessionId") else { return };
+        let State::Restoring(restore) = &mut self.state else { return };
+        let is_known = |id: &str| self.row.children.values().any(|child| child.public_id == id);
+        restore.announced.retain(|(id, _)| is_known(id));
+        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
+        let all = before
+            .as_ref()
+            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
+        match before {
+            _ if all.len() > ANNOUNCEMENT_BYTES => {}
+            Some((_, before)) => *before = all,
+            None => restore.announced.push((id.into_owned(), all)),
+        }
+    }
+
+    /// `public_id`: of the session or child that announced this one.
+    pub(crate) fn kind_on(&self, public_id: &str) -> EventKind {
+        let is_own = public_id == self.row.public_id;
+        if is_own { EventKind::Update } else { EventKind::Child }
+    }
+
+    pub(crate) fn public_of(&self, id: &str) -> &str {
+        self.row.children.get(id).map_or(&self.row.public_id, |child| &child.public_id)
+    }
+}
+
 impl Sessions {
     pub(crate) fn new_child(
         &mut self,
@@ -58,51 +99,10 @@ impl Sessions {
             public_id = format!("{public_id}.{}", key.0);
         }
         let parent = str_at(line, SESSION).unwrap_or_default();
-        let parent = self.public_of(key, &parent).to_owned();
+        let parent = self.session(key).public_of(&parent).to_owned();
         let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
         self.add_child(key, id, child);
         Ok(())
-    }
-
-    /// A session and its children may use the same ids. `session`: the public id of the call's
-    /// session.
-    pub(crate) fn call_name<'a>(
-        &self,
-        key: SessionKey,
-        session: Option<&str>,
-        id: &'a str,
-    ) -> Cow<'a, str> {
-        match session.filter(|session| *session != self.session(key).row.public_id) {
-            Some(child) => format!("{child}\n{id}").into(),
-            None => id.into(),
-        }
-    }
-
-    /// Keeps an announcement until the session is restored. Other lines are dropped.
-    pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
-        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
-            return;
-        }
-        let Some(id) = member(line, "sessionId") else { return };
-        let session = self.session_mut(key);
-        let State::Restoring(restore) = &mut session.state else { return };
-        let is_known = |id: &str| session.row.children.values().any(|child| child.public_id == id);
-        restore.announced.retain(|(id, _)| is_known(id));
-        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
-        let all = before
-            .as_ref()
-            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
-        match before {
-            _ if all.len() > ANNOUNCEMENT_BYTES => {}
-            Some((_, before)) => *before = all,
-            None => restore.announced.push((id.into_owned(), all)),
-        }
-    }
-
-    /// `public_id`: of the session or child that announced this one.
-    pub(crate) fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
-        let is_own = public_id == self.session(key).row.public_id;
-        if is_own { EventKind::Update } else { EventKind::Child }
     }
 
     /// Agents accept no requests about children.
@@ -126,11 +126,6 @@ impl Sessions {
             format!("talk with its agent in `{parent}`")
         };
         Err(Fault::invalid(text).session(parent).hint(hint))
-    }
-
-    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
-        let row = &self.session(key).row;
-        row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
     }
 
     pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
@@ -176,7 +171,7 @@ impl Sessions {
         let Session { slot, row, .. } = self.session(key);
         let Some(id) = str_at(&line, path) else { return line };
         let of = if *id == row.agent_id { Some(key) } else { self.routed(*slot, &id) };
-        let public = of.map(|of| self.public_of(of, &id));
+        let public = of.map(|of| self.session(of).public_of(&id));
         match public.filter(|public| *public != id).map(|public| json!(public).to_string()) {
             Some(public) => set_member(&line, path, public.as_bytes()),
             None => line.clone(),

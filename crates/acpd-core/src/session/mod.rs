@@ -20,20 +20,24 @@ pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::{remove_member, set_member};
+use acp_wire::acp::Modes;
+use acp_wire::{UpdateClass, remove_member, set_member};
 use acpd_api::{Doing, SessionInfo, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::{HostId, Requester, Seq, SessionKey, SlotId, Time};
+use crate::cx::Cx;
+use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
-use crate::record::{Dormant, SessionRow, SessionState};
+use crate::record::{Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
 use crate::session::activity::Activity;
 use crate::session::kin::Kin;
 use crate::session::limit::Held;
 use crate::session::reseed::Summary;
-use crate::session::restore::Restore;
+use crate::session::restore::{
+    Restore, current_mode, mode_option, option_map, settings, values_of,
+};
 use crate::session::saved::Saved;
 use crate::session::turn::{Queued, Running};
 use crate::tool_calls::call::Call;
@@ -242,6 +246,105 @@ impl Session {
 
     pub(crate) fn has_busy_child(&self) -> bool {
         self.row.children.values().any(|child| child.busy)
+    }
+
+    /// Settings that the result does not show in force will be set again.
+    pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, result: &RawValue) {
+        let (modes, options) = values_of(result);
+        self.take_values(cx, modes, options);
+        if let State::Restoring(restore) = &mut self.state {
+            let row = &self.row;
+            restore.settings = settings(&row.options, row.mode.as_deref(), options, modes);
+            restore.shown_mode = modes.and_then(current_mode);
+            restore.shown_options = options.map(ToOwned::to_owned);
+        }
+    }
+
+    /// Stores `modes` and `configOptions` of a result for later attaches. After a restore, the
+    /// values in force are set again.
+    pub(crate) fn take_values(
+        &mut self,
+        cx: &mut Cx,
+        modes: Option<&RawValue>,
+        options: Option<&RawValue>,
+    ) {
+        let options = options.filter(|options| options.get() != "null");
+        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
+        for (key, raw) in values {
+            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
+                let json = Bytes::copy_from_slice(raw.get().as_bytes());
+                cx.record(Record::Value { session: self.row.key, key, json });
+            }
+        }
+        if matches!(self.state, State::Restoring(_)) {
+            return;
+        }
+        let row = self.row.edit();
+        if let Some(modes) = modes.and_then(|raw| Modes::from_raw(raw).ok()) {
+            row.mode = Some(modes.current_mode_id);
+        }
+        if let Some(options) = options {
+            row.options = option_map(options);
+            if let Some(mode) = row.mode.as_mut()
+                && let Some(option) = mode_option(options)
+            {
+                *mode = option;
+            }
+        }
+    }
+
+    pub(crate) fn keep_servers(&mut self, cx: &mut Cx, mcp_servers: Bytes) {
+        let session = self.row.key;
+        cx.record(Record::Secret { session, mcp_servers: mcp_servers.clone() });
+        self.mcp_servers = Some(mcp_servers);
+    }
+
+    /// No client has prompted since the load, so a user message begins the late replay.
+    pub(crate) fn is_late_replay(&mut self, class: UpdateClass, is_user: bool) -> bool {
+        if is_user && self.late_replay == LateReplay::Possible {
+            self.late_replay = LateReplay::Coming;
+        }
+        self.late_replay == LateReplay::Coming
+            && matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall)
+    }
+
+    pub(crate) fn note_spoken(&mut self) {
+        if !self.row.heard {
+            self.row.edit().heard = true;
+        }
+    }
+
+    pub(crate) fn waits_for_login(&self) -> bool {
+        self.row.rest == Dormant::NeedsLogin
+    }
+
+    pub(crate) fn is_at_agent(&self) -> bool {
+        matches!(&self.state, State::Restoring(restore) if restore.is_at_agent())
+    }
+
+    pub(crate) fn wants_host(&self) -> bool {
+        let has_prompts = !self.queue.is_empty() && !self.waits_for_login();
+        has_prompts || !self.waiting.is_empty() || self.eager
+    }
+
+    pub(crate) fn fork_point(&self) -> ForkPoint {
+        let row = &self.row;
+        ForkPoint {
+            session: row.key,
+            head: self.head,
+            prompts: row.prompts,
+            last_prompt: row.last_prompt,
+            heard: row.heard || row.prompts > 0,
+            turn: self.running.as_ref().map(|turn| turn.started),
+            open_tools: row.open_tools.clone(),
+            children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
+        }
+    }
+
+    pub(crate) fn has_turns_of_others(&self, client: ClientId) -> bool {
+        let running = self.running.iter().map(|turn| &turn.senders);
+        let mut senders = self.queue.iter().map(|prompt| &prompt.senders).chain(running);
+        senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
     }
 
     pub(crate) fn held(&self) -> Option<Held> {

@@ -4,9 +4,8 @@ use acp_wire::{locate, splice};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::ids::SessionKey;
 use crate::profile::Reseed;
-use crate::session::table::Sessions;
+use crate::session::Session;
 
 fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
     let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
@@ -49,19 +48,18 @@ pub(crate) enum Summary {
     Known(String),
 }
 
-impl Sessions {
-    pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
-        let reason = self.session(key).row.reason.as_deref();
+impl Session {
+    pub(crate) fn why_given_up(&self) -> String {
+        let reason = self.row.reason.as_deref();
         match reason.and_then(|reason| reason.rsplit_once(PROMISE)) {
             Some((reason, _)) => reason.to_owned(),
             None => "it was given up before, and the agent has said nothing since".to_owned(),
         }
     }
 
-    pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
-        let owed = self.session(key).owes_summary();
-        match std::mem::take(&mut self.session_mut(key).summary) {
-            Summary::Known(text) if owed => with_first_block(prompt, &text),
+    pub(crate) fn with_summary(&mut self, prompt: Bytes) -> Bytes {
+        match std::mem::take(&mut self.summary) {
+            Summary::Known(text) if self.owes_summary() => with_first_block(prompt, &text),
             _ => prompt,
         }
     }

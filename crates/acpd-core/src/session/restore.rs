@@ -32,8 +32,6 @@ pub(crate) struct Restore {
     pub(crate) replay: Replay,
     /// Subagents in the replay: id and merged update.
     pub(crate) announced: Vec<(String, Bytes)>,
-    pub(crate) mode: Option<String>,
-    pub(crate) options: BTreeMap<String, String>,
     /// Deadline of a load or a late replay.
     pub(crate) cap: Time,
     /// The setting in the last request to the agent.
@@ -55,8 +53,6 @@ impl Restore {
             left_out: Vec::new(),
             replay: Replay::new(row.last_prompt, row.replayable),
             announced: Vec::new(),
-            mode: row.mode.clone(),
-            options: row.options.clone(),
             cap: now,
             setting: None,
             settings: VecDeque::new(),

@@ -5,19 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
-use acp_wire::UpdateClass;
 use acpd_api::{Reason, UndoParams};
-use bytes::Bytes;
-use serde_json::value::RawValue;
 
-use crate::cx::Cx;
 use crate::fault::Fault;
-use crate::ids::{ClientId, HostId, SessionKey, SlotId, Urgency};
-use crate::record::{Child, Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
-use crate::session::restore::{
-    Restore, current_mode, mode_option, option_map, settings, values_of,
-};
-use crate::session::{LateReplay, Session, State};
+use crate::ids::{HostId, SessionKey, SlotId, Urgency};
+use crate::record::{Child, SessionRow, SessionState};
+use crate::session::restore::Restore;
+use crate::session::{Session, State};
 
 /// A deleted session that can be restored, and the process at which its restore was given up.
 type Aside = (SessionState, Option<HostId>);
@@ -99,11 +93,8 @@ impl Sessions {
     }
 
     pub(crate) fn restoring(&self, slot: SlotId) -> impl Iterator<Item = SessionKey> {
-        let of_slot = (slot, SessionKey(0))..=(slot, SessionKey(u32::MAX));
-        self.restoring
-            .range(of_slot)
-            .filter(|((_, key), _)| self.under_way(*key).is_some())
-            .map(|((_, key), _)| *key)
+        let begun = self.restoring.keys().filter(move |(of, _)| *of == slot);
+        begun.filter(|(_, key)| self.under_way(*key).is_some()).map(|(_, key)| *key)
     }
 
     /// Returns processes at which a restore has ended, or is no longer awaited, since the last
@@ -280,16 +271,6 @@ impl Sessions {
         }
     }
 
-    /// Settings that the result does not show in force will be set again.
-    pub(crate) fn take_restored_values(&mut self, cx: &mut Cx, key: SessionKey, result: &RawValue) {
-        let (modes, options) = values_of(result);
-        self.take_values(cx, key, modes, options, false);
-        let Some(restore) = self.restore_mut(key) else { return };
-        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
-        restore.shown_mode = modes.and_then(current_mode);
-        restore.shown_options = options.map(ToOwned::to_owned);
-    }
-
     pub(crate) fn may_restore(&self, key: SessionKey) -> bool {
         let session = self.session(key);
         let others = self.restoring(session.slot).map(|other| self.session(other));
@@ -305,42 +286,8 @@ impl Sessions {
     /// restored alone and would never be otherwise.
     pub(crate) fn keeps_places(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        let waits = matches!(session.state, State::Dormant) && self.wants_host(key);
+        let waits = matches!(session.state, State::Dormant) && session.wants_host();
         waits && session.is_awaited() && session.is_restored_alone() && !self.may_restore(key)
-    }
-}
-
-impl Deref for Sessions {
-    type Target = BTreeMap<SessionKey, Session>;
-
-    fn deref(&self) -> &BTreeMap<SessionKey, Session> {
-        &self.by_key
-    }
-}
-
-impl Sessions {
-    pub(crate) fn keep_servers(&mut self, cx: &mut Cx, key: SessionKey, mcp_servers: Bytes) {
-        cx.record(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
-        self.session_mut(key).mcp_servers = Some(mcp_servers);
-    }
-
-    /// No client has prompted since the load, so a user message begins the late replay.
-    pub(crate) fn is_late_replay(
-        &mut self,
-        key: SessionKey,
-        class: UpdateClass,
-        is_user: bool,
-    ) -> bool {
-        let late = &mut self.session_mut(key).late_replay;
-        if is_user && *late == LateReplay::Possible {
-            *late = LateReplay::Coming;
-        }
-        *late == LateReplay::Coming
-            && matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall)
-    }
-
-    pub(crate) fn waits_for_login(&self, key: SessionKey) -> bool {
-        self.session(key).row.rest == Dormant::NeedsLogin
     }
 
     /// Returns the sessions of a process in the order of their restores.
@@ -371,21 +318,8 @@ impl Sessions {
         slot: SlotId,
         is_attended: impl Fn(SessionKey) -> bool,
     ) -> Option<Urgency> {
-        let wanting = self.of_slot(slot).into_iter().filter(|key| self.wants_host(*key));
+        let wanting = self.of_slot(slot).into_iter().filter(|key| self.session(*key).wants_host());
         wanting.map(|key| self.urgency(key, is_attended(key))).min()
-    }
-
-    pub(crate) fn is_at_agent(&self, key: SessionKey) -> bool {
-        match &self.session(key).state {
-            State::Restoring(restore) => restore.is_at_agent(),
-            State::Live | State::Dormant => false,
-        }
-    }
-
-    pub(crate) fn note_spoken(&mut self, key: SessionKey) {
-        if !self.session(key).row.heard {
-            self.session_mut(key).row.edit().heard = true;
-        }
     }
 
     /// `agent_id`: the agent's id.
@@ -393,64 +327,9 @@ impl Sessions {
         self.routed(slot, agent_id).is_some_and(|key| self.session(key).is_open())
     }
 
-    /// Stores `modes` and `configOptions` of a result for later attaches.
-    pub(crate) fn take_values(
-        &mut self,
-        cx: &mut Cx,
-        key: SessionKey,
-        modes: Option<&RawValue>,
-        options: Option<&RawValue>,
-        in_force: bool,
-    ) {
-        let options = options.filter(|options| options.get() != "null");
-        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
-        for (value, raw) in values {
-            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
-                let json = Bytes::copy_from_slice(raw.get().as_bytes());
-                cx.record(Record::Value { session: key, key: value, json });
-            }
-        }
-        if !in_force {
-            return;
-        }
-        let row = self.session_mut(key).row.edit();
-        if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
-            row.mode = Some(modes.current_mode_id);
-        }
-        if let Some(options) = options {
-            row.options = option_map(options);
-            if let Some(mode) = row.mode.as_mut()
-                && let Some(option) = mode_option(options)
-            {
-                *mode = option;
-            }
-        }
-    }
-
-    pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
-        has_prompts || !session.waiting.is_empty() || session.eager
-    }
-
     pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.values().filter(|session| session.slot == slot);
         sessions.any(|session| session.running.is_some() || session.has_busy_child())
-    }
-
-    pub(crate) fn fork_point(&self, key: SessionKey) -> ForkPoint {
-        let session = self.session(key);
-        let row = &session.row;
-        ForkPoint {
-            session: key,
-            head: session.head,
-            prompts: row.prompts,
-            last_prompt: row.last_prompt,
-            heard: row.heard || row.prompts > 0,
-            turn: session.running.as_ref().map(|turn| turn.started),
-            open_tools: row.open_tools.clone(),
-            children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
-        }
     }
 
     pub(crate) fn aside_of<'a>(
@@ -501,13 +380,6 @@ impl Sessions {
             || self.aside().any(|row| row.agent == profile && of_aside(row))
     }
 
-    pub(crate) fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
-        let session = self.session(key);
-        let running = session.running.iter().map(|turn| &turn.senders);
-        let mut senders = session.queue.iter().map(|prompt| &prompt.senders).chain(running);
-        senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
-    }
-
     pub(crate) fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
         let names: Vec<String> = keys
             .iter()
@@ -524,6 +396,14 @@ impl Sessions {
             format!("`{text}` is ambiguous: matches {} sessions: {}", keys.len(), names.join(", "));
         Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
             .hint("choose with `-a AGENT`, or give the id, or more of the name")
+    }
+}
+
+impl Deref for Sessions {
+    type Target = BTreeMap<SessionKey, Session>;
+
+    fn deref(&self) -> &BTreeMap<SessionKey, Session> {
+        &self.by_key
     }
 }
 

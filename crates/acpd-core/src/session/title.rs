@@ -9,11 +9,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::ids::SessionKey;
 use crate::prompt::is_wrapped;
-use crate::session::TITLE;
 use crate::session::reseed::is_of_summary;
-use crate::session::table::Sessions;
+use crate::session::{Session, TITLE};
 
 /// Members of an object, as raw JSON.
 type Members = BTreeMap<String, Box<RawValue>>;
@@ -49,8 +47,8 @@ fn is_beginning(title: &str, prompt: &str) -> bool {
     !title.is_empty() && (prompt.starts_with(&title) || title.starts_with(prompt))
 }
 
-impl Sessions {
-    pub(crate) fn note_title(&mut self, key: SessionKey, line: &Bytes) {
+impl Session {
+    pub(crate) fn note_title(&mut self, line: &Bytes) {
         let Some(range) = locate(line, IN_UPDATE) else { return };
         let title = lossy_at(line, IN_UPDATE);
         if title.is_none() && &line[range] != b"null" {
@@ -58,8 +56,8 @@ impl Sessions {
             return;
         }
         let title: Option<String> = title.map(|title| title.chars().take(TITLE).collect());
-        let is_none = title.as_deref().is_some_and(|title| self.is_of_prompt(key, title));
-        let row = &mut self.session_mut(key).row;
+        let is_none = title.as_deref().is_some_and(|title| self.is_of_prompt(title));
+        let row = &mut self.row;
         // The agent may only repeat the user's title.
         let is_given = title.is_some() && title == row.own_title;
         if !is_given && !is_none {
@@ -68,19 +66,18 @@ impl Sessions {
     }
 
     /// Many agents use the first words that they get, which may be acpd's or a client's.
-    fn is_of_prompt(&self, key: SessionKey, title: &str) -> bool {
-        let wrapped = self.session(key).wrapped.as_deref();
+    fn is_of_prompt(&self, title: &str) -> bool {
         is_of_summary(title)
             || is_wrapped(title)
-            || wrapped.is_some_and(|prompt| is_beginning(title, prompt))
+            || self.wrapped.as_deref().is_some_and(|prompt| is_beginning(title, prompt))
     }
 
     /// Adds the values in force to an update: each is a patch, in `_meta` for each member, but
     /// newcomers get only the last one.
-    pub(crate) fn merge_info(&mut self, key: SessionKey, mut line: Bytes) -> Bytes {
+    pub(crate) fn merge_info(&mut self, mut line: Bytes) -> Bytes {
         let Some(at) = locate(&line, IN_INFO) else { return line };
         let said = members(&line[at]);
-        let kept = self.session(key).row.info.as_deref().unwrap_or("{}");
+        let kept = self.row.info.as_deref().unwrap_or("{}");
         for (name, kept) in members(kept.as_bytes()) {
             let Some(now) = said.get(&name) else {
                 line = set_member(&line, &["params", "update", &name], kept.get().as_bytes());
@@ -101,7 +98,7 @@ impl Sessions {
         });
         let info = (!info.is_empty()).then(|| serde_json::to_string(&info).unwrap_or_default());
         let info = info.filter(|info| info.len() <= INFO);
-        let row = &mut self.session_mut(key).row;
+        let row = &mut self.row;
         if row.info != info {
             row.edit().info = info;
         }
@@ -109,8 +106,8 @@ impl Sessions {
     }
 
     /// Sets the user's title, else the agent's last one, but none made from acpd's own words.
-    pub(crate) fn with_title_that_counts(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
+    pub(crate) fn with_title_that_counts(&self, line: Bytes) -> Bytes {
+        let row = &self.row;
         let title = lossy_at(&line, IN_UPDATE);
         let sets_title =
             title.is_some() || locate(&line, IN_UPDATE).is_some_and(|at| &line[at] == b"null");
@@ -118,7 +115,7 @@ impl Sessions {
         let is_missing = !sets_title && row.title.is_some();
         if row.own_title.is_none()
             && !is_missing
-            && !title.is_some_and(|title| self.is_of_prompt(key, &title))
+            && !title.is_some_and(|title| self.is_of_prompt(&title))
         {
             return line;
         }

@@ -15,9 +15,9 @@ use crate::params::raw_at;
 use crate::profile::FailureSign;
 use crate::prompt::{continues, has_yes, idempotency_key, in_place_of, once};
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
+use crate::session::Session;
 use crate::session::limit::Held;
 use crate::session::replay::replayed_as;
-use crate::session::table::Sessions;
 use crate::session::work::{TurnEnd, Work, WorkEffect, WorkEvent, step};
 
 pub(crate) const GOES_ON: &str =
@@ -203,17 +203,16 @@ pub(crate) fn is_work(class: UpdateClass) -> bool {
     !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
 }
 
-impl Sessions {
+impl Session {
     /// Returns the place of the prompt that this one replaces, else the last.
-    pub(crate) fn place_in_line(&self, key: SessionKey, line: &[u8]) -> usize {
-        let queue = &self.session(key).queue;
+    pub(crate) fn place_in_line(&self, line: &[u8]) -> usize {
         let taken_back = in_place_of(line);
         let came_later = |queued: &Queued| taken_back.is_some_and(|ticket| queued.ticket > ticket);
-        queue.iter().position(came_later).unwrap_or(queue.len())
+        self.queue.iter().position(came_later).unwrap_or(self.queue.len())
     }
 
-    pub(crate) fn interrupted_fault(&self, key: SessionKey, fault: Fault) -> Fault {
-        let row = &self.session(key).row;
+    pub(crate) fn interrupted_fault(&self, fault: Fault) -> Fault {
+        let row = &self.row;
         let fault = match fault.data.reason {
             Reason::OutcomeUnknown => fault.hint(format!(
                 "look at what was done (`acpctl session log {}`), then send it again if need be",
@@ -226,53 +225,48 @@ impl Sessions {
         fault.session(&row.public_id)
     }
 
-    pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
+    pub(crate) fn lost_fault(&self) -> Fault {
+        let row = &self.row;
         let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
         Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
             .session(&row.public_id)
-            .hint(self.session(key).way_out().unwrap_or_default())
+            .hint(self.way_out().unwrap_or_default())
     }
 
-    pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
+    pub(crate) fn to_agent_id(&self, line: Bytes) -> Bytes {
+        let row = &self.row;
         if row.agent_id == row.public_id {
             return line;
         }
         set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
     }
 
-    pub(crate) fn queue_info(&self, key: SessionKey) -> QueueInfo {
-        let session = self.session(key);
-        let prompts = session.queue.iter().zip(1..).filter_map(|(queued, place)| {
+    pub(crate) fn queue_info(&self) -> QueueInfo {
+        let prompts = self.queue.iter().zip(1..).filter_map(|(queued, place)| {
             let prompt = raw_at(&queued.line, &["params", "prompt"])?.to_owned();
             Some(QueuedPrompt { place, ticket: queued.ticket, at: queued.at.0, prompt })
         });
-        QueueInfo { session_id: session.row.public_id.clone().into(), prompts: prompts.collect() }
+        QueueInfo { session_id: self.row.public_id.clone().into(), prompts: prompts.collect() }
     }
 
-    pub(crate) fn place_of(&self, key: SessionKey, ticket: u64) -> Result<usize, Fault> {
-        let session = self.session(key);
-        let place = session.queue.iter().position(|queued| queued.ticket == ticket);
+    pub(crate) fn place_of(&self, ticket: u64) -> Result<usize, Fault> {
+        let place = self.queue.iter().position(|queued| queued.ticket == ticket);
         place.ok_or_else(|| {
-            let text = format!("that prompt does not wait in session `{}`", session.row.handle());
-            let hint = format!("`acpctl queue {}` lists those that wait", session.row.word());
-            Fault::invalid(text).session(&session.row.public_id).hint(hint)
+            let text = format!("that prompt does not wait in session `{}`", self.row.handle());
+            let hint = format!("`acpctl queue {}` lists those that wait", self.row.word());
+            Fault::invalid(text).session(&self.row.public_id).hint(hint)
         })
     }
 
-    pub(crate) fn no_turn(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
-        let text = format!("no turn runs in session `{}`", row.handle());
-        Fault::new(Reason::NoTurn, text)
-            .with_code(code::INVALID_REQUEST)
-            .session(&row.public_id)
-            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
+    pub(crate) fn no_turn(&self) -> Fault {
+        let text = format!("no turn runs in session `{}`", self.row.handle());
+        let fault = Fault::new(Reason::NoTurn, text).with_code(code::INVALID_REQUEST);
+        fault.session(&self.row.public_id)
     }
 
     /// The `session/inject` was sent as `_session/steering`.
-    pub(crate) fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
-        let row = &self.session(key).row;
+    pub(crate) fn not_taken(&self, outcome: &str) -> Fault {
+        let row = &self.row;
         let outcome = clipped(outcome, NAME);
         let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
         Fault::new(Reason::CannotSteer, text)
@@ -280,8 +274,8 @@ impl Sessions {
             .hint("send it again, or as a prompt, which waits until the turn is over")
     }
 
-    pub(crate) fn cannot_steer(&self, key: SessionKey) -> Fault {
-        let row = &self.session(key).row;
+    pub(crate) fn cannot_steer(&self) -> Fault {
+        let row = &self.row;
         let text = format!("agent `{}` takes no message into a running turn", row.agent);
         let name = row.word();
         Fault::new(Reason::CannotSteer, text)

@@ -70,7 +70,7 @@ impl Hub {
             }
             method::SESSION_QUEUE => self.serve(asked, |hub, session| {
                 let key = hub.resolve(&session)?;
-                Ok(hub.sessions.queue_info(key))
+                Ok(hub.session(key).queue_info())
             })?,
             method::SESSION_QUEUE_EDIT => {
                 self.serve(asked, |hub, edit| hub.queue_edit(edit, &asked))?;

@@ -247,7 +247,7 @@ impl Hub {
             }
             _ => {
                 if self.session(key).row.rest == Dormant::Lost {
-                    return Err(self.sessions.lost_fault(key));
+                    return Err(self.session(key).lost_fault());
                 }
                 self.ensure_attached(to.client, key);
                 let relayed =
@@ -320,7 +320,7 @@ impl Hub {
             self.cancel(key, by, Some(line.clone()));
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
-            let line = self.sessions.to_agent_id(key, line.clone());
+            let line = self.session(key).to_agent_id(line.clone());
             self.processes.notify(&mut self.cx, slot, line);
         }
     }

@@ -40,7 +40,7 @@ impl Hub {
             UnderAgent::Refused(what) => Some(what),
             UnderAgent::OwnTurns(what) => {
                 let key = self.target_session(client, method, params);
-                let ends_others = key.filter(|key| self.sessions.has_turns_of_others(client, *key));
+                let ends_others = key.filter(|key| self.session(*key).has_turns_of_others(client));
                 ends_others.map(|_| what)
             }
         };

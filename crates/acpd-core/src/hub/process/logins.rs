@@ -106,7 +106,7 @@ impl Hub {
 
     /// The user tries again despite a missing login.
     pub(crate) fn try_without_login(&mut self, key: SessionKey) {
-        if self.sessions.waits_for_login(key) {
+        if self.session(key).waits_for_login() {
             let row = self.session_mut(key).row.edit();
             row.rest = Dormant::Parked;
             row.reason = None;

@@ -27,7 +27,7 @@ impl Hub {
         self.client_servers.on_call_end(&mut self.cx, &CallEnd::ProcessGone(host));
         let sessions = self.sessions.of_slot(id);
         let mut cut_off = sessions.clone();
-        cut_off.retain(|key| ended_late && self.sessions.is_at_agent(*key));
+        cut_off.retain(|key| ended_late && self.session(*key).is_at_agent());
         for key in sessions {
             self.session_lost_host(key, fault);
         }
@@ -53,7 +53,7 @@ impl Hub {
         let for_good = self.processes.stays_down(&self.cx, id);
         for key in self.sessions.of_slot(id) {
             // Prompts that wait for a login do not need a process until then.
-            if for_good || !self.sessions.waits_for_login(key) {
+            if for_good || !self.session(key).waits_for_login() {
                 self.fail_queue(key, fault);
             } else {
                 self.refuse_relayed(key, fault);

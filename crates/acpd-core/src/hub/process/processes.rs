@@ -71,7 +71,7 @@ impl Hub {
         }
         let mut by_urgency =
             self.sessions.sessions_by_urgency(id, |key| self.clients.is_attended(key)).into_iter();
-        match by_urgency.find(|key| self.sessions.wants_host(*key)) {
+        match by_urgency.find(|key| self.session(*key).wants_host()) {
             Some(key) => self.session(key).row.client_meta.clone(),
             None => self.processes.known_of(id).row.client_meta.clone(),
         }

@@ -66,7 +66,7 @@ impl Hub {
 
     fn unblock(&mut self, slot: SlotId) -> Vec<SessionKey> {
         let mut keys = self.sessions.of_slot(slot);
-        keys.retain(|key| self.sessions.waits_for_login(*key));
+        keys.retain(|key| self.session(*key).waits_for_login());
         for key in &keys {
             self.try_without_login(*key);
             let session = self.session_mut(*key);
@@ -97,7 +97,7 @@ impl Hub {
         let fault = self.processes.login_fault(slot, &error.message);
         self.refuse_waiters(slot, &fault);
         for key in self.sessions.of_slot(slot) {
-            if self.sessions.wants_host(key) {
+            if self.session(key).wants_host() {
                 self.session_needs_login(key, error);
             }
         }

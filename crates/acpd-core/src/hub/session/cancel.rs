@@ -51,7 +51,7 @@ impl Hub {
             let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
             build::notification("session/cancel", &params)
         });
-        let line = self.sessions.to_agent_id(key, line);
+        let line = self.session(key).to_agent_id(line);
         self.processes.write(&mut self.cx, slot, line);
         self.cancel_questions(self.questions.of_session(key));
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
@@ -171,12 +171,12 @@ impl Hub {
 
     fn place_of(&self, session: &SessionRef, ticket: u64) -> Result<(SessionKey, usize), Fault> {
         let key = self.resolve(session)?;
-        Ok((key, self.sessions.place_of(key, ticket)?))
+        Ok((key, self.session(key).place_of(ticket)?))
     }
 
     fn tell_queue(&mut self, key: SessionKey) -> QueueInfo {
         self.tell_state(key);
-        self.sessions.queue_info(key)
+        self.session(key).queue_info()
     }
 }
 

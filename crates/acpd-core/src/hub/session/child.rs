@@ -74,13 +74,13 @@ impl Hub {
         // News cannot be told from a replay here: only the session's own prompts are compared.
         if !self.has_live_children(key) {
             self.replay_goes_on(key);
-            return self.sessions.remember_announcement(key, &line);
+            return self.session_mut(key).remember_announcement(&line);
         }
         let now = self.cx.now;
         if class == Some(UpdateClass::ToolCall)
-            && let Some(call) = self.sessions.name_of_updated(key, &line)
+            && let Some(call) = self.session(key).name_of_updated(&line)
         {
-            self.sessions.note_call(key, &call, update_in(&line));
+            self.session_mut(key).note_call(&call, update_in(&line));
         }
         let session = self.session_mut(key);
         session.activity.heard(now);
@@ -88,7 +88,7 @@ impl Hub {
             running.last_line = now;
             let first = class.is_some_and(is_work).then(|| running.touch(now)).flatten();
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
-                self.sessions.note_spoken(key);
+                session.note_spoken();
             }
             self.tally.first_update(first);
         }
@@ -119,7 +119,7 @@ impl Hub {
             if says_busy(&line) && !child.busy {
                 line = set_member(&line, STATE, br#"{"state":"unknown"}"#);
             }
-            let kind = self.sessions.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
+            let kind = self.session(key).kind_on(&str_at(&line, SESSION).unwrap_or_default());
             self.append(key, kind, line, None);
         }
     }
@@ -144,7 +144,7 @@ impl Hub {
         if child.busy {
             update["state"] = json!({ "state": "unknown" });
         }
-        let kind = self.sessions.kind_on(key, &child.parent);
+        let kind = self.session(key).kind_on(&child.parent);
         let params = json!({ "sessionId": child.parent, "update": update });
         self.append(key, kind, build::notification("session/update", &params), None);
     }

@@ -57,7 +57,7 @@ impl Hub {
         })?;
         self.clients.may_control(to.client, key)?;
         if self.session(key).row.rest == Dormant::Lost {
-            return Err(self.sessions.lost_fault(key));
+            return Err(self.session(key).lost_fault());
         }
         self.read_fork(key, to, params)?;
         let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());

@@ -52,7 +52,7 @@ impl Hub {
             params,
             notices: Vec::new(),
             directory: Directory::Unknown,
-            fork: Some(self.sessions.fork_point(key)),
+            fork: Some(self.session(key).fork_point()),
         })
     }
 
@@ -94,7 +94,7 @@ impl Hub {
             let fault = Fault::new(Reason::SessionBlocked, text).hint("try again");
             return self.refuse(&new.to, &fault);
         };
-        new.fork = Some(self.sessions.fork_point(key));
+        new.fork = Some(self.session(key).fork_point());
         let (of, notices) = (new.to.client, &mut new.notices);
         let (servers, params) = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::record::{EventKind, EventRow, Record};
+use crate::session::Session;
 use crate::session::restore::values_of;
-use crate::session::{Session, State};
 
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -40,8 +40,7 @@ impl Hub {
         by: Option<ClientId>,
     ) {
         let (_, Some(config_options)) = values_of(result) else { return };
-        let restoring = matches!(self.session(key).state, State::Restoring(_));
-        self.sessions.take_values(&mut self.cx, key, None, Some(config_options), !restoring);
+        self.sessions.session_mut(key).take_values(&mut self.cx, None, Some(config_options));
         self.show_options(key, config_options, by);
     }
 

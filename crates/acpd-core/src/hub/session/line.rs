@@ -39,10 +39,10 @@ impl Hub {
             && session.row.rest == Dormant::Lost
             && matches!(session.state, State::Dormant)
         {
-            return Err(self.sessions.lost_fault(key));
+            return Err(session.lost_fault());
         }
         self.forget_held(key);
-        let place = self.sessions.place_in_line(key, &line);
+        let place = self.session(key).place_in_line(&line);
         let ahead = place as u32 + u32::from(self.is_busy(key));
         let now = self.cx.now;
         let ticket = self.session_mut(key).next_ticket();

@@ -69,7 +69,7 @@ impl Hub {
         if let Some(point) = &new.fork {
             self.begin_forked(key, point);
         }
-        self.sessions.take_values(&mut self.cx, key, made.modes, made.config_options, true);
+        self.sessions.session_mut(key).take_values(&mut self.cx, made.modes, made.config_options);
         let mut line = self.for_client(process.slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
@@ -148,7 +148,7 @@ impl Hub {
         // Cost from before the adoption does not count.
         row.usage = Used::default();
         let (modes, options) = values_of(result);
-        self.sessions.take_values(&mut self.cx, key, modes, options, true);
+        self.sessions.session_mut(key).take_values(&mut self.cx, modes, options);
         self.deliver_parked(process, &adoption.id);
         let session = self.session_mut(key);
         // All turns are over, so no call is open.

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
 use acp_wire::{StateKey, build, str_at};
 use acpd_api::{
-    AttachParams, AttachResult, CancelParams, CancelResult, LogParams, Reason, RenameParams,
-    SearchParams, SessionInfo, TitleParams,
+    AttachParams, AttachResult, CancelParams, CancelResult, LogParams, RenameParams, SearchParams,
+    SessionInfo, TitleParams,
 };
 use serde_json::json;
 
@@ -131,11 +131,9 @@ impl Hub {
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
         let taken_back = if turn_only { 0 } else { waiting };
-        let prompts = if turn_only { Vec::new() } else { self.sessions.queue_info(key).prompts };
+        let prompts = if turn_only { Vec::new() } else { session.queue_info().prompts };
         if !running && taken_back == 0 {
-            let text = format!("no turn runs in session `{}`", session.row.handle());
-            let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
-            return Err(fault.session(&session.row.public_id));
+            return Err(session.no_turn());
         }
         let by = self.clients.name_of(client, by);
         if turn_only {
@@ -178,7 +176,7 @@ impl Hub {
         let update = Update::SessionInfoUpdate { title: row.shown_title() };
         let update = SessionUpdate { session_id: &row.public_id, update };
         let line = build::notification("session/update", &update);
-        let line = self.sessions.merge_info(key, line);
+        let line = self.session_mut(key).merge_info(line);
         self.append(key, EventKind::State(StateKey::Info), line, Some(by));
         self.hand_title_over(key);
     }

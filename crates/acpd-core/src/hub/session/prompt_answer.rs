@@ -121,7 +121,7 @@ impl Hub {
             }
         };
         // A refused prompt was not taken in, nor was the summary before it.
-        self.sessions.note_spoken(key);
+        self.session_mut(key).note_spoken();
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.tokens = tokens_of(result);
         }

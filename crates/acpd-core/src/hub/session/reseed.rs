@@ -43,7 +43,7 @@ impl Hub {
         }
         let fault = Fault {
             message: format!("the session is lost: {reason}"),
-            ..self.sessions.lost_fault(key)
+            ..self.session(key).lost_fault()
         }
         .hint(format!("the next prompt continues in a new one, with {}", what.name()));
         self.refuse_relayed(key, &fault);

@@ -68,7 +68,7 @@ const QUIET_CAP: u64 = 5_000;
 impl Hub {
     pub(crate) fn restore_there(&mut self, key: SessionKey) {
         if self.session(key).owes_summary() {
-            let reason = self.sessions.why_given_up(key);
+            let reason = self.session(key).why_given_up();
             return self.reseed(key, reason);
         }
         let Session { slot, row, .. } = self.session(key);
@@ -169,7 +169,7 @@ impl Hub {
             Step::New if !self.session_renewed(key, result) => return,
             Step::Settings => return self.setting_answered(key, result),
             _ => {
-                self.sessions.take_restored_values(&mut self.cx, key, result);
+                self.sessions.session_mut(key).take_restored_values(&mut self.cx, result);
                 Event::Accepted
             }
         };
@@ -304,7 +304,7 @@ impl Hub {
         self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()));
         self.make_dormant(key, Dormant::Lost, Some(reason));
-        let fault = self.sessions.lost_fault(key);
+        let fault = self.session(key).lost_fault();
         self.fail_queue(key, &fault);
     }
 

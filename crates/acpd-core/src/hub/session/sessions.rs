@@ -132,7 +132,7 @@ impl Hub {
         let session = self.session_mut(key);
         // A session that owes a summary starts over with a prompt only.
         session.eager = again && (was_live || session.eager) && !session.owes_summary();
-        if self.sessions.waits_for_login(key) {
+        if self.session(key).waits_for_login() {
             // The restore would be refused again.
             let reason = self.session(key).row.reason.clone();
             return self.make_dormant(key, Dormant::NeedsLogin, reason);

@@ -47,7 +47,7 @@ impl Hub {
         session.running.is_some()
             // A prompt that waits for a login needs no process yet.
             || !session.queue.is_empty()
-            || self.sessions.wants_host(key)
+            || session.wants_host()
             || self.questions.are_open(key)
             || session.has_busy_child()
             || !row.open_tools.is_empty()

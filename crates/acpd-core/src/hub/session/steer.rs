@@ -59,7 +59,7 @@ impl Hub {
         let blocks = blocks_of(&params, member)?;
         let agent = &self.session(key).row.agent;
         let Some(way) = self.processes.known(agent).capabilities.steering else {
-            return Err(self.sessions.cannot_steer(key));
+            return Err(self.session(key).cannot_steer());
         };
         let message = format!("acpd-{}", self.cx.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
@@ -111,7 +111,7 @@ impl Hub {
         let (method, params) = for_agent(way, params, &steer.blocks);
         let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)));
         let line = build::request(&Id::issued(ask), method, &raw(&params));
-        let line = self.sessions.to_agent_id(key, line);
+        let line = self.session(key).to_agent_id(line);
         self.processes.write(&mut self.cx, process.slot, line);
         self.cx.out.durable = true;
     }
@@ -155,7 +155,7 @@ impl Hub {
                 return;
             }
             Some(SteeringOutcome::Other(outcome)) if steer.form == SteerForm::Inject => {
-                let fault = self.sessions.not_taken(key, outcome);
+                let fault = self.session(key).not_taken(outcome);
                 return self.refuse(&steer.to, &fault);
             }
             Some(SteeringOutcome::Other(_)) => {}
@@ -204,7 +204,11 @@ impl Hub {
     fn steer_late(&mut self, steer: Steer) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;
         match form {
-            SteerForm::Inject => return Err(self.sessions.no_turn(key)),
+            SteerForm::Inject => {
+                let session = self.session(key);
+                let hint = format!("send it as a prompt: `acpctl run -s {} …`", session.row.word());
+                return Err(session.no_turn().hint(hint));
+            }
             SteerForm::PromptRequired => {
                 let result = json!({ "outcome": "promptRequired", "reason": "noRunningTurn" });
                 self.respond(&to, Some(key), build::response(&to.id, &result));

@@ -36,7 +36,7 @@ impl Hub {
         let slot = session.slot;
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
-            && !self.sessions.waits_for_login(key)
+            && !session.waits_for_login()
             && !self.processes[&slot].is_logged_in_again()
             && !self.requests.preset_is_open(key);
         self.processes[&slot].usable_host().filter(|_| free)
@@ -55,9 +55,9 @@ impl Hub {
         let slot = self.session(key).slot;
         let ask = self.ask(host, Purpose::Prompt { session: key });
         let said = without_own(&prompt.line);
-        let line = self.sessions.with_summary(key, set_id(&said, &Id::issued(ask)));
+        let line = self.session_mut(key).with_summary(set_id(&said, &Id::issued(ask)));
         let text = prompt_text(&line);
-        let line = self.sessions.to_agent_id(key, line);
+        let line = self.session(key).to_agent_id(line);
         let sender = prompt.senders.first().map(|sender| sender.client);
         let title = title(&prompt.line);
         let number = self.journal_prompt(key, &said, title, sender);

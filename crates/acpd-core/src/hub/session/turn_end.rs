@@ -93,7 +93,7 @@ impl Hub {
         };
         self.end_turn(key, outcome);
         // A user who has cancelled the turn gets no error.
-        let fault = (!is_cancelled).then(|| self.sessions.interrupted_fault(key, fault));
+        let fault = (!is_cancelled).then(|| self.session(key).interrupted_fault(fault));
         if let Some(own) = own {
             self.keep_outcome(key, own, &cancelled_by_user(), fault.as_ref());
         }

@@ -91,12 +91,12 @@ impl Hub {
             let first = is_work(class).then(|| running.touch(now)).flatten();
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
-                self.sessions.note_spoken(key);
+                session.note_spoken();
             }
             self.tally.first_update(first);
             self.note_said(key, update, &line);
             self.note_failure(key, &line);
-        } else if self.sessions.is_late_replay(key, class, is_user) {
+        } else if session.is_late_replay(class, is_user) {
             return;
         }
         self.journal_update(key, update, line, class);
@@ -119,8 +119,8 @@ impl Hub {
             UpdateClass::State(state_key) => {
                 self.note_state(key, state_key, &line);
                 if state_key == StateKey::Info {
-                    line = self.sessions.with_title_that_counts(key, line);
-                    line = self.sessions.merge_info(key, line);
+                    line = self.session(key).with_title_that_counts(line);
+                    line = self.session_mut(key).merge_info(line);
                 }
                 EventKind::State(state_key)
             }
@@ -145,7 +145,7 @@ impl Hub {
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
         let of = |name| str_at(line, &["params", "update", name]);
         let Some(id) = of("toolCallId") else { return };
-        self.sessions.note_call(key, &id, update_in(line));
+        self.session_mut(key).note_call(&id, update_in(line));
         let now = self.cx.now;
         let (is_new, status) = (of("sessionUpdate").as_deref() == Some("tool_call"), of("status"));
         self.session_mut(key).follow_tool(&id, is_new, status.as_deref(), now);
@@ -163,9 +163,9 @@ impl Hub {
             }
             StateKey::Options => {
                 let options = raw_at(line, &["params", "update", "configOptions"]);
-                self.sessions.take_values(&mut self.cx, key, None, options, !restoring);
+                self.sessions.session_mut(key).take_values(&mut self.cx, None, options);
             }
-            StateKey::Info => self.sessions.note_title(key, line),
+            StateKey::Info => self.session_mut(key).note_title(line),
             StateKey::Usage => self.on_usage_update(key, line),
             StateKey::Mode | StateKey::Plan | StateKey::Commands => {}
         }
@@ -202,7 +202,7 @@ impl Hub {
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
                 if is_child {
-                    self.sessions.remember_announcement(key, &line);
+                    self.session_mut(key).remember_announcement(&line);
                 }
                 let Some(restore) = self.sessions.restore_mut(key) else { return };
                 if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {

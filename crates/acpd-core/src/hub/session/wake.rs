@@ -33,7 +33,7 @@ impl Hub {
             State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
-                if free && self.sessions.wants_host(key) && self.sessions.may_restore(key) {
+                if free && self.session(key).wants_host() && self.sessions.may_restore(key) {
                     self.begin_restore(key);
                 }
             }
@@ -89,7 +89,7 @@ impl Hub {
         let params = params.map(|range| String::from_utf8_lossy(&line[range]).into_owned());
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why);
-        let line = self.sessions.to_agent_id(key, set_id(&line, &Id::issued(ask)));
+        let line = self.session(key).to_agent_id(set_id(&line, &Id::issued(ask)));
         self.processes.write(&mut self.cx, slot, line);
     }
 }
