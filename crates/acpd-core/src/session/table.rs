@@ -249,19 +249,18 @@ impl Sessions {
     }
 
     pub(crate) fn depth(&self, key: SessionKey) -> u32 {
-        let above = |key: &SessionKey| {
-            let parent = self.session(*key).kin.parent.as_ref()?;
-            self.by_public_id(parent.agent.raw(), parent.session_id.raw())
-        };
         // A deleted session's id may be used again, so there may be a circle.
         let most = self.len();
-        std::iter::successors(above(&key), above).take(most).count() as u32
+        std::iter::successors(self.parent(key), |key| self.parent(*key)).take(most).count() as u32
+    }
+
+    fn parent(&self, key: SessionKey) -> Option<SessionKey> {
+        let parent = self.session(key).kin.parent.as_ref()?;
+        self.by_public_id(parent.agent.raw(), parent.session_id.raw())
     }
 
     pub(crate) fn parent_handle(&self, key: SessionKey) -> Option<&str> {
-        let parent = self.session(key).kin.parent.as_ref()?;
-        let parent = self.by_public_id(parent.agent.raw(), parent.session_id.raw())?;
-        Some(self.session(parent).row.handle())
+        self.parent(key).map(|parent| self.session(parent).row.handle())
     }
 
     pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {

@@ -17,11 +17,6 @@ use crate::record::Preset;
 use crate::requests::purpose::Purpose;
 use crate::watch::RowKey;
 
-struct Offered<'a> {
-    modes: Option<&'a RawValue>,
-    options: Option<&'a RawValue>,
-}
-
 impl Hub {
     pub(crate) fn preset(
         &mut self,
@@ -31,14 +26,14 @@ impl Hub {
     ) {
         let row = &self.session(key).row;
         let Defaults { model, mode } = self.cx.config.defaults(&row.agent, &row.cwd);
-        let offered = Offered { modes, options };
         // The model comes first: what a mode means may depend on it.
         if let Some(model) = model {
-            let found = offered.option("model", &model);
+            let found = offered_option(options, "model", &model);
             self.preset_one(key, "model", &model, found);
         }
         if let Some(mode) = mode {
-            let found = offered.mode(&mode).or_else(|| offered.option("mode", &mode));
+            let found = offered_mode(modes, &mode);
+            let found = found.or_else(|| offered_option(options, "mode", &mode));
             self.preset_one(key, "mode", &mode, found);
         }
     }
@@ -129,20 +124,16 @@ impl Preset {
     }
 }
 
-impl Offered<'_> {
-    fn mode(&self, wanted: &str) -> Option<Preset> {
-        let modes = Modes::from_raw(self.modes?).ok()?;
-        let mode =
-            modes.available.into_iter().find(|mode| mode.id == wanted || mode.name == wanted)?;
-        Some(Preset::Mode { mode: mode.id })
-    }
+fn offered_mode(modes: Option<&RawValue>, wanted: &str) -> Option<Preset> {
+    let mut modes = Modes::from_raw(modes?).ok()?.available.into_iter();
+    let mode = modes.find(|mode| mode.id == wanted || mode.name == wanted)?;
+    Some(Preset::Mode { mode: mode.id })
+}
 
-    fn option(&self, category: &str, wanted: &str) -> Option<Preset> {
-        let options = ConfigOption::list(self.options?);
-        let option =
-            options.into_iter().find(|option| option.category.as_deref() == Some(category))?;
-        let mut choices = option.choices.into_iter();
-        let (value, _) = choices.find(|(value, name)| value == wanted || name == wanted)?;
-        Some(Preset::Option { option: option.id, value })
-    }
+fn offered_option(options: Option<&RawValue>, category: &str, wanted: &str) -> Option<Preset> {
+    let mut options = ConfigOption::list(options?).into_iter();
+    let option = options.find(|option| option.category.as_deref() == Some(category))?;
+    let mut choices = option.choices.into_iter();
+    let (value, _) = choices.find(|(value, name)| value == wanted || name == wanted)?;
+    Some(Preset::Option { option: option.id, value })
 }

@@ -16,7 +16,6 @@ pub(crate) mod made;
 pub(crate) mod methods;
 pub(crate) mod prompt;
 pub(crate) mod prompt_answer;
-pub(crate) mod prompt_keys;
 pub(crate) mod reseed;
 pub(crate) mod restore;
 pub(crate) mod restore_ask;

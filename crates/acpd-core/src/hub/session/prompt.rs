@@ -1,12 +1,30 @@
+//! Idempotency keys: a prompt that is sent again under its key is the same prompt.
+//!
+//! ```text
+//!  session/prompt ─┬─ its key is queued, or in the running turn ─▶ joins the requests that wait
+//!  with a key      ├─ its key has a row: the turn has ended ─────▶ gets the outcome of that turn
+//!                  └─ else ──────────────────────────────────────▶ a new prompt
+//! ```
+//!
+//! The key of an open prompt is in its line, which is on disk with the turn. The row is written in
+//! the transaction that ends the turn, and deleted with the session. A prompt that the agent never
+//! got leaves no row, so its key is unknown again.
+//!
+//! Architecture invariant: a prompt with a key is executed at most once in its session, over any
+//! number of clients, daemons and processes.
+
+use acp_wire::{ErrorObject, Id, build};
+use acpd_api::{NAMESPACE, PromptRepeated, method};
 use acpd_policy::Verdict;
 use bytes::Bytes;
+use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::prompt_keys::answer_again;
-use crate::ids::{Requester, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::process::slot::Asker;
 use crate::prompt::{has_yes, idempotency_key, without_once};
+use crate::record::PromptKeyRow;
 
 impl Hub {
     pub(crate) fn prompt(
@@ -75,7 +93,7 @@ impl Hub {
             return false;
         };
         let queued = &mut of.queue[place];
-        if joins(&mut queued.senders) && crate::prompt::has_yes(&queued.line) {
+        if joins(&mut queued.senders) && has_yes(&queued.line) {
             queued.line = without_once(&queued.line);
         }
         self.save_queued(session, place);
@@ -86,4 +104,29 @@ impl Hub {
         self.on_prompt_queued(session);
         true
     }
+
+    /// Reports the turn of a repeated prompt now: its answer may have to wait for the turn.
+    fn tell_repeated(&mut self, client: ClientId, session: SessionKey, turn: u64) {
+        let session_id = self.session(session).row.public_id.clone().into();
+        let line =
+            build::notification(method::PROMPT_REPEATED, &PromptRepeated { session_id, turn });
+        self.clients.tell(&mut self.cx, client, &line);
+    }
+}
+
+fn answer_again(id: &Id, row: &PromptKeyRow) -> Bytes {
+    let mark = json!({ "repeated": true, "turn": row.turn });
+    let mut outcome: Value = serde_json::from_slice(&row.outcome).unwrap_or_default();
+    if let Some(result) = outcome.get_mut("result") {
+        result["_meta"] = json!({ NAMESPACE: mark });
+        return build::response(id, result);
+    }
+    let error: Option<ErrorObject> = serde_json::from_value(outcome["error"].take()).ok();
+    let error = error.unwrap_or_else(|| ErrorObject::new(acp_wire::code::INTERNAL, ""));
+    let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+    let mut data: Value = data.unwrap_or_else(|| json!({}));
+    for (name, value) in mark.as_object().into_iter().flatten() {
+        data[NAMESPACE][name] = value.clone();
+    }
+    build::error(id, &error.with_data(&data))
 }

@@ -2,9 +2,10 @@
 //! [`crate::session::work`] decides which end it is. In ACP v1 the response to `session/prompt`
 //! ends a turn; any protocol version has to call [`Hub::end_turn`].
 
-use acp_wire::build;
+use acp_wire::{ErrorObject, build, clipped};
 use acpd_api::{Outcome, Reason, Tokens, TurnEnded, TurnUsage, method};
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::event::EngineEvent;
 use crate::fault::Fault;
@@ -12,7 +13,7 @@ use crate::hub::Hub;
 use crate::hub::session::cancel::{cancelled_answer, cancelled_by_user};
 use crate::ids::{SessionKey, SlotId};
 use crate::input::Effect;
-use crate::record::{Canceller, EventKind, Record, Replayable, TurnStage};
+use crate::record::{Canceller, EventKind, PromptKeyRow, Record, Replayable, TurnStage};
 use crate::session::work::{TurnEnd, WorkEvent};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -106,6 +107,26 @@ impl Hub {
         }
     }
 
+    /// Keeps the outcome of a prompt with an idempotency key (`prompt.rs`).
+    pub(crate) fn keep_outcome(
+        &mut self,
+        session: SessionKey,
+        (key, turn): (String, u64),
+        outcome: &Outcome,
+        fault: Option<&Fault>,
+    ) {
+        let outcome = match (fault, outcome) {
+            (Some(fault), _) => json!({ "error": fault.object() }),
+            (None, Outcome::Error { code, message }) => {
+                json!({ "error": ErrorObject::new(*code, clipped(message.raw(), MESSAGE)) })
+            }
+            (None, outcome) => json!({ "result": { "stopReason": outcome.word() } }),
+        };
+        let row = PromptKeyRow { session, key, turn, outcome: outcome.to_string().into() };
+        self.cx.record(Record::PromptKey(row.clone()));
+        self.prompt_keys.insert((session, row.key.clone()), row);
+    }
+
     /// The agent was asked to end the turn, and is stopped if it does not.
     pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault) {
         let session = self.session(key);
@@ -146,6 +167,9 @@ impl Hub {
         }
     }
 }
+
+/// Characters kept of an agent's error.
+const MESSAGE: usize = 4_000;
 
 /// Returns whether an agent keeps the prompt of a turn that ended like this.
 fn is_kept(outcome: &Outcome) -> bool {
