@@ -5,7 +5,6 @@ pub(crate) mod activity;
 mod calls;
 pub(crate) mod child;
 pub(crate) mod kin;
-pub(crate) mod lifecycle;
 pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
@@ -15,19 +14,20 @@ pub(crate) mod table;
 pub(crate) mod title;
 pub(crate) mod turn;
 pub(crate) mod usage;
-mod way_out;
 pub(crate) mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::Modes;
 use acp_wire::{UpdateClass, remove_member, set_member};
-use acpd_api::{Doing, SessionInfo, TurnInfo, TurnState, Usage};
+use acpd_api::{Doing, RestoreLevel, SessionInfo, TurnInfo, TurnState, Usage};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::auth::login_hint;
 use crate::cx::Cx;
+use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
@@ -345,6 +345,53 @@ impl Session {
         let running = self.running.iter().map(|turn| &turn.senders);
         let mut senders = self.queue.iter().map(|prompt| &prompt.senders).chain(running);
         senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
+    }
+
+    /// Returns advice for the user.
+    pub(crate) fn way_out(&self) -> Option<String> {
+        let row = &self.row;
+        match (&self.state, row.rest) {
+            (State::Live | State::Dormant, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
+            (State::Live | State::Restoring(_), _)
+            | (State::Dormant, Dormant::Parked | Dormant::Closed) => None,
+            (State::Dormant, Dormant::Failed) if self.has_context() => Some(format!(
+                "the next prompt tries again, and `acpctl session reseed {}` continues in a new \
+                 session instead",
+                row.word()
+            )),
+            (State::Dormant, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
+            (State::Dormant, Dormant::Lost) => Some(format!(
+                "`acpctl session reseed {}` continues in a new session, `acpctl agent restart {}` \
+                 looks for it once more",
+                row.word(),
+                row.agent
+            )),
+            (State::Dormant, Dormant::NoDirectory) => Some(format!(
+                "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
+                row.word()
+            )),
+        }
+    }
+
+    /// Returns whether the agent's new session lacks the conversation.
+    pub(crate) fn owes_summary(&self) -> bool {
+        self.row.restore == Some(RestoreLevel::Reseeded) && !self.row.heard
+    }
+
+    pub(crate) fn has_context(&self) -> bool {
+        (self.row.prompts > 0 || self.row.heard) && !self.owes_summary()
+    }
+
+    pub(crate) fn still_has_it(&self) -> Fault {
+        let row = &self.row;
+        let (handle, word, agent) = (row.handle(), row.word(), &row.agent);
+        let text =
+            format!("agent `{agent}` may still have session `{handle}`: a new one knows less");
+        let hint = format!(
+            "the next prompt continues in it; to give it up all the same: \
+             `acpctl session reseed {word} --discard`"
+        );
+        Fault::invalid(text).session(&row.public_id).hint(hint)
     }
 
     pub(crate) fn held(&self) -> Option<Held> {

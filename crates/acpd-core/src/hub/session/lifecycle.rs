@@ -1,5 +1,19 @@
-//! Life of a session: archived, closed, deleted, restored by undo, gone.
-//! [`crate::session::lifecycle`] has the diagram.
+//! Life of a session, and its automatic end.
+//!
+//! ```text
+//!             archive
+//!  active ◀────────────▶ archived
+//!    │  ▲                    │
+//!    │  │ undo               │ the user, or a configured limit
+//!    ├──┼────────────────────┴─▶ deleted: in no list, and the name is free
+//!    │  └────────────────────────────┤
+//!    │ unused for a day,             │ time for undo is over
+//!    │ or closed and not kept        ▼
+//!    └────────────────────────────▶ gone
+//! ```
+//!
+//! Editors make a session per window, and most stay empty: these are unused. A client with the id
+//! of an unused session can still use it.
 //!
 //! The archive is acpd's own, so every agent has one; the agent only sees that the session is
 //! closed. A client that opens an archived session reads it, and wakes no agent. A prompt, or work
@@ -9,7 +23,8 @@
 //! be undone. Everything open in it is closed first. The session leaves the table in the reaction
 //! to `SessionEnded`, after its clients have seen that.
 //!
-//! Architecture invariant: no agent holds an archived session.
+//! Architecture invariant: no agent holds an archived session, and acpd asks an agent to delete one
+//! only when nothing can restore it.
 
 use acp_wire::build;
 use acpd_api::{
@@ -27,10 +42,12 @@ use crate::mcp::client_servers::CallEnd;
 use crate::mcp::server_list::lent;
 use crate::record::{Dormant, Record, SessionRow, SessionState};
 use crate::requests::purpose::Purpose;
-use crate::session::lifecycle::deleted_gone_at;
 use crate::session::turn::Cancel;
 use crate::session::{Session, State};
 use crate::timers::Timer;
+
+/// Lifetime of an unused session (ms).
+const KEPT: u64 = 24 * 60 * 60_000;
 
 /// Time to the next look if a due session cannot end yet: it is open, or its agent is down (ms).
 const PAUSE: u64 = 10 * 60_000;
@@ -235,19 +252,27 @@ impl Hub {
     /// Arms the timer for the first session that may end; deleted ones not before `earliest`.
     pub(crate) fn arm_lifecycle(&mut self, earliest: Time) {
         let own = self.sessions.values().filter_map(|session| self.next_look(session));
-        let deleted = self.sessions.aside().filter_map(|row| {
-            Some(deleted_gone_at(row.removed?, self.cx.config.keep_deleted, false).max(earliest))
-        });
+        let keep = self.cx.config.keep_deleted;
+        let deleted = self.sessions.aside().filter_map(|row| row.removed);
+        let deleted = deleted.map(|removed| removed.after(keep).max(earliest));
         if let Some(first) = own.chain(deleted).min() {
             self.cx.timers.advance(Timer::Lifecycle, first);
         }
     }
 
     fn next_look(&self, session: &Session) -> Option<Time> {
-        let is_kept = self.profile_of(session.slot).persist_history;
+        Some(self.gone_at(session)?.max(self.cx.now.after(PAUSE)))
+    }
+
+    fn gone_at(&self, session: &Session) -> Option<Time> {
+        let unused = session.is_unused().then(|| session.row.created.after(KEPT));
+        if self.profile_of(session.slot).persist_history {
+            return unused;
+        }
+        let is_left = matches!(session.state, State::Dormant) && session.queue.is_empty();
         // One that is not kept may be closed at any time.
-        let gone = if is_kept { session.gone_at(true)? } else { self.cx.now };
-        Some(gone.max(self.cx.now.after(PAUSE)))
+        let closed = if is_left { Time::default() } else { self.cx.now.after(PAUSE) };
+        Some(unused.map_or(closed, |unused| unused.min(closed)))
     }
 
     /// Call after [`Hub::end_unused`] and its reactions.
@@ -262,10 +287,7 @@ impl Hub {
         if self.clients.are_awaited() {
             return;
         }
-        let is_over = |session: &Session| {
-            let is_kept = self.profile_of(session.slot).persist_history;
-            session.gone_at(is_kept).is_some_and(|at| at <= self.cx.now)
-        };
+        let is_over = |session: &Session| self.gone_at(session).is_some_and(|at| at <= self.cx.now);
         let over = self.sessions.iter().filter(|(_, session)| is_over(session));
         let over: Vec<SessionKey> = over.map(|(key, _)| *key).collect();
         for key in over {
@@ -275,11 +297,13 @@ impl Hub {
         }
     }
 
+    /// Waits twice as long for a process that must delete its copy.
     fn end_deleted(&mut self) {
         let is_over = |row: &&SessionRow| {
             let waits = self.deletes_copy(row) && self.process_of(row).is_none();
             let keep = self.cx.config.keep_deleted;
-            row.removed.is_some_and(|at| deleted_gone_at(at, keep, waits) <= self.cx.now)
+            let keep = if waits { keep.saturating_mul(2) } else { keep };
+            row.removed.is_some_and(|at| at.after(keep) <= self.cx.now)
         };
         let gone: Vec<SessionKey> =
             self.sessions.aside().filter(is_over).map(|row| row.key).collect();
@@ -304,5 +328,16 @@ impl Hub {
     fn process_of(&self, row: &SessionRow) -> Option<SlotId> {
         let slots = self.processes.of_profile(&row.agent);
         slots.into_iter().find(|slot| self.processes[slot].is_up())
+    }
+}
+
+impl Session {
+    /// Returns whether nothing was said, and no client has named, titled or archived the session.
+    pub(crate) fn is_unused(&self) -> bool {
+        let row = &self.row;
+        let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
+        let had_words = row.heard || self.owes_summary();
+        let is_wanted = row.name.is_some() || row.own_title.is_some() || row.archived;
+        !had_prompts && !had_words && !is_wanted
     }
 }
