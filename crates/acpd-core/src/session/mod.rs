@@ -29,7 +29,6 @@ use crate::auth::login_hint;
 use crate::cx::Cx;
 use crate::fault::Fault;
 use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
-use crate::params::raw;
 use crate::record::{Dormant, ForkPoint, Record, SessionRow, SessionState, ValueKey};
 use crate::session::activity::Activity;
 use crate::session::kin::Kin;
@@ -157,13 +156,13 @@ impl Session {
         }
     }
 
-    pub(crate) fn restore_params(&self) -> Box<RawValue> {
+    pub(crate) fn restore_params(&self) -> Bytes {
         // The values in force are set again later.
         let mut params = remove_member(&self.row.params, &["configOptions"]);
         if let Some(servers) = &self.mcp_servers {
             params = set_member(&params, &["mcpServers"], servers);
         }
-        raw(&params)
+        params
     }
 
     pub(crate) fn servers(&self) -> Bytes {

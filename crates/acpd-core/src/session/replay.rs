@@ -43,7 +43,6 @@ pub(crate) struct Replay {
     /// The current user message: its chunks and their texts. It may be several messages, because
     /// nothing separates prompts without answers.
     user: Vec<(Bytes, String)>,
-    user_bytes: usize,
     bytes: usize,
     /// Number of user message chunks, at least one per prompt.
     user_chunks: u64,
@@ -92,8 +91,8 @@ impl Replay {
         if let Some(text) = user {
             self.user_chunks += 1;
             self.user.push((line, text.to_owned()));
-            self.user_bytes += text.len();
-            if self.user.len() >= CHUNKS || self.user_bytes >= CHUNK_BYTES {
+            let bytes: usize = self.user.iter().map(|(_, text)| text.len()).sum();
+            if self.user.len() >= CHUNKS || bytes >= CHUNK_BYTES {
                 self.is_unsure = true;
                 self.end_user_message();
             }
@@ -118,7 +117,6 @@ impl Replay {
             return;
         }
         let user = std::mem::take(&mut self.user);
-        self.user_bytes = 0;
         let all: String = user.iter().map(|(_, text)| text.as_str()).collect();
         self.last_seen = hash(&all);
         let is_known = |text: String| hash(&text) == self.last_prompt;

@@ -74,9 +74,8 @@ impl Hub {
     /// Returns the params of a restore, and sentences about servers that are left out.
     pub(crate) fn params_again(&self, key: SessionKey) -> (Bytes, Vec<String>) {
         let session = self.session(key);
-        let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
         let takes = self.mcp_agent(&session.row.agent).capabilities.mcp_acp;
-        params_for_restore(&params, takes, &lenders(&self.clients))
+        params_for_restore(&session.restore_params(), takes, &lenders(&self.clients))
     }
 
     /// Takes the servers of a client that opens a session. Returns the names of ignored ones.

@@ -83,7 +83,6 @@ impl Hub {
         }
         match (outcome, preset) {
             (Outcome::Result(_), Preset::Mode { mode }) => {
-                self.session_mut(key).note_mode(mode.clone());
                 self.tell_mode(key, mode, None);
             }
             (Outcome::Result(result), Preset::Option { .. }) => {

@@ -1,7 +1,5 @@
 //! Lines for the journal of a session, which are shown at once.
 
-use std::borrow::Cow;
-
 use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{StateKey, build, str_at};
@@ -24,8 +22,9 @@ impl Hub {
         self.sessions.session_mut(key)
     }
 
-    /// Shows a mode to all clients except the one that set it.
+    /// Keeps the mode in force, and shows it to all clients except the one that set it.
     pub(crate) fn tell_mode(&mut self, key: SessionKey, mode: &str, by: Option<ClientId>) {
+        self.session_mut(key).note_mode(mode.to_owned());
         let update = Update::CurrentModeUpdate { current_mode_id: mode };
         let session_id = &self.session(key).row.public_id;
         let line = build::notification("session/update", &SessionUpdate { session_id, update });
@@ -67,10 +66,9 @@ impl Hub {
         match method {
             "session/set_mode" => {
                 let mode = params.and_then(|params| str_at(params.as_bytes(), &["modeId"]));
-                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
-                let Some(mode) = mode.map(Cow::into_owned) else { return };
-                self.session_mut(key).note_mode(mode.clone());
-                self.tell_mode(key, &mode, Some(by));
+                if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
+                    self.tell_mode(key, &mode, Some(by));
+                }
             }
             "session/set_config_option" => self.tell_options(key, result, Some(by)),
             _ => {}

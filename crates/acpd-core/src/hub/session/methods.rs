@@ -178,17 +178,15 @@ impl Hub {
         let line = build::notification("session/update", &update);
         let line = self.session_mut(key).merge_info(line);
         self.append(key, EventKind::State(StateKey::Info), line, Some(by));
-        self.hand_title_over(key);
-    }
-
-    fn hand_title_over(&mut self, key: SessionKey) {
         let session = self.session(key);
         let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
-        let takes = known.capabilities.title && !self.processes.is_clogged(slot);
-        let Some(title) = session.row.own_title.clone() else { return };
-        if takes && matches!(session.state, State::Live) {
+        let takes = known.capabilities.title && matches!(session.state, State::Live);
+        // The answer does not matter: the title counts here in any case.
+        if takes
+            && !self.processes.is_clogged(slot)
+            && let Some(title) = session.row.own_title.clone()
+        {
             let session_id = session.row.agent_id.clone();
-            // The answer does not matter: the title counts here in any case.
             let params = SetTitleParams { session_id: &session_id, title: &title };
             self.request(slot, Purpose::Title { session: key }, SET_TITLE, &params);
         }

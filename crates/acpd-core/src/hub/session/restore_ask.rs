@@ -51,8 +51,7 @@ impl Hub {
     /// Servers left out were reported when the session was made, and `agent show` has them.
     fn chosen_again(&self, key: SessionKey) -> Chosen {
         let session = self.session(key);
-        let params = session.restore_params();
-        self.mcp_agent(&session.row.agent).choose(&session.row.cwd, params.get().as_bytes())
+        self.mcp_agent(&session.row.agent).choose(&session.row.cwd, &session.restore_params())
     }
 
     /// Issues the number by which the session's tools name it, if it has none yet.

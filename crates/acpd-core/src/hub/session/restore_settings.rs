@@ -76,7 +76,6 @@ impl Hub {
             match setting {
                 Setting::Mode(_) => {
                     if let Some(mode) = &mode {
-                        self.session_mut(key).note_mode(mode.clone());
                         self.tell_mode(key, mode, None);
                     }
                 }
