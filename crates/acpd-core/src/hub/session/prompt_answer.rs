@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::hub::session::cancel::{cancelled_answer, cancelled_by_user};
+use crate::hub::session::turn_end::{cancelled_answer, cancelled_by_user};
 use crate::ids::SessionKey;
 use crate::process::slot::StopWhy;
 use crate::record::{Canceller, Dormant};

@@ -37,7 +37,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::hub::session::cancel::ends_yes;
+use crate::hub::session::queue::ends_yes;
 use crate::ids::{HostId, NOBODY, Process, SessionKey, SlotId};
 use crate::own::without_own;
 use crate::params::raw;

@@ -1,17 +1,21 @@
-//! Queued prompts, and the rows of turns.
+//! Queued prompts, which others than their senders can change and move, and the rows of turns.
 //!
 //! Architecture invariant: a queued prompt is on disk with its place, which no other ever has.
 
-use acp_wire::{Id, build, clipped};
-use acpd_api::{PromptQueued, Reason, method};
+use acp_wire::{Id, build, clipped, code, locate, set_member};
+use acpd_api::{
+    NAMESPACE, PromptQueued, QueueEditParams, QueueInfo, QueueMoveParams, QueueRemoveParams,
+    QueueStep, Reason, SessionRef, method,
+};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::clients::Asked;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, Requester, SessionKey};
 use crate::profile::OnLost;
-use crate::prompt::{continues, prompt_text};
+use crate::prompt::{continues, has_yes, prompt_text, without_once};
 use crate::record::{Dormant, Record, TurnRow, TurnStage};
 use crate::session::State;
 use crate::session::limit::Held;
@@ -174,6 +178,81 @@ impl Hub {
             ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
         }));
     }
+
+    pub(crate) fn queue_remove(&mut self, params: QueueRemoveParams) -> Result<QueueInfo, Fault> {
+        let QueueRemoveParams { session, ticket, by } = params;
+        let (key, place) = self.place_of(&session, ticket)?;
+        let prompt = self.session_mut(key).queue.remove(place).expect("a prompt at its place");
+        self.tell_taken_back(key, &prompt, by.as_deref());
+        let by = by_whom(by.as_deref());
+        let text = format!("the prompt was taken back by {by} while it waited");
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
+        let fault = fault.session(&self.session(key).row.public_id);
+        self.drop_prompt(key, &prompt, &fault);
+        Ok(self.tell_queue(key))
+    }
+
+    pub(crate) fn queue_edit(
+        &mut self,
+        params: QueueEditParams,
+        asked: &Asked<'_>,
+    ) -> Result<QueueInfo, Fault> {
+        let QueueEditParams { session, ticket, prompt, by } = params;
+        let (key, place) = self.place_of(&session, ticket)?;
+        let blocks: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(prompt.get()).unwrap_or_default();
+        if blocks.is_empty() {
+            return Err(Fault::invalid("`prompt` is no list of content blocks"));
+        }
+        let queued = &self.session(key).queue[place];
+        self.has_room(key, prompt.get().len().saturating_sub(queued.line.len()))?;
+        let ends_yes = has_yes(&queued.line) && ends_yes(queued.senders.first(), asked)?;
+        let queued = &mut self.session_mut(key).queue[place];
+        if ends_yes {
+            queued.line = without_once(&queued.line);
+        }
+        queued.line = set_member(&queued.line, &["params", "prompt"], prompt.get().as_bytes());
+        let said = quotation(queued, SHOWN);
+        self.save_queued(key, place);
+        let by = by_whom(by.as_deref());
+        self.notice(key, "info", &format!("a prompt that waits was changed by {by}{said}"));
+        if ends_yes {
+            let text = format!("`--yes` no longer holds for that prompt: {by} changed it");
+            self.notice(key, "warning", &text);
+        }
+        Ok(self.tell_queue(key))
+    }
+
+    pub(crate) fn queue_move(&mut self, params: QueueMoveParams) -> Result<QueueInfo, Fault> {
+        let QueueMoveParams { session, ticket, to, by } = params;
+        let (key, from) = self.place_of(&session, ticket)?;
+        let place = match to {
+            QueueStep::First => 0,
+            QueueStep::Up => from.saturating_sub(1),
+            QueueStep::Down => (from + 1).min(self.session(key).queue.len() - 1),
+        };
+        let queue = &mut self.session_mut(key).queue;
+        if place != from
+            && let Some(prompt) = queue.remove(from)
+        {
+            let said = quotation(&prompt, SHOWN);
+            queue.insert(place, prompt);
+            self.renumber(key, from.min(place));
+            let by = by_whom(by.as_deref());
+            self.notice(key, "info", &format!("a prompt that waits was moved by {by}{said}"));
+        }
+        Ok(self.tell_queue(key))
+    }
+
+    fn place_of(&self, session: &SessionRef, ticket: u64) -> Result<(SessionKey, usize), Fault> {
+        let key = self.resolve(session)?;
+        Ok((key, self.session(key).place_of(ticket)?))
+    }
+
+    fn tell_queue(&mut self, key: SessionKey) -> QueueInfo {
+        self.tell_state(key);
+        self.session(key).queue_info()
+    }
 }
 
 const MAX_QUEUED_PROMPTS: usize = 32;
@@ -182,19 +261,36 @@ const MAX_QUEUED_PROMPTS: usize = 32;
 const QUEUE_BYTES: usize = 8 << 20;
 
 /// Returns the end of a sentence that quotes a prompt; empty if the prompt has no words.
-pub(crate) fn quotation(prompt: &Queued, most: usize) -> String {
+fn quotation(prompt: &Queued, most: usize) -> String {
     match clipped(prompt_text(&prompt.line).trim(), most) {
         said if said.is_empty() => said,
         said => format!(": {said}"),
     }
 }
 
-pub(crate) fn by_whom(by: Option<&str>) -> String {
+fn by_whom(by: Option<&str>) -> String {
     by.map_or_else(|| "another client".to_owned(), |by| clipped(by, SHOWN))
 }
 
 /// Characters shown of a prompt, and of the name of the client that takes it back.
-pub(crate) const SHOWN: usize = 60;
+const SHOWN: usize = 60;
 
 /// Characters kept of a prompt that was taken back or not sent: nothing else keeps it.
 const KEPT: usize = 4_000;
+
+/// Returns whether a request ends the sender's yes, which holds for the sender's own words only.
+/// Fails if the request may not answer questions (`_meta._acpd.answers`).
+pub(crate) fn ends_yes(sender: Option<&Requester>, asked: &Asked<'_>) -> Result<bool, Fault> {
+    if sender.is_some_and(|sender| sender.client == asked.to.client) {
+        return Ok(false);
+    }
+    let params = asked.params.map_or(&[][..], |params| params.get().as_bytes());
+    let answers = locate(params, &["_meta", NAMESPACE, "answers"]);
+    if answers.is_none_or(|answers| &params[answers] != b"false") {
+        return Ok(true);
+    }
+    let text = "the sender allowed beforehand what this prompt asks for: changing it needs the scope `answer`";
+    Err(Fault::new(Reason::OutOfScope, text)
+        .with_code(code::INVALID_PARAMS)
+        .hint("do it at the terminal, or pair again with more scopes: `acpctl web pair --scope …`"))
+}
