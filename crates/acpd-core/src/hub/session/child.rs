@@ -127,10 +127,10 @@ impl Hub {
     pub(crate) fn end_children(&mut self, key: SessionKey) {
         let Session { slot, row, .. } = self.session(key);
         let (slot, ids) = (*slot, row.children.keys().cloned().collect::<Vec<_>>());
-        let children: Vec<Child> =
-            ids.iter().filter_map(|id| self.sessions.remove_child(key, id)).collect();
-        for child in children {
-            self.tell_child_over(key, &child);
+        for id in ids {
+            if let Some(child) = self.sessions.remove_child(key, &id) {
+                self.tell_child_over(key, &child);
+            }
         }
         self.lease(slot);
     }

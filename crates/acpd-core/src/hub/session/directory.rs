@@ -20,10 +20,8 @@ use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool) {
-        let waits = |state: &State| match state {
-            State::Restoring(restore) => restore.step() == Step::Directory(question),
-            State::Live | State::Dormant => false,
-        };
+        let step = Step::Directory(question);
+        let waits = |state: &State| matches!(state, State::Restoring(of) if of.step() == step);
         let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
         if let Some(key) = restoring.map(|(key, _)| *key) {
             self.cx.timers.clear(Timer::Restore(key));

@@ -93,7 +93,7 @@ impl Hub {
             return false;
         };
         let queued = &mut of.queue[place];
-        if joins(&mut queued.senders) && has_yes(&queued.line) {
+        if joins(&mut queued.senders) && crate::prompt::has_yes(&queued.line) {
             queued.line = without_once(&queued.line);
         }
         self.save_queued(session, place);

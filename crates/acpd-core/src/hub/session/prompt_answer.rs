@@ -78,7 +78,12 @@ impl Hub {
         }
         match refused {
             Some(error) if says_forgotten(&error) => {
-                self.session_forgotten(key, error.message);
+                self.make_dormant(key, Dormant::Parked, Some(error.message));
+                // A restore may fail in the same process.
+                if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
+                    let reason = Some("it forgot a session that it held".to_owned());
+                    self.begin_stop(slot, StopWhy::Wedged, reason);
+                }
             }
             Some(error) if refusal == Some(Refusal::NeedsLogin) => {
                 self.hold_for_login(key, &error.message);
@@ -93,21 +98,19 @@ impl Hub {
 
     /// The agent does not decide the outcome of a turn that others have ended.
     fn read_prompt_end(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
-        let answered = self.read_prompt_answer(key, answer);
-        let slot = self.session(key).slot;
-        let stops = self.processes[&slot].is_stopping();
+        let mut end = self.read_prompt_answer(key, answer);
+        let stops = self.processes[&self.session(key).slot].is_stopping();
         let running = self.session_mut(key).running.as_mut();
         match running.map(|running| running.end(WorkEvent::Ended { stops })) {
-            Some(TurnEnd::Cancelled) => {
-                PromptEnd { outcome: cancelled_by_user(), fault: None, refused: answered.refused }
-            }
+            Some(TurnEnd::Cancelled) => (end.outcome, end.fault) = (cancelled_by_user(), None),
             Some(TurnEnd::CutOff) => {
                 let fault = self.cut_off_fault(key);
-                let outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
-                PromptEnd { outcome, fault: Some(fault), refused: answered.refused }
+                end.outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
+                end.fault = Some(fault);
             }
-            _ => answered,
+            _ => {}
         }
+        end
     }
 
     fn read_prompt_answer(&mut self, key: SessionKey, answer: WireOutcome<'_>) -> PromptEnd {
@@ -149,16 +152,6 @@ impl Hub {
         Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }
 
-    /// A restore may fail in the same process, so it restarts unless it works for another session.
-    fn session_forgotten(&mut self, key: SessionKey, reason: String) {
-        let slot = self.session(key).slot;
-        self.make_dormant(key, Dormant::Parked, Some(reason));
-        if !self.sessions.is_at_work(slot) && self.processes[&slot].is_up() {
-            let reason = Some("it forgot a session that it held".to_owned());
-            self.begin_stop(slot, StopWhy::Wedged, reason);
-        }
-    }
-
     pub(crate) fn note_failure(&mut self, key: SessionKey, line: &[u8]) {
         let slot = self.session(key).slot;
         let signs = &self.processes.profile(slot, &self.cx.config).failed_turn;
@@ -194,7 +187,7 @@ impl Hub {
     }
 }
 
-pub(crate) struct PromptEnd {
+struct PromptEnd {
     outcome: Outcome,
     /// Sent instead of the agent's answer.
     fault: Option<Fault>,
@@ -202,7 +195,7 @@ pub(crate) struct PromptEnd {
 }
 
 /// Copilot forgets a session for good when it loses the connection that made the session.
-pub(crate) fn says_forgotten(error: &ErrorObject) -> bool {
+fn says_forgotten(error: &ErrorObject) -> bool {
     let message = error.message.to_ascii_lowercase();
     error.code == code::NOT_FOUND || message.contains("session not found")
 }

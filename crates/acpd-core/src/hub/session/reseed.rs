@@ -38,8 +38,13 @@ impl Hub {
         self.log_not_restored(key, &log);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
-        if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
-            return self.reseed_now(key, reason);
+        if !session.queue.is_empty()
+            && let State::Restoring(restore) = &mut session.state
+        {
+            restore.progress.level = RestoreLevel::Reseeded;
+            restore.reason = Some(reason);
+            self.sessions.unroute(key);
+            return self.ask_for_new(key);
         }
         let fault = Fault {
             message: format!("the session is lost: {reason}"),

@@ -1,7 +1,6 @@
 //! Requests of a restore, and the time that the agent has for them.
 
 use acp_wire::set_member;
-use acpd_api::RestoreLevel;
 use serde::Serialize;
 use serde_json::json;
 
@@ -32,7 +31,8 @@ impl Hub {
             servers = self.servers_again(key);
         } else {
             params = set_member(&params, &["mcpServers"], b"[]");
-            left_out = self.has_servers(key).then(|| WITHHELD.to_owned()).into_iter().collect();
+            let text = if bare { NOT_LOADED } else { WITHHELD };
+            left_out = self.has_servers(key).then(|| text.to_owned()).into_iter().collect();
         }
         if step != Step::New {
             let id = json!(self.session(key).row.agent_id).to_string();
@@ -107,15 +107,6 @@ impl Hub {
         self.ask_step(key);
     }
 
-    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String) {
-        self.sessions.unroute(key);
-        if let Some(restore) = self.sessions.restore_mut(key) {
-            restore.progress.level = RestoreLevel::Reseeded;
-            restore.reason = Some(reason);
-        }
-        self.ask_for_new(key);
-    }
-
     /// Extends the time of a load with each line of the session or its subagents.
     pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
         let now = self.cx.now;
@@ -131,6 +122,9 @@ impl Hub {
 }
 
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
+
+const NOT_LOADED: &str =
+    "its MCP servers are left out: the agent did not load the session with them";
 
 /// A load that continues to send lines ends after this many times `restore_timeout`.
 pub(crate) const REPLAY_TIMES: u64 = 10;

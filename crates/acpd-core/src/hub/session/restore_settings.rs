@@ -126,13 +126,8 @@ impl Hub {
         if level != RestoreLevel::Renewed {
             self.tell_restored(key, level, restore.reason.clone());
         }
-        if restore.progress.without_servers {
-            let text = "its MCP servers are left out: the agent did not load the session with them";
-            self.notice(key, "warning", text);
-        } else {
-            for text in restore.left_out {
-                self.notice(key, "warning", &text);
-            }
+        for text in restore.left_out {
+            self.notice(key, "warning", &text);
         }
         let now = self.cx.now;
         let session = self.session_mut(key);

@@ -84,8 +84,12 @@ impl Hub {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
             // Of a turn from an earlier daemon, acpd knows only the hash of the last text.
-            let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
-            if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
+            let is_last = |text: &str| !running.whole && hash(text) == session.row.last_prompt;
+            // Some agents echo the prompt, which is in the journal, in pieces.
+            if is_user
+                && let Some(text) = lossy_at(&line, &["params", "update", "content", "text"])
+                && (said.any(|said| said.contains(text.trim())) || is_last(&text))
+            {
                 return;
             }
             let first = is_work(class).then(|| running.touch(now)).flatten();
@@ -228,15 +232,4 @@ fn each_update(line: &Bytes) -> Option<Vec<Bytes>> {
     let line = remove_member(line, &["params", "updates"]);
     let one = |update: &RawValue| set_member(&line, &["params", "update"], update.get().as_bytes());
     Some(updates.into_iter().map(one).collect())
-}
-
-/// Some agents echo the prompt, which is in the journal, in pieces.
-fn is_echo(line: &[u8], said: &str) -> bool {
-    let text = lossy_at(line, &["params", "update", "content", "text"]);
-    text.is_some_and(|text| said.contains(text.trim()))
-}
-
-fn is_said(line: &[u8], said: u64) -> bool {
-    let text = lossy_at(line, &["params", "update", "content", "text"]);
-    text.is_some_and(|text| hash(&text) == said)
 }
