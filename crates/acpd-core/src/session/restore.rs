@@ -34,8 +34,7 @@ pub(crate) struct Restore {
     pub(crate) announced: Vec<(String, Bytes)>,
     /// Deadline of a load or a late replay.
     pub(crate) cap: Time,
-    /// The setting in the last request to the agent.
-    pub(crate) setting: Option<Setting>,
+    /// The agent is asked for the first one.
     pub(crate) settings: VecDeque<Setting>,
     /// Mode in the agent's answer, if reported.
     pub(crate) shown_mode: Option<String>,
@@ -54,7 +53,6 @@ impl Restore {
             replay: Replay::new(row.last_prompt, row.replayable),
             announced: Vec::new(),
             cap: now,
-            setting: None,
             settings: VecDeque::new(),
             shown_mode: None,
             shown_options: None,

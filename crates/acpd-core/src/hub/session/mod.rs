@@ -9,7 +9,6 @@ pub(crate) mod fork;
 pub(crate) mod fork_ask;
 pub(crate) mod journal;
 pub(crate) mod lifecycle;
-pub(crate) mod limit;
 pub(crate) mod made;
 pub(crate) mod methods;
 pub(crate) mod prompt;

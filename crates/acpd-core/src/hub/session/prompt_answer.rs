@@ -1,5 +1,16 @@
 //! The agent's answer to a prompt, also of a turn that failed at the model's provider although the
 //! agent reports a normal end.
+//!
+//! Usage limits of agents, with `on_limit = "wait"`:
+//!
+//! ```text
+//!  turn refused, with the time ─▶ a prompt of acpd's own is in the queue, held until then
+//!                                   ├─ the limit is over ──────────────▶ given to the agent, once
+//!                                   └─ the user prompts, or cancels ───▶ taken back
+//! ```
+//!
+//! The held prompt is a queued turn, so it is on disk and in the next daemon. It asks the agent to
+//! find out what is done of the last request and to finish it: the user's prompt is never repeated.
 
 use acp_wire::acp::stop_reason;
 use acp_wire::bound::NAME;
@@ -11,15 +22,19 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::hub::session::turn_end::{cancelled_answer, cancelled_by_user};
-use crate::ids::SessionKey;
-use crate::process::slot::StopWhy;
+use crate::ids::{SessionKey, duration};
+use crate::process::slot::{Asker, StopWhy};
+use crate::profile::OnLimit;
 use crate::record::{Canceller, Dormant};
 use crate::session::Session;
-use crate::session::limit::over;
+use crate::session::limit::{Held, over};
 use crate::session::turn::GOES_ON;
 use crate::session::usage::tokens_of;
 use crate::session::work::{TurnEnd, WorkEvent};
+use crate::timers::Timer;
 use crate::tool_calls::call::update_in;
+
+const MAX_WAITS: u64 = 5;
 
 impl Hub {
     pub(crate) fn prompt_answered(
@@ -150,6 +165,35 @@ impl Hub {
         let why = agent.reason.as_deref().unwrap_or("it is being stopped");
         let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
         Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
+    }
+
+    /// `waits`: earlier waits in a row.
+    fn wait_for_limit(&mut self, key: SessionKey, error: &ErrorObject, waits: u64) {
+        let session = self.session(key);
+        let is_wanted = self.profile_of(session.slot).on_limit == OnLimit::Wait;
+        let is_free = session.queue.is_empty() && session.running.is_none();
+        let Some(until) = over(error, session.limit, self.cx.now).filter(|_| is_wanted && is_free)
+        else {
+            return;
+        };
+        if waits >= MAX_WAITS {
+            let text = format!("acpd has waited for {MAX_WAITS} usage limits in a row and stops");
+            return self.notice(key, "warning", &text);
+        }
+        self.queue_continue(key, Some(Held { until, waits: waits + 1 }));
+        self.cx.timers.set(Timer::Limit(key), until);
+        let time = duration(until.0.saturating_sub(self.cx.now.0));
+        let text = format!(
+            "the agent's usage limit is reached; acpd has it continue in {time} (`on_limit = \"wait\"`), \
+             unless you cancel or prompt before"
+        );
+        self.notice(key, "warning", &text);
+    }
+
+    pub(crate) fn on_limit_timer(&mut self, key: SessionKey) {
+        if self.session(key).held().is_some() {
+            self.need_session(key, Asker::Policy);
+        }
     }
 
     pub(crate) fn note_failure(&mut self, key: SessionKey, line: &[u8]) {

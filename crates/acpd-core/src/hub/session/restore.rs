@@ -185,14 +185,7 @@ impl Hub {
             Refusal::Other => {}
             Refusal::NeedsLogin => return self.session_needs_login(key, error),
             // The next process is asked the same, or this one after a login.
-            Refusal::Renewed => {
-                if let Some(restore) = self.sessions.restore_mut(key)
-                    && let Some(setting) = restore.setting.take()
-                {
-                    restore.settings.push_front(setting);
-                }
-                return;
-            }
+            Refusal::Renewed => return,
         }
         if step == Step::Settings {
             self.setting_failed(key, &in_words(error), false);

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::mcp::Brought;
+use crate::params::raw;
 use crate::record::{Dormant, EventKind};
 use crate::session::replay::Gap;
 use crate::session::restore::{Setting, option_map, values_of};
@@ -16,17 +17,14 @@ use crate::session::{LateReplay, Session, State};
 impl Hub {
     pub(crate) fn next_setting(&mut self, key: SessionKey) {
         let Some(restore) = self.sessions.restore_mut(key) else { return };
-        let Some(setting) = restore.settings.pop_front() else {
+        let Some(setting) = restore.settings.front().cloned() else {
             return self.session_usable(key);
         };
-        restore.setting = Some(setting.clone());
         let session_id = self.session(key).row.agent_id.clone();
         let none = Brought::default();
         match setting {
             Setting::Option { id, value } => {
-                let Ok(value) = RawValue::from_string(value) else {
-                    return self.next_setting(key);
-                };
+                let value = raw(value.as_bytes());
                 let params = SetConfigOptionParams::new(&session_id, &id, &value);
                 self.restore_ask(key, "session/set_config_option", &params, &none);
             }
@@ -39,23 +37,22 @@ impl Hub {
 
     /// An accepted setting may not be in force: the answer shows the agent's values.
     pub(crate) fn setting_answered(&mut self, key: SessionKey, result: &RawValue) {
-        let setting = self.sessions.restore_mut(key).and_then(|restore| restore.setting.clone());
-        if let Some(Setting::Mode(mode)) = &setting {
-            self.tell_mode(key, mode, None);
-        } else {
-            self.tell_options(key, result, None);
-        }
-        if let (Some(setting @ Setting::Option { .. }), (_, Some(options))) =
-            (setting, values_of(result))
-        {
+        let Some(restore) = self.sessions.restore_mut(key) else { return };
+        let Some(setting) = restore.settings.pop_front() else { return };
+        if let (Setting::Option { .. }, Some(options)) = (&setting, values_of(result).1) {
             let shown = option_map(options);
-            if let Some(restore) = self.sessions.restore_mut(key) {
-                restore.settings.retain(|setting| !setting.is_shown_by(&shown));
-                restore.shown_options = Some(options.to_owned());
+            restore.settings.retain(|setting| !setting.is_shown_by(&shown));
+            restore.shown_options = Some(options.to_owned());
+            let is_set = setting.is_shown_by(&shown);
+            if !is_set {
+                restore.settings.push_front(setting);
             }
-            if !setting.is_shown_by(&shown) {
+            self.tell_options(key, result, None);
+            if !is_set {
                 self.setting_failed(key, "the agent kept another value", false);
             }
+        } else if let Setting::Mode(mode) = setting {
+            self.tell_mode(key, &mode, None);
         }
         self.next_setting(key);
     }
@@ -63,10 +60,8 @@ impl Hub {
     /// `all`: the settings that are left, too. From now on clients see what the agent has shown.
     pub(crate) fn setting_failed(&mut self, key: SessionKey, why: &str, all: bool) {
         let Some(restore) = self.sessions.restore_mut(key) else { return };
-        let mut failed: Vec<Setting> = restore.setting.take().into_iter().collect();
-        if all {
-            failed.extend(restore.settings.drain(..));
-        }
+        let most = restore.settings.len().min(if all { usize::MAX } else { 1 });
+        let failed: Vec<Setting> = restore.settings.drain(..most).collect();
         let (mode, options) = (restore.shown_mode.clone(), restore.shown_options.clone());
         let names: Vec<String> = failed.iter().map(Setting::to_string).collect();
         let text = format!("{} could not be set again: {why}", names.join(", "));
