@@ -50,7 +50,9 @@ impl Hub {
         if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key);
         }
-        let hosts = self.hosts_of(&profile);
+        let slots = self.processes.of_profile(&profile).into_iter();
+        let hosts = slots.filter_map(|slot| self.processes[&slot].host().map(|host| host.id));
+        let hosts: Vec<HostId> = hosts.collect();
         let is_it = |host: &HostId, open: &Adoption| hosts.contains(host) && open.id == adoption.id;
         if let Some((_, _, open)) =
             self.requests.adoptions().find(|(_, host, open)| is_it(host, open))
@@ -135,11 +137,6 @@ impl Hub {
         };
         self.refuse_adoption(&adoption, fault);
         self.processes.take_parked(&mut self.cx, Process { slot, host }, &adoption.id);
-    }
-
-    fn hosts_of(&self, profile: &str) -> Vec<HostId> {
-        let slots = self.processes.of_profile(profile).into_iter();
-        slots.filter_map(|slot| self.processes[&slot].host().map(|host| host.id)).collect()
     }
 
     pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault) {

@@ -26,11 +26,15 @@ impl Hub {
         if let Some(key) = restoring.map(|(key, _)| *key) {
             self.cx.timers.clear(Timer::Restore(key));
             if exists {
-                self.restore_there(key);
-            } else {
-                self.directory_missing(key);
+                return self.restore_there(key);
             }
-            return;
+            let row = &self.session(key).row;
+            let fault = missing(&row.cwd).session(&row.public_id);
+            self.make_dormant(key, Dormant::NoDirectory, Some(fault.message.clone()));
+            let session = self.session(key);
+            let (slot, hint) = (session.slot, session.way_out().unwrap_or_default());
+            self.fail_queue(key, &fault.hint(hint));
+            return self.check_idle(slot);
         }
         let found = self.processes.take_waiting_for(question);
         let Some((slot, mut waiting)) = found else { return };
@@ -50,15 +54,6 @@ impl Hub {
             self.refuse(&waiting.to, &fault);
             self.check_idle(slot);
         }
-    }
-
-    fn directory_missing(&mut self, key: SessionKey) {
-        let row = &self.session(key).row;
-        let fault = missing(&row.cwd).session(&row.public_id);
-        self.make_dormant(key, Dormant::NoDirectory, Some(fault.message.clone()));
-        let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
-        self.fail_queue(key, &fault);
-        self.check_idle(self.session(key).slot);
     }
 
     pub(crate) fn session_move(&mut self, params: MoveParams) -> Result<SessionInfo, Fault> {

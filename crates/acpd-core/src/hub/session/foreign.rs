@@ -21,7 +21,7 @@ use crate::hub::session::adopt::{CURSOR, LIST_TIME, entry};
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::params::{filter_of, own_meta, path, session_cwd};
-use crate::process::slot::{WaitFor, Waiting};
+use crate::process::slot::{Slot, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::requests::purpose::{Adoption, Directory, Opener, Purpose, Wanted};
 use crate::session::kin::unrelated;
@@ -165,7 +165,15 @@ impl Hub {
             notices: Vec::new(),
             directory: Directory::Unknown,
         };
-        if self.cx.config.agents[profile].sharing == Sharing::Session && self.winds_up(profile) {
+        // A process of a deleted session may still exist.
+        let winds_up = |agent: &Slot| {
+            let of = agent.dedicated().filter(|key| *key != SessionKey::UNMADE);
+            let is_gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
+            agent.profile() == profile && agent.host().is_some() && is_gone
+        };
+        if self.cx.config.agents[profile].sharing == Sharing::Session
+            && self.processes.values().any(winds_up)
+        {
             let text = format!("a process that may hold `{session}` is still ending");
             return Err(Fault::new(Reason::SessionBlocked, text)
                 .session(session)
@@ -192,14 +200,5 @@ impl Hub {
         // No agent is started for these.
         let slot = self.processes.shared(profile, self.cx.now);
         offered && self.processes[&slot].is_up()
-    }
-
-    /// Returns whether a process of a deleted session still exists.
-    fn winds_up(&self, profile: &str) -> bool {
-        self.processes.values().any(|agent| {
-            let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
-            let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
-            agent.profile() == profile && agent.host().is_some() && gone
-        })
     }
 }

@@ -118,8 +118,14 @@ impl Hub {
         let running = self.session_mut(key).running.as_mut();
         match running.map(|running| running.end(WorkEvent::Ended { stops })) {
             Some(TurnEnd::Cancelled) => (end.outcome, end.fault) = (cancelled_by_user(), None),
+            // The agent ended it because acpd is stopping the agent.
             Some(TurnEnd::CutOff) => {
-                let fault = self.cut_off_fault(key);
+                let Session { slot, row, .. } = self.session(key);
+                let agent = &self.processes[slot];
+                let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+                let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
+                let fault = Fault::new(Reason::Interrupted, text).session(&row.public_id);
+                let fault = fault.hint(GOES_ON);
                 end.outcome = Outcome::Interrupted { reason: fault.message.clone().into() };
                 end.fault = Some(fault);
             }
@@ -156,15 +162,6 @@ impl Hub {
         self.note_success(slot, "session/prompt");
         let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
         PromptEnd { outcome, fault: None, refused: None }
-    }
-
-    /// Returns the error for a turn that the agent ended because acpd is stopping the agent.
-    fn cut_off_fault(&self, key: SessionKey) -> Fault {
-        let Session { slot, row, .. } = self.session(key);
-        let agent = &self.processes[slot];
-        let why = agent.reason.as_deref().unwrap_or("it is being stopped");
-        let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile());
-        Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
     }
 
     /// `waits`: earlier waits in a row.

@@ -84,7 +84,13 @@ impl Hub {
                     self.session_mut(key).queue.push_back(prompt);
                     continue;
                 }
-                self.tell_not_sent(key, &prompt, fault);
+                // The journal gets the error, with the beginning of the prompt.
+                if !continues(&prompt.line) {
+                    let said = quotation(&prompt, KEPT);
+                    let text =
+                        format!("a prompt that waited was not sent: {}{said}", fault.message);
+                    self.notice(key, "warning", &text);
+                }
             }
             self.drop_prompt(key, &prompt, fault);
         }
@@ -113,16 +119,6 @@ impl Hub {
         let (by, said) = (by_whom(by), quotation(prompt, KEPT));
         let text = format!("a prompt that waited was taken back by {by}{said}");
         self.notice(key, "info", &text);
-    }
-
-    /// No client waits for the error: the journal gets it, with the beginning of the prompt.
-    fn tell_not_sent(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault) {
-        if continues(&prompt.line) {
-            return;
-        }
-        let said = quotation(prompt, KEPT);
-        let text = format!("a prompt that waited was not sent: {}{said}", fault.message);
-        self.notice(key, "warning", &text);
     }
 
     /// Numbers are the order on disk, and are never reused. Senders get their new places.

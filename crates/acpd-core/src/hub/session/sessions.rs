@@ -105,7 +105,16 @@ impl Hub {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
-            State::Dormant => return self.wait_in_vain(key),
+            State::Dormant => {
+                // After an orderly end, the next process restores the session.
+                let slot = self.session(key).slot;
+                if self.processes.has_failed(slot)
+                    && !self.processes.restarts_by_itself(slot, &self.cx.config)
+                {
+                    self.session_mut(key).eager = false;
+                }
+                return;
+            }
         };
         self.cx.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
@@ -138,16 +147,6 @@ impl Hub {
             return self.make_dormant(key, Dormant::NeedsLogin, reason);
         }
         self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()));
-    }
-
-    /// After an orderly end, the next process restores the session.
-    fn wait_in_vain(&mut self, key: SessionKey) {
-        let slot = self.session(key).slot;
-        if self.processes.has_failed(slot)
-            && !self.processes.restarts_by_itself(slot, &self.cx.config)
-        {
-            self.session_mut(key).eager = false;
-        }
     }
 
     fn should_continue(&self, key: SessionKey) -> bool {

@@ -98,7 +98,14 @@ impl Hub {
                 session.note_spoken();
             }
             self.tally.first_update(first);
-            self.note_said(key, update, &line);
+            let kind = match update {
+                Some("agent_message_chunk") => Some(DoingKind::Writing),
+                Some("agent_thought_chunk") => Some(DoingKind::Thinking),
+                _ => None,
+            };
+            if let Some(kind) = kind {
+                self.session_mut(key).activity.says(kind, now, &line);
+            }
             self.note_failure(key, &line);
         } else if session.is_late_replay(class, is_user) {
             return;
@@ -134,16 +141,6 @@ impl Hub {
             self.mirror_terminals(key, &line);
             self.on_call_updated(key, &line);
         }
-    }
-
-    fn note_said(&mut self, key: SessionKey, update: Option<&str>, line: &Bytes) {
-        let kind = match update {
-            Some("agent_message_chunk") => DoingKind::Writing,
-            Some("agent_thought_chunk") => DoingKind::Thinking,
-            _ => return,
-        };
-        let now = self.cx.now;
-        self.session_mut(key).activity.says(kind, now, line);
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
