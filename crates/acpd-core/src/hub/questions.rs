@@ -12,6 +12,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, NOBODY, Process, Requester, SessionKey, SlotId};
 use crate::mcp::client_servers::CallEnd;
 use crate::params::{path, read};
+use crate::prompt::once;
 use crate::questions::{QuestionPlace, QuestionSubject};
 use crate::record::Record;
 use crate::requests::Requests;
@@ -33,7 +34,7 @@ fn place<'h>(
                 row: Some(&session.row),
                 is_running: turn.is_some(),
                 is_cancelling: turn.is_some_and(|turn| turn.work.is_cancelled()),
-                once: turn.and_then(|turn| turn.once),
+                once: turn.and_then(|turn| once(&turn.prompt.line)),
                 requester: None,
                 responders: clients.responders(key).collect(),
             }

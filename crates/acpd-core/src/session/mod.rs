@@ -211,14 +211,17 @@ impl Session {
         }
     }
 
-    pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
-        let queued = self.queue.iter().flat_map(|prompt| &prompt.senders);
-        queued.chain(self.running.iter().flat_map(|turn| &turn.senders))
+    /// Returns the queued prompts, then that of the running turn.
+    fn prompts(&self) -> impl Iterator<Item = &Queued> {
+        self.queue.iter().chain(self.running.iter().map(|turn| &turn.prompt))
     }
 
-    pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
-        let queued = self.queue.iter_mut().flat_map(|prompt| &mut prompt.senders);
-        queued.chain(self.running.iter_mut().flat_map(|turn| &mut turn.senders))
+    pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
+        self.prompts().flat_map(|prompt| &prompt.senders)
+    }
+
+    pub(crate) fn prompts_mut(&mut self) -> impl Iterator<Item = &mut Queued> {
+        self.queue.iter_mut().chain(self.running.iter_mut().map(|turn| &mut turn.prompt))
     }
 
     pub(crate) fn is_awaited(&self) -> bool {
@@ -334,15 +337,14 @@ impl Session {
             prompts: row.prompts,
             last_prompt: row.last_prompt,
             heard: row.heard || row.prompts > 0,
-            turn: self.running.as_ref().map(|turn| turn.started),
+            turn: self.running.as_ref().map(|turn| turn.prompt.at),
             open_tools: row.open_tools.clone(),
             children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
         }
     }
 
     pub(crate) fn has_turns_of_others(&self, client: ClientId) -> bool {
-        let running = self.running.iter().map(|turn| &turn.senders);
-        let mut senders = self.queue.iter().map(|prompt| &prompt.senders).chain(running);
+        let mut senders = self.prompts().map(|prompt| &prompt.senders);
         senders.any(|senders| senders.is_empty() || senders.iter().any(|to| to.client != client))
     }
 
@@ -415,7 +417,7 @@ impl Session {
             restore: self.row.restore,
             turn: TurnInfo {
                 state: self.turn_state(waits.is_some()),
-                since: running.map_or(self.row.updated, |turn| turn.started).0,
+                since: running.map_or(self.row.updated, |turn| turn.prompt.at).0,
                 last: self.row.last_outcome.clone().map(Into::into),
                 reason: self.why_cut_off.clone().map(Into::into),
             },

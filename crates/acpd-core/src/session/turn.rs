@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use acp_wire::bound::NAME;
 use acp_wire::{StateKey, UpdateClass, clipped, code, set_member, str_at};
 use acpd_api::{ClientName, CutShort, QueueInfo, QueuedPrompt, Reason, Tokens};
-use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
 
@@ -13,7 +12,7 @@ use crate::fault::Fault;
 use crate::ids::{Requester, SessionKey, Time};
 use crate::params::raw_at;
 use crate::profile::FailureSign;
-use crate::prompt::{continues, has_yes, idempotency_key, in_place_of, once};
+use crate::prompt::{continues, idempotency_key, in_place_of, once};
 use crate::record::{Canceller, Record, TurnRow, TurnStage};
 use crate::session::Session;
 use crate::session::limit::Held;
@@ -27,27 +26,25 @@ pub(crate) fn wait_or_cancel(session: &str) -> String {
     format!("wait until it is done, or cancel it: `acpctl cancel {session}`")
 }
 
-#[derive(Debug)]
+/// A prompt in the queue, or of the running turn.
+#[derive(Debug, Clone)]
 pub(crate) struct Queued {
     pub(crate) ticket: u64,
     /// Receivers of the answer, oldest first; none after a restart of the daemon or client.
     pub(crate) senders: Vec<Requester>,
     pub(crate) line: Bytes,
+    /// Time of the request, then of the dispatch.
     pub(crate) at: Time,
 }
 
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) ticket: u64,
-    /// The client's line, while it may be sent again, or if it allows permission questions.
-    pub(crate) line: Option<Bytes>,
+    /// Its line is empty unless it may be sent again, or answers permission questions.
+    pub(crate) prompt: Queued,
     pub(crate) number: u64,
     /// Number of the prompt's line in the outbox.
     pub(crate) chunk: u64,
-    /// Receivers of the answer, oldest first.
-    pub(crate) senders: Vec<Requester>,
     pub(crate) key: Option<String>,
-    pub(crate) started: Time,
     pub(crate) work: Work,
     /// `None` if this daemon has not seen the cancel.
     pub(crate) cut_short: Option<CutShort>,
@@ -57,8 +54,6 @@ pub(crate) struct Running {
     pub(crate) replayed_as: Option<u64>,
     /// The agent may echo these messages at any time.
     pub(crate) added: Vec<String>,
-    /// The sender's answer to all permission questions of this turn.
-    pub(crate) once: Option<Verdict>,
     /// This daemon has seen the whole turn.
     pub(crate) whole: bool,
     /// acpd wrote the prompt, to continue an interrupted task.
@@ -115,37 +110,27 @@ impl Cancel {
     }
 }
 
-/// Without a line, the stored one stays.
-fn row((session, ticket): (SessionKey, u64), state: TurnStage, at: Time) -> TurnRow {
-    TurnRow { session, ticket, state, at, senders: Vec::new(), cancelling: None, line: None }
-}
-
 impl Queued {
-    pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        row((session, self.ticket), state, self.at)
-    }
-
-    /// Ends a prompt that leaves the queue without being dispatched.
-    pub(crate) fn dropped(&self, session: SessionKey) -> Record {
-        Record::Turn(self.row(session, TurnStage::Ended))
+    /// Ends the prompt in the queue, or its turn.
+    pub(crate) fn ended(&self, session: SessionKey) -> Record {
+        let (ticket, at, state) = (self.ticket, self.at, TurnStage::Ended);
+        let senders = Vec::new();
+        Record::Turn(TurnRow { session, ticket, state, at, senders, cancelling: None, line: None })
     }
 }
 
 impl Running {
     /// `text`: as the agent would echo it.
     pub(crate) fn new(prompt: Queued, number: u64, chunk: u64, text: String, now: Time) -> Running {
-        let Queued { ticket, senders, line, at } = prompt;
+        let line = &prompt.line;
+        let kept = if once(line).is_some() { line.clone() } else { Bytes::new() };
         Running {
-            ticket,
-            key: idempotency_key(&line).ok().flatten(),
-            once: once(&line),
-            continues: continues(&line),
-            waits: Held::of(&line).map_or(0, |held| held.waits),
-            line: Some(line).filter(|line| has_yes(line)),
+            key: idempotency_key(line).ok().flatten(),
+            continues: continues(line),
+            waits: Held::of(line).map_or(0, |held| held.waits),
+            prompt: Queued { line: kept, ..prompt },
             number,
             chunk,
-            senders,
-            started: at,
             work: Work::Running { touched: false },
             cut_short: None,
             last_line: now,
@@ -174,7 +159,7 @@ impl Running {
     /// Returns the time since the dispatch (ms), once, if this daemon has seen the whole turn.
     pub(crate) fn touch(&mut self, now: Time) -> Option<u64> {
         let is_first = self.step(WorkEvent::Touched) == Some(WorkEffect::Begun);
-        (is_first && self.whole).then(|| now.since(self.started))
+        (is_first && self.whole).then(|| now.since(self.prompt.at))
     }
 
     /// Returns `true` for the first cancel.
@@ -186,15 +171,10 @@ impl Running {
         is_first
     }
 
-    pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
-        row((session, self.ticket), state, self.started)
-    }
-
     /// Returns `None` if the agent may have worked on the prompt.
     pub(crate) fn again(&self) -> Option<Queued> {
         let is_undone = !self.work.is_touched() && !self.work.is_cancelled();
-        let line = self.line.clone().filter(|_| is_undone)?;
-        Some(Queued { ticket: self.ticket, senders: self.senders.clone(), line, at: self.started })
+        (is_undone && !self.prompt.line.is_empty()).then(|| self.prompt.clone())
     }
 }
 

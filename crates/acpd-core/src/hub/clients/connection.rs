@@ -100,9 +100,10 @@ impl Hub {
     }
 
     fn move_requests(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
-        let prompts = self.sessions.values_mut().flat_map(Session::senders_mut);
+        let prompts = self.sessions.values_mut().flat_map(Session::prompts_mut);
+        let senders = prompts.flat_map(|prompt| &mut prompt.senders);
         let mut ids = Vec::new();
-        for requester in prompts.chain(self.requests.requesters_mut()) {
+        for requester in senders.chain(self.requests.requesters_mut()) {
             if requester.client == old {
                 requester.client = new;
                 ids.push(requester.id.clone());
@@ -141,9 +142,8 @@ impl Hub {
                 continue;
             }
             // The turn continues without a receiver of its response.
-            let queued = session.queue.iter_mut().map(|prompt| &mut prompt.senders);
-            for senders in queued.chain(session.running.iter_mut().map(|turn| &mut turn.senders)) {
-                senders.retain(|to| to.client != client);
+            for prompt in session.prompts_mut() {
+                prompt.senders.retain(|to| to.client != client);
             }
         }
         for slot in slots {

@@ -85,7 +85,7 @@ impl Hub {
                 .filter(|own| self.is_its_own(client, *own))?;
             let own = &self.session(own).row;
             let begun_by = session.kin.parent.as_ref()?;
-            let senders = &session.running.as_ref()?.senders;
+            let senders = &session.running.as_ref()?.prompt.senders;
             let is_its_turn = senders.iter().all(|to| to.client == client) && !senders.is_empty();
             let is_begun_by_it =
                 begun_by.agent == *own.agent && begun_by.session_id == *own.public_id;

@@ -12,7 +12,8 @@ use crate::services::{RequestKind, Workplace};
 use crate::session::Session;
 
 fn workplace<'s>(session: &'s Session, clients: &'s Clients, offers: Services) -> Workplace<'s> {
-    let mut senders = session.running.iter().flat_map(|turn| &turn.senders).map(|to| to.client);
+    let mut senders =
+        session.running.iter().flat_map(|turn| &turn.prompt.senders).map(|to| to.client);
     Workplace {
         row: &session.row,
         offers,

@@ -167,7 +167,7 @@ impl Hub {
         };
         // A process of a deleted session may still exist.
         let winds_up = |agent: &Slot| {
-            let of = agent.dedicated().filter(|key| *key != SessionKey::UNMADE);
+            let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
             let is_gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
             agent.profile() == profile && agent.host().is_some() && is_gone
         };

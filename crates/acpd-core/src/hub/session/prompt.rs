@@ -15,7 +15,6 @@
 
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::{NAMESPACE, PromptRepeated, method};
-use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -58,7 +57,7 @@ impl Hub {
         to: &Requester,
         session: SessionKey,
         key: &str,
-        has_yes: bool,
+        allows: bool,
     ) -> bool {
         if let Some(row) = self.prompt_keys.get(&(session, key.to_owned())) {
             let (line, turn) = (answer_again(&to.id, row), row.turn);
@@ -67,35 +66,32 @@ impl Hub {
             return true;
         }
         let of = self.session_mut(session);
-        // A yes is the first sender's: it ends when another client joins without one.
-        let joins = |senders: &mut Vec<Requester>| {
-            let is_other = senders.first().is_none_or(|first| first.client != to.client);
-            senders.push(to.clone());
-            is_other && !has_yes
+        let running = of.running.as_mut().filter(|turn| turn.key.as_deref() == Some(key));
+        let turn = running.as_ref().map(|turn| turn.number);
+        let is_it =
+            |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
+        let place = of.queue.iter().position(|prompt| is_it(&prompt.line));
+        let prompt = match (running, place) {
+            (Some(turn), _) => &mut turn.prompt,
+            (None, Some(place)) => &mut of.queue[place],
+            (None, None) => return false,
         };
-        let mut line = None;
-        if let Some(running) = of.running.as_mut().filter(|turn| turn.key.as_deref() == Some(key)) {
-            if joins(&mut running.senders) && running.once == Some(Verdict::Allow) {
-                running.once = None;
-                running.line = running.line.as_ref().map(without_once);
-                line.clone_from(&running.line);
-            }
-            let turn = running.number;
+        // A yes is the first sender's: it ends when another client joins without one.
+        let is_other = prompt.senders.first().is_none_or(|first| first.client != to.client);
+        prompt.senders.push(to.clone());
+        let ends_yes = is_other && !allows && has_yes(&prompt.line);
+        if ends_yes {
+            prompt.line = without_once(&prompt.line);
+        }
+        if let Some(turn) = turn {
+            let line = ends_yes.then(|| prompt.line.clone());
             if let Some(host) = self.session(session).row.host {
                 self.save_turn(session, host, line);
             }
             self.tell_repeated(to.client, session, turn);
             return true;
         }
-        let is_it =
-            |line: &[u8]| idempotency_key(line).is_ok_and(|own| own.as_deref() == Some(key));
-        let Some(place) = of.queue.iter().position(|prompt| is_it(&prompt.line)) else {
-            return false;
-        };
-        let queued = &mut of.queue[place];
-        if joins(&mut queued.senders) && crate::prompt::has_yes(&queued.line) {
-            queued.line = without_once(&queued.line);
-        }
+        let place = place.unwrap_or_default();
         self.save_queued(session, place);
         let ahead = place as u32 + u32::from(self.is_busy(session));
         if ahead > 0 {

@@ -49,7 +49,7 @@ impl Hub {
         let again = running.again();
         let (waits, work) = (running.waits, running.work);
         let is_cancelled = work.is_cancelled();
-        let senders = std::mem::take(&mut running.senders);
+        let senders = std::mem::take(&mut running.prompt.senders);
         let own = running.key.take().map(|key| (key, running.number));
         let is_silent = !work.is_touched() && !is_cancelled;
         let slot = self.session(key).slot;

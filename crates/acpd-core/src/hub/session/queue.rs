@@ -69,9 +69,15 @@ impl Hub {
 
     pub(crate) fn save_queued(&mut self, key: SessionKey, place: usize) {
         let prompt = &self.sessions[&key].queue[place];
+        let (row, line) = (self.turn_row(key, prompt, TurnStage::Queued), prompt.line.clone());
+        self.cx.record(Record::Turn(TurnRow { line: Some(line), ..row }));
+    }
+
+    /// Without a line, the stored one stays.
+    fn turn_row(&self, key: SessionKey, prompt: &Queued, state: TurnStage) -> TurnRow {
+        let (ticket, at) = (prompt.ticket, prompt.at);
         let senders = prompt.senders.iter().filter_map(|to| self.clients.sender(to)).collect();
-        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
-        self.cx.record(Record::Turn(TurnRow { senders, line, ..row }));
+        TurnRow { session: key, ticket, state, at, senders, cancelling: None, line: None }
     }
 
     /// Answers everything queued in a session with an error. If the sender of a prompt is gone, the
@@ -99,7 +105,7 @@ impl Hub {
 
     /// Ends a prompt that was taken out of the queue.
     pub(crate) fn drop_prompt(&mut self, key: SessionKey, prompt: &Queued, fault: &Fault) {
-        self.cx.record(prompt.dropped(key));
+        self.cx.record(prompt.ended(key));
         self.refuse_all(&prompt.senders, fault);
     }
 
@@ -127,7 +133,7 @@ impl Hub {
         for place in from..self.session(key).queue.len() {
             let session = self.sessions.session_mut(key);
             let ticket = session.next_ticket();
-            self.cx.record(session.queue[place].dropped(key));
+            self.cx.record(session.queue[place].ended(key));
             session.queue[place].ticket = ticket;
             self.save_queued(key, place);
             let prompt = &self.session(key).queue[place];
@@ -159,7 +165,7 @@ impl Hub {
             return;
         }
         if let Some(prompt) = self.session_mut(key).queue.pop_front() {
-            self.cx.record(Record::Turn(prompt.row(key, TurnStage::Ended)));
+            self.cx.record(prompt.ended(key));
         }
         self.cx.timers.clear(Timer::Limit(key));
     }
@@ -167,12 +173,9 @@ impl Hub {
     /// Records the running turn. `line`: its new line, if it was replaced.
     pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
         let Some(running) = &self.session(key).running else { return };
-        self.cx.record(Record::Turn(TurnRow {
-            senders: running.senders.iter().filter_map(|to| self.clients.sender(to)).collect(),
-            cancelling: running.work.canceller(),
-            line,
-            ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
-        }));
+        let state = TurnStage::Dispatched { host, chunk: running.chunk };
+        let (cancelling, row) = (running.work.canceller(), self.turn_row(key, &running.prompt, state));
+        self.cx.record(Record::Turn(TurnRow { cancelling, line, ..row }));
     }
 
     pub(crate) fn queue_remove(&mut self, params: QueueRemoveParams) -> Result<QueueInfo, Fault> {

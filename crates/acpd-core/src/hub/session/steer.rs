@@ -27,7 +27,6 @@ use acp_wire::{
     ErrorObject, Id, Outcome, build, locate, remove_member, set_id, set_member, str_at,
 };
 use acpd_api::{NAMESPACE, Reason};
-use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -41,7 +40,7 @@ use crate::hub::session::queue::ends_yes;
 use crate::ids::{HostId, NOBODY, Process, SessionKey, SlotId};
 use crate::own::without_own;
 use crate::params::raw;
-use crate::prompt::without_once;
+use crate::prompt::{has_yes, without_once};
 use crate::record::{EventKind, SteerForm};
 use crate::requests::purpose::{Purpose, Steer};
 use crate::session::State;
@@ -90,13 +89,12 @@ impl Hub {
     /// Ends the running turn's yes, also for the next daemon, if another client adds to it.
     fn end_yes(&mut self, host: HostId, key: SessionKey, asked: &Asked<'_>) -> Served {
         let Some(running) = self.session_mut(key).running.as_mut() else { return Ok(()) };
-        let has_yes = running.once == Some(Verdict::Allow);
-        if !has_yes || !ends_yes(running.senders.first(), asked)? {
+        let prompt = &mut running.prompt;
+        if !has_yes(&prompt.line) || !ends_yes(prompt.senders.first(), asked)? {
             return Ok(());
         }
-        running.once = None;
-        running.line = running.line.as_ref().map(without_once);
-        let line = running.line.clone();
+        prompt.line = without_once(&prompt.line);
+        let line = Some(prompt.line.clone());
         self.save_turn(key, host, line);
         let text = "`--yes` no longer holds for this turn: another client added to it";
         self.notice(key, "warning", text);

@@ -79,8 +79,11 @@ impl Hub {
         session.activity.begin_turn(now);
         session.late_replay = LateReplay::None;
         let again = runs_out.then(|| prompt.line.clone());
-        let running = Running::new(Queued { at: now, ..prompt }, number, chunk, text, now);
-        session.running = Some(Running { line: again.or(running.line), ..running });
+        let mut running = Running::new(Queued { at: now, ..prompt }, number, chunk, text, now);
+        if let Some(line) = again {
+            running.prompt.line = line;
+        }
+        session.running = Some(running);
         self.save_turn(key, host, None);
         self.arm_stall(key);
         self.lease(slot);
@@ -186,7 +189,7 @@ impl Hub {
         };
         let queue = session.queue.iter_mut();
         let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
-        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.senders));
+        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.prompt.senders));
         for (place, _) in changed.into_iter().enumerate().filter(|(_, was)| *was) {
             self.save_queued(key, place);
         }

@@ -51,7 +51,7 @@ impl Hub {
             cut_short: running.cut_short.take(),
             session_id: session.row.public_id.clone().into(),
             turn: running.number,
-            started_at: running.started.0,
+            started_at: running.prompt.at.0,
             at: now.0,
             outcome,
             tools: running.whole.then_some(calls.len() as u32),
@@ -68,13 +68,13 @@ impl Hub {
             self.cx.send(Effect::Index(key));
         }
         self.lease(self.session(key).slot);
-        self.cx.record(Record::Turn(running.row(key, TurnStage::Ended)));
+        self.cx.record(running.prompt.ended(key));
     }
 
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let chunk = running.chunk;
-        let senders = std::mem::take(&mut running.senders);
+        let senders = std::mem::take(&mut running.prompt.senders);
         let own = running.key.take().map(|key| (key, running.number));
         let mut fault = fault.clone();
         // These reasons say that a turn cannot begin; this one had begun.
@@ -180,7 +180,7 @@ impl Hub {
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         let who = by.as_ref().map(|by| by.title.as_ref().unwrap_or(&by.name).raw().to_owned());
         for prompt in queued {
-            self.cx.record(prompt.dropped(key));
+            self.cx.record(prompt.ended(key));
             self.tell_taken_back(key, &prompt, who.as_deref());
             for sender in &prompt.senders {
                 self.respond(sender, Some(key), cancelled_answer(&sender.id, b""));
