@@ -1,7 +1,6 @@
 //! Sessions that an agent has just made, or that acpd takes over (`adopt.rs`).
 
-use acp_wire::acp::NewSessionResult;
-use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
+use acp_wire::{ErrorObject, Id, Outcome, remove_member, set_member};
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;
@@ -28,49 +27,34 @@ impl Hub {
         line: &Bytes,
         outcome: Outcome<'_>,
     ) {
-        match outcome {
-            Outcome::Error(error) => self.new_session_refused(process.slot, new, line, error),
-            Outcome::Result(result) => match self.made_in(process.slot, new.method(), result) {
-                Ok(made) => self.open_made_session(process, new, &made, line),
-                Err(text) => self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
-            },
-        }
-    }
-
-    fn new_session_refused(
-        &mut self,
-        slot: SlotId,
-        new: NewSession,
-        line: &Bytes,
-        error: &RawValue,
-    ) {
-        let error = ErrorObject::from_raw(error);
-        if self.note_refusal(slot, new.method(), &error) != Refusal::Renewed {
-            let line = self.for_client(slot, &new.to, line);
-            return self.respond(&new.to, None, line);
-        }
-        if new.fork.is_some() {
-            return self.fork_again(new);
-        }
-        let new = NewSession { params: undeclared(&new.params), ..new };
-        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-        self.processes.wait(slot, waiting);
-    }
-
-    fn open_made_session(
-        &mut self,
-        process: Process,
-        new: NewSession,
-        made: &NewSessionResult<'_>,
-        line: &Bytes,
-    ) {
-        self.note_success(process.slot, new.method());
-        let key = self.adopt_new(process.slot, &new, &made.session_id);
+        let slot = process.slot;
+        let result = match outcome {
+            Outcome::Result(result) => result,
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, new.method(), &error) != Refusal::Renewed {
+                    let line = self.for_client(slot, &new.to, line);
+                    return self.respond(&new.to, None, line);
+                }
+                if new.fork.is_some() {
+                    return self.fork_again(new);
+                }
+                let new = NewSession { params: undeclared(&new.params), ..new };
+                let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+                return self.processes.wait(slot, waiting);
+            }
+        };
+        let made = match self.made_in(slot, new.method(), result) {
+            Ok(made) => made,
+            Err(text) => return self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text)),
+        };
+        self.note_success(slot, new.method());
+        let key = self.adopt_new(slot, &new, &made.session_id);
         if let Some(point) = &new.fork {
             self.begin_forked(key, point);
         }
         self.sessions.session_mut(key).take_values(&mut self.cx, made.modes, made.config_options);
-        let mut line = self.for_client(process.slot, &new.to, line);
+        let mut line = self.for_client(slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
             let id = json!(row.public_id).to_string();
