@@ -344,14 +344,17 @@ impl Sessions {
 
     /// Takes the named deleted session out, or the last deleted one.
     pub(crate) fn take_from_aside(&mut self, wanted: &UndoParams) -> Result<Aside, Fault> {
-        self.aside.remove(&self.find_aside(wanted)?).ok_or_else(none_kept)
+        let none_kept = || Fault::new(Reason::SessionNotFound, "no deleted session is kept");
+        let found = self.find_aside(wanted)?.and_then(|key| self.aside.remove(&key));
+        found.ok_or_else(none_kept)
     }
 
-    fn find_aside(&self, wanted: &UndoParams) -> Result<SessionKey, Fault> {
+    /// Returns `None` if none is named, and none is kept.
+    fn find_aside(&self, wanted: &UndoParams) -> Result<Option<SessionKey>, Fault> {
         let mut rows: Vec<&SessionRow> = self.aside_of(wanted).collect();
         rows.sort_by_key(|row| Reverse(row.removed));
         let Some(text) = wanted.session.as_deref() else {
-            return rows.first().map(|row| row.key).ok_or_else(none_kept);
+            return Ok(rows.first().map(|row| row.key));
         };
         let whole = |row: &&&SessionRow| row.name.as_deref() == Some(text) || row.public_id == text;
         let begins = |row: &&&SessionRow| !text.is_empty() && row.public_id.starts_with(text);
@@ -360,7 +363,7 @@ impl Sessions {
             let mut fitting = rows.iter().filter(begins);
             fitting.next().filter(|_| fitting.next().is_none())
         });
-        found.map(|row| row.key).ok_or_else(|| {
+        found.map(|row| Some(row.key)).ok_or_else(|| {
             let fault = Fault::no_session(text);
             let kept: Vec<String> =
                 rows.iter().take(8).map(|row| format!("`{}`", row.word())).collect();
@@ -404,8 +407,4 @@ impl Deref for Sessions {
     fn deref(&self) -> &BTreeMap<SessionKey, Session> {
         &self.by_key
     }
-}
-
-fn none_kept() -> Fault {
-    Fault::new(Reason::SessionNotFound, "no deleted session is kept")
 }

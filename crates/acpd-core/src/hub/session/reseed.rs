@@ -105,11 +105,6 @@ impl Hub {
         if !matches!(session.state, State::Dormant) {
             self.close_session(key);
         }
-        self.give_up_context(key);
-        Ok(self.session_info(key))
-    }
-
-    fn give_up_context(&mut self, key: SessionKey) {
         let what = self.reseeds_with(key);
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
@@ -134,6 +129,7 @@ impl Hub {
             what.name()
         );
         self.notice(key, "warning", &text);
+        Ok(self.session_info(key))
     }
 
     pub(crate) fn has_no_prompt(&self, key: SessionKey) -> Result<(), Fault> {

@@ -288,8 +288,15 @@ impl Hub {
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String) {
         let restores = matches!(self.session(key).state, State::Restoring(_));
+        // Without output of the agent, there is nothing to lose.
         if restores && !self.session(key).row.heard && !self.session(key).owes_summary() {
-            return self.renew(key, &reason);
+            let text = format!(
+                "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
+            );
+            self.notice(key, "warning", &text);
+            self.log_not_restored(key, "session lost, begins anew");
+            self.sessions.unroute(key);
+            return self.ask_for_new(key);
         }
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
             return self.reseed(key, reason);
@@ -299,17 +306,6 @@ impl Hub {
         self.make_dormant(key, Dormant::Lost, Some(reason));
         let fault = self.session(key).lost_fault();
         self.fail_queue(key, &fault);
-    }
-
-    /// Creates a session again that has no output of the agent, and so nothing to lose.
-    fn renew(&mut self, key: SessionKey, reason: &str) {
-        let text = format!(
-            "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
-        );
-        self.notice(key, "warning", &text);
-        self.log_not_restored(key, "session lost, begins anew");
-        self.sessions.unroute(key);
-        self.ask_for_new(key);
     }
 
     pub(crate) fn restore_queued(&mut self) {

@@ -37,7 +37,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
 use crate::hub::session::queue::ends_yes;
-use crate::ids::{HostId, NOBODY, Process, SessionKey, SlotId};
+use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
 use crate::own::without_own;
 use crate::params::raw;
 use crate::prompt::{has_yes, without_once};
@@ -62,28 +62,27 @@ impl Hub {
         };
         let message = format!("acpd-{}", self.cx.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
-        match self.steerable_process(key)? {
-            Some(process) => {
-                self.end_yes(process.host, key, &asked)?;
-                self.ask_to_steer(process, way, steer, &params);
-            }
-            None => self.steer_late(steer)?,
-        }
-        Ok(())
-    }
-
-    fn steerable_process(&self, key: SessionKey) -> Result<Option<Process>, Fault> {
         let session = self.session(key);
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| !turn.work.is_cancelled());
         let host = self.processes[&slot].usable_host();
         let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
-            return Ok(None);
+            return self.steer_late(steer);
         };
         if self.processes.is_clogged(slot) {
             return Err(self.processes.clogged_fault(slot));
         }
-        Ok(Some(Process { slot, host }))
+        self.end_yes(host, key, &asked)?;
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.added.push(steer.text());
+        }
+        let (method, params) = for_agent(way, &params, &steer.blocks);
+        let ask = self.ask(host, Purpose::Steer(Box::new(steer)));
+        let line = build::request(&Id::issued(ask), method, &raw(&params));
+        let line = self.session(key).to_agent_id(line);
+        self.processes.write(&mut self.cx, slot, line);
+        self.cx.out.durable = true;
+        Ok(())
     }
 
     /// Ends the running turn's yes, also for the next daemon, if another client adds to it.
@@ -99,19 +98,6 @@ impl Hub {
         let text = "`--yes` no longer holds for this turn: another client added to it";
         self.notice(key, "warning", text);
         Ok(())
-    }
-
-    fn ask_to_steer(&mut self, process: Process, way: Steering, steer: Steer, params: &Bytes) {
-        let key = steer.session;
-        if let Some(running) = self.session_mut(key).running.as_mut() {
-            running.added.push(steer.text());
-        }
-        let (method, params) = for_agent(way, params, &steer.blocks);
-        let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)));
-        let line = build::request(&Id::issued(ask), method, &raw(&params));
-        let line = self.session(key).to_agent_id(line);
-        self.processes.write(&mut self.cx, process.slot, line);
-        self.cx.out.durable = true;
     }
 
     pub(crate) fn steered(

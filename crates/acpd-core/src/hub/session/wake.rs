@@ -9,7 +9,7 @@ use crate::input::Effect;
 use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::requests::purpose::Purpose;
 use crate::session::restore::Restore;
-use crate::session::{Relayed, Session, State};
+use crate::session::{Relayed, State};
 use crate::timers::Timer;
 
 impl Hub {
@@ -31,27 +31,23 @@ impl Hub {
             }
             State::Restoring(_) => {}
             State::Dormant => {
-                let Session { slot, row, .. } = self.session(key);
-                let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
-                if free && self.session(key).wants_host() && self.sessions.may_restore(key) {
-                    self.begin_restore(key);
+                let session = self.session(key);
+                let (slot, row) = (session.slot, &session.row);
+                let free = self.processes[&slot].is_up() && !self.works_on(slot, &row.agent_id);
+                if !(free && session.wants_host() && self.sessions.may_restore(key)) {
+                    return;
                 }
+                let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
+                let question = self.cx.ids.issue();
+                let restore = Restore::new(question, &self.session(key).row, self.cx.now);
+                self.session_mut(key).state = State::Restoring(Box::new(restore));
+                self.sessions.restore_begins(key);
+                self.tell_state(key);
+                let timeout = self.profile_of(slot).restore_timeout;
+                self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
+                self.cx.send(Effect::FindDirectory { question, agent, cwd });
             }
         }
-    }
-
-    fn begin_restore(&mut self, key: SessionKey) {
-        let question = self.cx.ids.issue();
-        let session = self.session(key);
-        let row = &session.row;
-        let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
-        let restore = Restore::new(question, row, self.cx.now);
-        let timeout = self.profile_of(session.slot).restore_timeout;
-        self.session_mut(key).state = State::Restoring(Box::new(restore));
-        self.sessions.restore_begins(key);
-        self.tell_state(key);
-        self.cx.timers.set(Timer::Restore(key), self.cx.now.after(timeout));
-        self.cx.send(Effect::FindDirectory { question, agent, cwd });
     }
 
     /// Takes a session out of the archive and restores it, or refuses its waiting work.
