@@ -198,7 +198,7 @@ pub(crate) fn replayed_as(prompt: &str) -> Option<u64> {
     (!prompt.is_empty() && !prompt.starts_with('/')).then(|| hash(prompt))
 }
 
-fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
     let update = str_at(line, &["params", "update", "sessionUpdate"]);
     (update.as_deref() == Some("user_message_chunk"))
         .then(|| str_at(line, &["params", "update", "content", "text"]).unwrap_or_default())

@@ -1,6 +1,6 @@
 //! Sessions that an agent has just made, or that acpd takes over (`adopt.rs`).
 
-use acp_wire::{ErrorObject, Id, Outcome, remove_member, set_member};
+use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;

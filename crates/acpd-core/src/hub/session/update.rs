@@ -15,6 +15,7 @@ use crate::params::raw_at;
 use crate::read_line::ReadLine;
 use crate::record::EventKind;
 use crate::session::State;
+use crate::session::replay::user_text;
 use crate::session::restore::Step;
 use crate::session::turn::is_work;
 use crate::tool_calls::call::update_in;
@@ -71,16 +72,17 @@ impl Hub {
         key: SessionKey,
         update: Option<&str>,
         class: UpdateClass,
-        line: Bytes,
+        mut line: Bytes,
     ) {
         let is_user = update == Some("user_message_chunk");
-        if matches!(self.session(key).state, State::Restoring(_)) {
-            return self.update_while_restoring(key, update, line, class);
-        }
         let now = self.cx.now;
         let session = self.session_mut(key);
-        session.activity.heard(now);
-        if let Some(running) = session.running.as_mut() {
+        if matches!(session.state, State::Restoring(_)) {
+            if self.is_replayed(key, update, class, &line) {
+                return;
+            }
+        } else if let Some(running) = session.running.as_mut() {
+            session.activity.heard(now);
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
             // Of a turn from an earlier daemon, acpd knows only the hash of the last text.
@@ -107,23 +109,22 @@ impl Hub {
                 self.session_mut(key).activity.says(kind, now, &line);
             }
             self.note_failure(key, &line);
-        } else if session.is_late_replay(class, is_user) {
-            return;
+        } else {
+            session.activity.heard(now);
+            if session.is_late_replay(class, is_user) {
+                return;
+            }
         }
-        self.journal_update(key, update, line, class);
-    }
-
-    fn journal_update(
-        &mut self,
-        key: SessionKey,
-        update: Option<&str>,
-        mut line: Bytes,
-        class: UpdateClass,
-    ) {
         let kind = match class {
             UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
             UpdateClass::ToolCall => {
-                self.note_tool(key, &line);
+                let of = |name| str_at(&line, &["params", "update", name]);
+                if let Some(id) = of("toolCallId") {
+                    let (is_new, status) = (update == Some("tool_call"), of("status"));
+                    let session = self.session_mut(key);
+                    session.note_call(&id, update_in(&line));
+                    session.follow_tool(&id, is_new, status.as_deref(), now);
+                }
                 EventKind::Update
             }
             UpdateClass::Live | UpdateClass::NotAsked => EventKind::Live,
@@ -141,15 +142,6 @@ impl Hub {
             self.mirror_terminals(key, &line);
             self.on_call_updated(key, &line);
         }
-    }
-
-    fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
-        let of = |name| str_at(line, &["params", "update", name]);
-        let Some(id) = of("toolCallId") else { return };
-        self.session_mut(key).note_call(&id, update_in(line));
-        let now = self.cx.now;
-        let (is_new, status) = (of("sessionUpdate").as_deref() == Some("tool_call"), of("status"));
-        self.session_mut(key).follow_tool(&id, is_new, status.as_deref(), now);
     }
 
     fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes) {
@@ -184,38 +176,33 @@ impl Hub {
         }
     }
 
-    fn update_while_restoring(
+    /// Takes an update of a session that is being restored. Returns `false` if it is new.
+    fn is_replayed(
         &mut self,
         key: SessionKey,
         update: Option<&str>,
-        line: Bytes,
         class: UpdateClass,
-    ) {
+        line: &Bytes,
+    ) -> bool {
         let is_child = update == Some("subagent_update");
         match class {
-            UpdateClass::State(_) => self.journal_update(key, update, line, class),
-            UpdateClass::Live | UpdateClass::NotAsked => {}
-            _ if is_child && self.has_live_children(key) => {
-                self.journal_update(key, update, line, class);
-            }
-            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
-                let text = (update == Some("user_message_chunk"))
-                    .then(|| str_at(&line, &["params", "update", "content", "text"]))
-                    .map(|text| text.unwrap_or_default().into_owned());
-                if is_child {
-                    self.session_mut(key).remember_announcement(&line);
-                }
-                let Some(restore) = self.sessions.restore_mut(key) else { return };
-                if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
-                    // At most the end of a turn that is over for acpd.
-                    return;
-                }
-                if !is_child {
-                    restore.replay.line(line, text.as_deref());
-                }
-                self.replay_goes_on(key);
-            }
+            UpdateClass::State(_) => return false,
+            UpdateClass::Live | UpdateClass::NotAsked => return true,
+            _ if is_child && self.has_live_children(key) => return false,
+            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {}
         }
+        if is_child {
+            self.session_mut(key).remember_announcement(line);
+        }
+        let Some(restore) = self.sessions.restore_mut(key) else { return true };
+        // Else at most the end of a turn that is over for acpd.
+        if matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
+            if !is_child {
+                restore.replay.line(line.clone(), user_text(line).as_deref());
+            }
+            self.replay_goes_on(key);
+        }
+        true
     }
 }
 
