@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::SessionKey;
 use crate::params::workspace;
 use crate::process::slot::Asker;
 use crate::record::Dormant;

@@ -4,7 +4,6 @@ use acp_wire::{ErrorObject, Outcome, remove_member, set_member};
 use acpd_api::Reason;
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
