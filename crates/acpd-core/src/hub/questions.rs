@@ -103,7 +103,7 @@ impl Hub {
         if !self.questions.are_open(key) {
             return;
         }
-        let Some(name) = self.session(key).name_of_updated(line) else { return };
+        let Some(name) = self.session(key).name_at(line, "update") else { return };
         self.change_asked(key, &name, |call| call.take(update_in(line)));
     }
 
@@ -113,7 +113,7 @@ impl Hub {
         let key = session.and_then(|session| self.sessions.routed(slot, &session));
         let Some(key) = key else { return };
         let line = self.sessions.to_public_id(key, line.clone());
-        let Some(name) = self.session(key).name_of_updated(&line) else { return };
+        let Some(name) = self.session(key).name_at(&line, "update") else { return };
         if let Some(call) = self.session_mut(key).call_mut(&name) {
             call.doubt();
         }
@@ -126,7 +126,7 @@ impl Hub {
         let meant = self.questions.which(|open| {
             open.session() == Some(key)
                 && !open.is_own()
-                && sessions.session(key).name_of_asked(&open.line).as_deref() == Some(name)
+                && sessions.session(key).name_at(&open.line, "toolCall").as_deref() == Some(name)
         });
         for id in meant {
             let changed = self.questions.withdraw_changed(&mut self.cx, id, &change);

@@ -21,7 +21,7 @@ const LINE: usize = 16 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    last_line: Option<Time>,
+    pub(crate) last_line: Option<Time>,
     doing: Option<Step>,
     /// Open calls with the times of their first reports, in this order.
     calls: Vec<(String, Time)>,
@@ -50,14 +50,6 @@ impl Step {
 }
 
 impl Activity {
-    pub(crate) fn last_line(&self) -> Option<Time> {
-        self.last_line
-    }
-
-    pub(crate) fn heard(&mut self, now: Time) {
-        self.last_line = Some(now);
-    }
-
     pub(crate) fn begin_turn(&mut self, now: Time) {
         self.calls.clear();
         self.doing = Some(Step::new(DoingKind::Starting, now));

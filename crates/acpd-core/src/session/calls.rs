@@ -9,13 +9,13 @@ use crate::tool_calls::frozen::call_in;
 
 impl Session {
     pub(crate) fn known_call(&self, line: &[u8]) -> Call {
-        let Some(name) = self.name_of_asked(line) else { return Call::default() };
+        let Some(name) = self.name_at(line, "toolCall") else { return Call::default() };
         let known = self.calls.get(&name);
         known.cloned().unwrap_or_else(|| self.new_call(&name))
     }
 
     pub(crate) fn note_asked(&mut self, line: &[u8]) {
-        if let Some(name) = self.name_of_asked(line) {
+        if let Some(name) = self.name_at(line, "toolCall") {
             self.note_call(&name, &call_in(line));
         }
     }
@@ -53,15 +53,8 @@ impl Session {
         if is_known { Call::default() } else { Call::unknown() }
     }
 
-    pub(crate) fn name_of_updated(&self, line: &[u8]) -> Option<String> {
-        self.name_at(line, "update")
-    }
-
-    pub(crate) fn name_of_asked(&self, line: &[u8]) -> Option<String> {
-        self.name_at(line, "toolCall")
-    }
-
-    fn name_at(&self, line: &[u8], member: &str) -> Option<String> {
+    /// `member`: `update`, or `toolCall` of a question.
+    pub(crate) fn name_at(&self, line: &[u8], member: &str) -> Option<String> {
         let id = str_at(line, &["params", member, "toolCallId"])?;
         let session = str_at(line, &["params", "sessionId"]);
         Some(self.call_name(session.as_deref(), &id).into_owned())

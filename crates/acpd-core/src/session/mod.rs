@@ -429,7 +429,7 @@ impl Session {
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,
-            last_line: self.activity.last_line().map(|at| at.0),
+            last_line: self.activity.last_line.map(|at| at.0),
             doing: waits.or_else(|| self.activity.doing(&self.calls)),
         }
     }

@@ -10,10 +10,9 @@
 //! journal's last prompt is known. Later lines happened outside acpd and are new. If the last
 //! prompt is missing, the agent has forgotten or rewritten it, and nothing counts as new: better
 //! one line too few than one twice. A notice in the conversation then reports what is missing
-//! ([`Gap`]).
+//! ([`Replay::gap`]).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use acp_wire::{UpdateClass, classify_update, str_at};
 use bytes::Bytes;
@@ -58,27 +57,6 @@ enum Place {
     Before,
     InLast,
     News(Vec<Bytes>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gap {
-    Everything,
-    LastPrompt,
-    Prompts { replayed: u64, of: u64 },
-    Answers,
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Gap::Everything => f.write_str("the agent replayed nothing of it"),
-            Gap::LastPrompt => f.write_str("the agent did not replay the last prompt"),
-            Gap::Prompts { replayed, of } => {
-                write!(f, "the agent replayed {replayed} of {of} prompts")
-            }
-            Gap::Answers => f.write_str("the agent replayed none of its answers"),
-        }
-    }
 }
 
 impl Replay {
@@ -142,23 +120,27 @@ impl Replay {
         }
     }
 
-    /// Compacted turns count as missing, because the agent no longer has their words.
-    pub(crate) fn gap(&mut self) -> Option<Gap> {
+    /// Returns what is missing, in words. Compacted turns count, because the agent no longer has
+    /// them.
+    pub(crate) fn gap(&mut self) -> Option<String> {
         self.end_user_message();
         let Replayable { prompts, answered, .. } = self.expected;
         if prompts == 0 || self.is_unsure {
             return None;
         }
-        if self.user_chunks == 0 && !self.has_answers {
-            return Some(Gap::Everything);
-        }
-        if !self.has_last {
-            return Some(Gap::LastPrompt);
-        }
-        if self.user_chunks < prompts {
-            return Some(Gap::Prompts { replayed: self.user_chunks, of: prompts });
-        }
-        (answered && !self.has_answers).then_some(Gap::Answers)
+        let some = format!("replayed {} of {prompts} prompts", self.user_chunks);
+        let lacks = if self.user_chunks == 0 && !self.has_answers {
+            "replayed nothing of it"
+        } else if !self.has_last {
+            "did not replay the last prompt"
+        } else if self.user_chunks < prompts {
+            some.as_str()
+        } else if answered && !self.has_answers {
+            "replayed none of its answers"
+        } else {
+            return None;
+        };
+        Some(format!("the agent {lacks}"))
     }
 
     /// Returns what later replays must contain, once the gap was reported.
@@ -289,7 +271,7 @@ mod tests {
     }
 
     /// Returns the missing parts in a replay of the session in which `asked` was answered.
-    fn gap(asked: &[&str], replayed: &[(&str, &str)]) -> Option<Gap> {
+    fn gap(asked: &[&str], replayed: &[(&str, &str)]) -> Option<String> {
         let last = asked.last().map_or(0, |last| hash(last));
         let expected = Replayable { prompts: asked.len() as u64, last, answered: true };
         let mut replay = Replay::new(last, expected);
@@ -308,19 +290,20 @@ mod tests {
     #[test]
     fn gap_is_what_the_replay_lacks() {
         let asked = ["one", "two", "three"];
-        let fewer = Gap::Prompts { replayed: 1, of: 3 };
-        let table: [(&[Said], Option<Gap>); 9] = [
+        let (nothing, no_last) = ("replayed nothing of it", "did not replay the last prompt");
+        let table: [(&[Said], Option<&str>); 9] = [
             (&[("one", "1"), ("two", "2"), ("three", "3")], None),
             (&[("one", "1"), ("two", "2"), ("three\n", "3"), ("elsewhere", "4")], None),
             (&[("one", ""), ("two", ""), ("three", "3")], None),
             (&[("one", "1"), ("two", "2"), ("context ", ""), ("three", "3")], None),
-            (&[], Some(Gap::Everything)),
-            (&[("one", "1"), ("two", "2")], Some(Gap::LastPrompt)),
-            (&[("other", "1"), ("words", "2"), ("here", "3")], Some(Gap::LastPrompt)),
-            (&[("three", "3")], Some(fewer)),
-            (&[("one", ""), ("two", ""), ("three", "")], Some(Gap::Answers)),
+            (&[], Some(nothing)),
+            (&[("one", "1"), ("two", "2")], Some(no_last)),
+            (&[("other", "1"), ("words", "2"), ("here", "3")], Some(no_last)),
+            (&[("three", "3")], Some("replayed 1 of 3 prompts")),
+            (&[("one", ""), ("two", ""), ("three", "")], Some("replayed none of its answers")),
         ];
         for (replayed, expected) in table {
+            let expected = expected.map(|lacks| format!("the agent {lacks}"));
             assert_eq!(gap(&asked, replayed), expected, "{replayed:?}");
         }
         assert_eq!(gap(&[], &[]), None, "nothing is expected");

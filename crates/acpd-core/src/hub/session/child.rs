@@ -78,12 +78,12 @@ impl Hub {
         }
         let now = self.cx.now;
         if class == Some(UpdateClass::ToolCall)
-            && let Some(call) = self.session(key).name_of_updated(&line)
+            && let Some(call) = self.session(key).name_at(&line, "update")
         {
             self.session_mut(key).note_call(&call, update_in(&line));
         }
         let session = self.session_mut(key);
-        session.activity.heard(now);
+        session.activity.last_line = Some(now);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let first = class.is_some_and(is_work).then(|| running.touch(now)).flatten();

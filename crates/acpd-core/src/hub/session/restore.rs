@@ -156,7 +156,29 @@ impl Hub {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                return self.restore_refused(key, step, &error);
+                if let Some(restore) = self.sessions.restore_mut(key) {
+                    restore.refused = Some(error.code);
+                }
+                let slot = self.session(key).slot;
+                match self.note_refusal(slot, step.method(), &error) {
+                    Refusal::Other => {}
+                    Refusal::NeedsLogin => return self.session_needs_login(key, &error),
+                    // The next process is asked the same, or this one after a login.
+                    Refusal::Renewed => return,
+                }
+                if step == Step::Settings {
+                    self.setting_failed(key, &in_words(&error), false);
+                    return self.next_setting(key);
+                }
+                let code = error.code;
+                let mut gone_errors = self.profile_of(slot).gone_errors.iter();
+                let is_gone =
+                    code == code::NOT_FOUND || gone_errors.any(|like| error.is_like(like));
+                if code == code::METHOD_NOT_FOUND && !(step == Step::Load && is_gone) {
+                    self.remember_lie(key, step);
+                }
+                let event = Event::Refused { code, is_gone, text: &in_words(&error) };
+                return self.restore_goes_on(key, event);
             }
         };
         let event = match step {
@@ -173,31 +195,6 @@ impl Hub {
                 Event::Accepted
             }
         };
-        self.restore_goes_on(key, event);
-    }
-
-    fn restore_refused(&mut self, key: SessionKey, step: Step, error: &ErrorObject) {
-        if let Some(restore) = self.sessions.restore_mut(key) {
-            restore.refused = Some(error.code);
-        }
-        let slot = self.session(key).slot;
-        match self.note_refusal(slot, step.method(), error) {
-            Refusal::Other => {}
-            Refusal::NeedsLogin => return self.session_needs_login(key, error),
-            // The next process is asked the same, or this one after a login.
-            Refusal::Renewed => return,
-        }
-        if step == Step::Settings {
-            self.setting_failed(key, &in_words(error), false);
-            return self.next_setting(key);
-        }
-        let code = error.code;
-        let mut gone_errors = self.profile_of(slot).gone_errors.iter();
-        let is_gone = code == code::NOT_FOUND || gone_errors.any(|like| error.is_like(like));
-        if code == code::METHOD_NOT_FOUND && !(step == Step::Load && is_gone) {
-            self.remember_lie(key, step);
-        }
-        let event = Event::Refused { code, is_gone, text: &in_words(error) };
         self.restore_goes_on(key, event);
     }
 

@@ -10,7 +10,6 @@ use crate::ids::SessionKey;
 use crate::mcp::Brought;
 use crate::params::raw;
 use crate::record::{Dormant, EventKind};
-use crate::session::replay::Gap;
 use crate::session::restore::{Setting, option_map, values_of};
 use crate::session::{LateReplay, Session, State};
 
@@ -92,7 +91,7 @@ impl Hub {
             && let Some(restore) = self.sessions.restore_mut(key)
         {
             restore.progress.level = RestoreLevel::Partial;
-            restore.reason = Some(gap.to_string());
+            restore.reason = Some(gap);
             // Report a gap only once.
             let seen = restore.replay.seen();
             self.session_mut(key).row.edit().replayable = seen;
@@ -140,7 +139,7 @@ impl Hub {
     }
 
     /// A resume replays nothing; after a load that was given up, its lines may still come.
-    pub(crate) fn restored_with_gap(&mut self, key: SessionKey) -> Option<Gap> {
+    pub(crate) fn restored_with_gap(&mut self, key: SessionKey) -> Option<String> {
         let Session { slot, doubtful, .. } = self.session(key);
         let is_doubtful = doubtful.is_some() && *doubtful == self.processes[slot].usable_host();
         let compares = self.profile_of(*slot).replays && !is_doubtful;

@@ -22,7 +22,7 @@ impl Hub {
         if timeout == 0 || !matches!(session.state, State::Live) || !self.processes[&slot].is_up() {
             return;
         }
-        let used = session.row.updated.max(session.activity.last_line().unwrap_or_default());
+        let used = session.row.updated.max(session.activity.last_line.unwrap_or_default());
         let due = used.after(timeout);
         if due > self.cx.now {
             return self.cx.timers.set(Timer::Sleep(key), due);

@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
+use crate::ids::{ClientId, HostId, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{blocks_text, prompt_text, request_in, title};
@@ -183,18 +183,17 @@ impl Hub {
     }
 
     pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId) {
-        let session = self.session_mut(key);
-        let forget = |senders: &mut Vec<Requester>| {
-            senders.extract_if(.., |sender| sender.client == client).count() > 0
+        let forget = |prompt: &mut Queued| {
+            prompt.senders.extract_if(.., |sender| sender.client == client).count() > 0
         };
-        let queue = session.queue.iter_mut();
-        let changed: Vec<_> = queue.map(|prompt| forget(&mut prompt.senders)).collect();
-        let was = session.running.as_mut().is_some_and(|turn| forget(&mut turn.prompt.senders));
+        let changed: Vec<bool> = self.session_mut(key).prompts_mut().map(forget).collect();
+        let queued = self.session(key).queue.len();
         for (place, _) in changed.into_iter().enumerate().filter(|(_, was)| *was) {
-            self.save_queued(key, place);
-        }
-        if let Some(host) = self.session(key).row.host.filter(|_| was) {
-            self.save_turn(key, host, None);
+            if place < queued {
+                self.save_queued(key, place);
+            } else if let Some(host) = self.session(key).row.host {
+                self.save_turn(key, host, None);
+            }
         }
     }
 

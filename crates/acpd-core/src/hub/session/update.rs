@@ -82,7 +82,7 @@ impl Hub {
                 return;
             }
         } else if let Some(running) = session.running.as_mut() {
-            session.activity.heard(now);
+            session.activity.last_line = Some(now);
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
             // Of a turn from an earlier daemon, acpd knows only the hash of the last text.
@@ -110,7 +110,7 @@ impl Hub {
             }
             self.note_failure(key, &line);
         } else {
-            session.activity.heard(now);
+            session.activity.last_line = Some(now);
             if session.is_late_replay(class, is_user) {
                 return;
             }
