@@ -1,6 +1,6 @@
 use crate::hub::Hub;
 use crate::mcp::client_servers::CallEnd;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::timers::Timer;
 
 impl Hub {

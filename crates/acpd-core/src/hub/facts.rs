@@ -13,7 +13,7 @@ use crate::offer::is_offered;
 use crate::params::raw_at;
 use crate::process::logins::logins_of_others;
 use crate::profile::{Profile, Reseed, Sharing};
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::session::State;
 use crate::views::{retain_items, without_boolean_options};
 

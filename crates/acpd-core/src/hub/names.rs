@@ -14,7 +14,7 @@ use crate::ids::SessionKey;
 use crate::params::read;
 use crate::process::slot::WaitFor;
 use crate::record::SessionRow;
-use crate::requests::purpose::NewSession;
+use crate::record::purpose::NewSession;
 use crate::session::numbered;
 
 pub(crate) const NOT_CONFIGURED: &str = "not configured any more";

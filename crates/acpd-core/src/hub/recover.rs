@@ -28,12 +28,12 @@ use crate::process::table::Processes;
 use crate::profile::Config;
 use crate::prompt::prompt_text;
 use crate::questions::Questions;
+use crate::record::purpose::{Purpose, Steer};
 use crate::record::snapshot::{SessionState, Snapshot};
 use crate::record::{
-    AskedRow, Desired, EventKind, InteractionRow, Record, Sender, TurnRow, TurnStage,
+    AskedRow, Desired, EventKind, InteractionRow, Record, Sender, SessionRow, TurnRow, TurnStage,
 };
 use crate::requests::Requests;
-use crate::requests::purpose::{Purpose, Steer};
 use crate::services::{AgentServices, RequestKind};
 use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
@@ -152,6 +152,13 @@ impl Hub {
                     session.row.agent_id.clone()
                 });
                 why = Purpose::GivenUp { session };
+            }
+            (Purpose::GivenUp { session: Some(id) }, Some(slot)) => {
+                let agent = self.processes[&slot].profile();
+                let is_it = |row: &SessionRow| row.agent == agent && row.agent_id == *id;
+                for session in self.sessions.values_mut().filter(|known| is_it(&known.row)) {
+                    session.doubtful = Some(host);
+                }
             }
             _ => {}
         }

@@ -9,9 +9,9 @@ use crate::input::Effect;
 use crate::mcp::{Brought, put_names};
 use crate::process::slot::Waiting;
 use crate::profile::Profile;
+use crate::record::purpose::{Directory, Purpose};
 use crate::record::{AskedRow, Record};
 use crate::requests::Asked;
-use crate::requests::purpose::{Directory, Purpose};
 use crate::timers::Timer;
 
 /// Relayed requests that agents answer at once. Others may wait for a person, or are unknown.

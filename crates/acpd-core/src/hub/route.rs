@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::event::EngineEvent;
 use crate::hub::Hub;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::watch::RowKey;
 
 impl Hub {

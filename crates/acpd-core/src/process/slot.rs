@@ -10,8 +10,8 @@ use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::input::StopStep;
 use crate::profile::Profile;
 use crate::record::AgentRow;
+use crate::record::purpose::Directory;
 use crate::record::snapshot::HostState;
-use crate::requests::purpose::Directory;
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -214,8 +214,8 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) enum WaitFor {
     Initialize,
-    New(crate::requests::purpose::NewSession),
-    Adopt(crate::requests::purpose::Adoption),
+    New(crate::record::purpose::NewSession),
+    Adopt(crate::record::purpose::Adoption),
     /// A request that is about no session: method and the complete line.
     Relay {
         method: String,

@@ -18,8 +18,8 @@ use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId, Time,
 use crate::input::{Effect, ToHost};
 use crate::process::slot::{AgentInfo, Host, Parked, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::profile::{Config, Profile};
+use crate::record::purpose::Directory;
 use crate::record::{AgentRow, AuthRow, Desired, HostRow, Record};
-use crate::requests::purpose::Directory;
 use crate::timers::{Timer, Timers};
 
 /// Bytes for new sessions of one process. An adoption has its own limit.

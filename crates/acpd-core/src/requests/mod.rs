@@ -12,8 +12,6 @@ use bytes::Bytes;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
 use crate::record::purpose::{Adoption, NewSession, Purpose, Steer};
 
-pub(crate) use crate::record::purpose;
-
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) host: HostId,

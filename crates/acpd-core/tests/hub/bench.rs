@@ -6,11 +6,13 @@ use acp_wire::{ErrorObject, Id, Message, StateKey, build};
 use acpd_api::{DaemonInfo, Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, Delegation, Limits, Profile, Reseed, TimeZone};
-use acpd_core::record::{EventKind, EventRow, HostState, Record, Snapshot, UsageRow, ValueKey};
+use acpd_core::record::{
+    EventKind, EventRow, HostRow, HostState, Record, Snapshot, UsageRow, ValueKey,
+};
 use acpd_core::{
     Batch, ClientEvent, ClientOrigin, Effect, FileService, HostEvent, Hub, Input, LeftProcess,
-    LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail,
-    ToClient, ToHost,
+    LogPage, ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient,
+    ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -451,7 +453,7 @@ impl Bench {
                     self.adopt();
                 }
             }
-            Effect::Adopt(Adopt { host, .. }) => {
+            Effect::Adopt(HostState { row: HostRow { host, .. }, .. }) => {
                 self.swept.push(host);
                 self.feed(Input::Host(host, HostEvent::Lost { reason: "acpd ended".to_owned() }));
             }

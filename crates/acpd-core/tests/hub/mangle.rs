@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::method::METHODS;
 use acp_wire::{Message, Outcome};
 use acpd_api::method as own;
+use acpd_api::under_agent::ACP;
 use acpd_test::fuzz::Dice;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(crate) fn of_client(id: &Value, agent: &str, named: &[Value], dice: &mut Dic
             json!({"jsonrpc":"2.0","id":id,"method":own_method(dice),"params":params})
         }
         _ => {
-            let (method, ..) = *dice.pick(METHODS);
+            let (method, ..) = *dice.pick(ACP);
             let own = json!({"agent":agent,"notices":true,"seq":true,"maxLine":9_000,"reuse":true,
                 "client":{"token":"0123456789abcdef","resume":null}});
             let mut params = json!({"sessionId":session,"cwd":"/w","mcpServers":[],"modeId":"m",

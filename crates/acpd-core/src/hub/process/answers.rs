@@ -11,7 +11,7 @@ use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::process::logins::reported_login;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 
 impl Hub {
     pub(crate) fn agent_answered(

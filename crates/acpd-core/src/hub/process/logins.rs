@@ -8,7 +8,7 @@ use crate::hub::Hub;
 use crate::ids::{SessionKey, SlotId};
 use crate::process::logins::Activity;
 use crate::record::Dormant;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::session::turn::Queued;
 
 impl Hub {

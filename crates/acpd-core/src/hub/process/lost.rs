@@ -5,7 +5,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::mcp::client_servers::CallEnd;
 use crate::process::slot::{WaitFor, Waiting};
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 
 impl Hub {
     pub(crate) fn process_lost(

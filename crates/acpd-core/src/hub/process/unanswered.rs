@@ -27,8 +27,8 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, NOBODY, Requester, SlotId, duration};
 use crate::process::slot::StopWhy;
+use crate::record::purpose::Purpose;
 use crate::requests::Asked;
-use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
 impl Hub {

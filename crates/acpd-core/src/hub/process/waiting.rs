@@ -9,7 +9,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SlotId};
 use crate::params::raw;
 use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::requests::purpose::{Directory, Purpose};
+use crate::record::purpose::{Directory, Purpose};
 
 impl Hub {
     pub(crate) fn with_agent(&mut self, slot: SlotId, waiting: Waiting) -> Result<(), Fault> {

@@ -17,7 +17,7 @@ use crate::mcp::server_list::{
 };
 use crate::mcp::{Brought, McpAgent, declare, left_out};
 use crate::record::InteractionRow;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::session::kin::with_number;
 use crate::session::{Session, State};
 

@@ -21,7 +21,7 @@ use crate::input::ReadStyle;
 use crate::params::raw;
 use crate::process::slot::{WaitFor, Waiting};
 use crate::record::Replayable;
-use crate::requests::purpose::{Adoption, Directory, Opener, Purpose};
+use crate::record::purpose::{Adoption, Directory, Opener, Purpose};
 use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
 use crate::timers::Timer;
 

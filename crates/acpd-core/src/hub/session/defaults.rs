@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::Defaults;
 use crate::record::Preset;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::watch::RowKey;
 
 impl Hub {

@@ -12,7 +12,7 @@ use crate::hub::Hub;
 use crate::params::workspace;
 use crate::process::slot::Asker;
 use crate::record::Dormant;
-use crate::requests::purpose::Directory;
+use crate::record::purpose::Directory;
 use crate::session::State;
 use crate::session::restore::Step;
 use crate::timers::Timer;

@@ -13,8 +13,8 @@ use crate::ids::{Process, Requester, SessionKey, SlotId};
 use crate::input::ReadStyle;
 use crate::mcp::server_list::undeclared;
 use crate::process::slot::{WaitFor, Waiting};
+use crate::record::purpose::{Adoption, Directory, NewSession};
 use crate::record::{Counter, Record, SessionRow, SessionState, Used};
-use crate::requests::purpose::{Adoption, Directory, NewSession};
 use crate::session::restore::values_of;
 use crate::session::{Session, State, numbered};
 

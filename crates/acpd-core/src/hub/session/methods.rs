@@ -26,7 +26,7 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{LogPage, ReadStyle, Search, ToClient};
 use crate::params::{read, valid_name};
 use crate::record::EventKind;
-use crate::requests::purpose::{Purpose, SET_TITLE};
+use crate::record::purpose::{Purpose, SET_TITLE};
 use crate::session::State;
 use crate::session::title::one_line;
 use crate::session::turn::Cancel;

@@ -174,7 +174,8 @@ impl Hub {
     pub(crate) fn save_turn(&mut self, key: SessionKey, host: HostId, line: Option<Bytes>) {
         let Some(running) = &self.session(key).running else { return };
         let state = TurnStage::Dispatched { host, chunk: running.chunk };
-        let (cancelling, row) = (running.work.canceller(), self.turn_row(key, &running.prompt, state));
+        let (cancelling, row) =
+            (running.work.canceller(), self.turn_row(key, &running.prompt, state));
         self.cx.record(Record::Turn(TurnRow { cancelling, line, ..row }));
     }
 

@@ -27,8 +27,8 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::profile::OnInterrupted;
+use crate::record::purpose::Purpose;
 use crate::record::{Dormant, EventKind};
-use crate::requests::purpose::Purpose;
 use crate::session::{Session, State};
 use crate::timers::Timer;
 

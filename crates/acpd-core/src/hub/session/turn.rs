@@ -26,7 +26,7 @@ use crate::input::Effect;
 use crate::own::without_own;
 use crate::prompt::{blocks_text, prompt_text, request_in, title};
 use crate::record::EventKind;
-use crate::requests::purpose::Purpose;
+use crate::record::purpose::Purpose;
 use crate::session::reseed::Summary;
 use crate::session::title::one_line;
 use crate::session::turn::{Queued, Running};

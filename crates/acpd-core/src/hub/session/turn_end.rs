@@ -19,7 +19,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId, duration};
 use crate::input::Effect;
 use crate::process::slot::StopWhy;
-use crate::record::{Canceller, EventKind, PromptKeyRow, Record, Replayable, TurnStage};
+use crate::record::{Canceller, EventKind, PromptKeyRow, Record, Replayable};
 use crate::session::turn::Cancel;
 use crate::session::work::{TurnEnd, WorkEffect, WorkEvent};
 use crate::timers::Timer;
