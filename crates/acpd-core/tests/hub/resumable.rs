@@ -1,7 +1,6 @@
 //! Clients with a token: what is kept for them, what is not, and what they may do.
 
 use acpd_core::ids::ClientId;
-use acpd_core::record::TurnStage;
 use acpd_core::{ClientEvent, ClientOrigin, HostEvent, Input, SpawnError};
 use serde_json::{Value, json};
 
@@ -317,21 +316,4 @@ fn a_daemon_that_is_told_twice_to_stop_says_goodbye_at_once() {
     bench.say(FIRST, &json!({"id":10,"method":"_acpd/daemon/stop"}));
     assert!(bench.exited);
     assert!(words(&bench.got(FIRST)).contains(&"_acpd/daemon/stopped".to_owned()));
-}
-
-#[test]
-fn a_turn_of_a_daemon_that_knew_no_hosts_is_over() {
-    let (mut bench, _) = working();
-    bench.snapshot.hosts.clear();
-    bench.snapshot.asked.clear();
-    for session in bench.snapshot.sessions.values_mut() {
-        session.row.host = None;
-    }
-    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
-    assert!(matches!(turns[..], [TurnStage::Dispatched { .. }]));
-    bench.reboot();
-    assert_eq!(bench.snapshot.turns.len(), 0);
-    let got = back(&mut bench, 0, &json!([2]));
-    let error = answer_of(&got, &json!(2)).expect("answered");
-    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "interrupted");
 }
