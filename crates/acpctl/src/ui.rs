@@ -449,9 +449,8 @@ mod tests {
 
     #[test]
     fn colours_have_no_width_and_can_be_off() {
-        let mut table = Table::new(["A", "B"]);
-        table.row([Text::styled(Role::Good, "x"), "y".into()]);
-        let shown = table.render(None);
+        let row = [Text::styled(Role::Good, "x"), "y".into()];
+        let shown = Table::new(["A", "B"], [row]).render(None);
         assert_eq!(
             coded(&shown, true),
             "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"

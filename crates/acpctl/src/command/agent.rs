@@ -162,10 +162,11 @@ fn overview(list: &AgentList, all: bool, now: u64, width: Option<usize>) -> Text
     let (there, missing): (Vec<_>, Vec<_>) = list.agents.iter().partition(is_there);
     let mut text = info::agent::table(there, now, width);
     if all && !missing.is_empty() {
-        let mut table = Table::new(["NOT INSTALLED", "TITLE", "INSTALL WITH"]);
-        for AgentInfo { name, title, install, .. } in missing {
-            table.row([Text::styled(BOLD, name), title.into(), text!("{}", install)]);
-        }
+        let row = |AgentInfo { name, title, install, .. }: &AgentInfo| {
+            [Text::styled(BOLD, name), title.into(), text!("{}", install)]
+        };
+        let titles = ["NOT INSTALLED", "TITLE", "INSTALL WITH"];
+        let table = Table::new(titles, missing.into_iter().map(row));
         text += text!("\n{}", table.render(width));
     } else if !missing.is_empty() {
         let agents = if missing.len() == 1 { "agent is" } else { "agents are" };

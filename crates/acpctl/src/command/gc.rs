@@ -96,20 +96,20 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
 
 fn table(found: &GcResult) -> Table {
     let (now, home) = (human::now(), acpd_sys::paths::home());
-    let mut table = Table::new(["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"])
-        .cut("DIRECTORY", Cut::Middle(12))
-        .drop(&["AGENT"]);
-    for session in &found.sessions {
-        table.row([
+    let row = |session: &GcSession| {
+        [
             handle(session).into(),
             (&session.agent).into(),
             human::ago(session.updated, now),
             human::bytes(session.bytes),
             limit(session),
             human::directory(&session.cwd, home.as_deref()),
-        ]);
-    }
-    table
+        ]
+    };
+    let titles = ["SESSION", "AGENT", "USED", "SIZE", "LIMIT", "DIRECTORY"];
+    Table::new(titles, found.sessions.iter().map(row))
+        .cut("DIRECTORY", Cut::Middle(12))
+        .drop(&["AGENT"])
 }
 
 fn limit(session: &GcSession) -> Text {

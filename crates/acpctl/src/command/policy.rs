@@ -87,18 +87,18 @@ fn list(json: Json, ui: &mut Ui) -> Result {
 }
 
 fn table(known: &[RememberedInfo], now: u64, width: Option<usize>) -> Text {
-    let mut table = Table::new(["ID", "DECISION", "AGENT", "DIRECTORY", "SINCE", "WHAT"]);
-    for known in known {
-        table.row([
+    let row = |known: &RememberedInfo| {
+        [
             Text::styled(BOLD, text!("{}", known.id)),
             Text::styled(style(&known.verdict), &known.verdict),
             (&known.agent).into(),
             (&known.workspace).into(),
             human::ago(known.at, now),
             (&known.subject).into(),
-        ]);
-    }
-    table.render(width)
+        ]
+    };
+    let titles = ["ID", "DECISION", "AGENT", "DIRECTORY", "SINCE", "WHAT"];
+    Table::new(titles, known.iter().map(row)).render(width)
 }
 
 fn forget(id: i64, ui: &mut Ui) -> Result {

@@ -108,15 +108,11 @@ fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> 
 
 fn table(info: &QueueInfo, ui: &Ui) -> Text {
     let now = human::now();
-    let mut table = Table::new(["N", "SINCE", "PROMPT"]);
-    for prompt in &info.prompts {
-        table.row([
-            Text::styled(BOLD, text!("{}", prompt.place)),
-            human::ago(prompt.at, now),
-            queued_prompt(prompt),
-        ]);
-    }
-    table.render(ui.out_width())
+    let row = |prompt: &QueuedPrompt| {
+        let place = Text::styled(BOLD, text!("{}", prompt.place));
+        [place, human::ago(prompt.at, now), queued_prompt(prompt)]
+    };
+    Table::new(["N", "SINCE", "PROMPT"], info.prompts.iter().map(row)).render(ui.out_width())
 }
 
 /// The user names prompts by place; tickets identify the prompts that had these places.

@@ -79,14 +79,9 @@ fn table(by: UsageBy, totals: &[UsageTotal], label: impl Fn(&UsageTotal) -> Text
         UsageBy::Day => "DAY",
     };
     let titles = [title, "TURNS", "TOKENS", "INPUT", "OUTPUT", "CACHED", "COST"];
-    let mut table = Table::new(titles).cut(title, Cut::Middle(12)).drop(&["CACHED", "INPUT"]);
-    for total in totals {
-        table.row(row(Text::styled(BOLD, label(total)), total));
-    }
-    if totals.len() > 1 {
-        table.row(row("total".into(), &sum(totals)));
-    }
-    table
+    let rows = totals.iter().map(|total| row(Text::styled(BOLD, label(total)), total));
+    let sum = (totals.len() > 1).then(|| row("total".into(), &sum(totals)));
+    Table::new(titles, rows.chain(sum)).cut(title, Cut::Middle(12)).drop(&["CACHED", "INPUT"])
 }
 
 fn row(label: Text, total: &UsageTotal) -> [Text; 7] {

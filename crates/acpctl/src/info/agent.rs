@@ -14,11 +14,8 @@ pub(crate) fn table<'a>(
 ) -> Text {
     let titles =
         ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "PROCS", "RESTARTS", "SESSIONS", "REASON"];
-    let mut table = Table::new(titles)
-        .cut("REASON", Cut::End(16))
-        .drop(&["PROCS", "RESTARTS", "PID", "SINCE", "MEMORY", "SESSIONS"]);
-    for agent in agents {
-        table.row([
+    let row = |agent: &AgentInfo| {
+        [
             Text::styled(BOLD, &agent.name),
             state_cell(agent),
             human::ago(agent.since, now),
@@ -28,9 +25,12 @@ pub(crate) fn table<'a>(
             text!("{}", agent.restarts),
             text!("{}", agent.sessions),
             text!("{}", reason(agent)).cut(REASON_WIDTH),
-        ]);
-    }
-    table.render(width)
+        ]
+    };
+    Table::new(titles, agents.into_iter().map(row))
+        .cut("REASON", Cut::End(16))
+        .drop(&["PROCS", "RESTARTS", "PID", "SINCE", "MEMORY", "SESSIONS"])
+        .render(width)
 }
 
 /// Returns the state. A missing login is shown even while the agent does not run.
@@ -141,18 +141,14 @@ pub(crate) fn look(state: AgentState) -> (&'static str, Role) {
 }
 
 pub(crate) fn login_table(agents: &[AgentInfo], now: u64, width: Option<usize>) -> Text {
-    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"]);
-    for AgentInfo { name, auth, .. } in agents {
+    let row = |AgentInfo { name, auth, .. }: &AgentInfo| {
         let (word, style) = login_look(auth.state);
-        table.row([
-            Text::styled(BOLD, name),
-            Text::styled(style, word),
-            human::ago(auth.since, now),
-            auth.source.as_ref().map(known_from).unwrap_or_default(),
-            text!("{}", auth.hint),
-        ]);
-    }
-    table.render(width)
+        let from = auth.source.as_ref().map(known_from).unwrap_or_default();
+        let (name, word) = (Text::styled(BOLD, name), Text::styled(style, word));
+        [name, word, human::ago(auth.since, now), from, text!("{}", auth.hint)]
+    };
+    let titles = ["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"];
+    Table::new(titles, agents.iter().map(row)).render(width)
 }
 
 fn login_look(state: AuthState) -> (&'static str, Role) {

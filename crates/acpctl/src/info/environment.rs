@@ -28,8 +28,7 @@ pub(crate) fn only_here(agent: &AgentInfo, age: Option<u64>) -> Option<Text> {
 }
 
 pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
-    let mut table = Table::new(["NAME", "FROM", "VALUE"]);
-    for VariableInfo { name, value, from } in variables {
+    let row = |VariableInfo { name, value, from }: &VariableInfo| {
         let from = match from {
             VariableFrom::Daemon => "acpd",
             VariableFrom::LoginShell => "login shell",
@@ -41,9 +40,9 @@ pub(crate) fn table(variables: &[VariableInfo], width: Option<usize>) -> Text {
             Some(value) => Text::from(value),
             None => Text::styled(Role::Dim, "not shown"),
         };
-        table.row([Text::styled(BOLD, name), from.into(), value]);
-    }
-    table.render(width)
+        [Text::styled(BOLD, name), from.into(), value]
+    };
+    Table::new(["NAME", "FROM", "VALUE"], variables.iter().map(row)).render(width)
 }
 
 /// Describes how acpd can find an agent's program that this terminal finds.

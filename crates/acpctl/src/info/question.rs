@@ -36,17 +36,17 @@ pub(crate) fn remembered(open: &InteractionInfo, given: &AnswerResult, is_yes: b
 }
 
 pub(crate) fn table(open: &[InteractionInfo], now: u64, width: Option<usize>) -> Text {
-    let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
-    for open in open {
-        table.row([
+    let row = |open: &InteractionInfo| {
+        [
             Text::styled(BOLD, &open.id),
             human::duration(now.saturating_sub(open.at)),
             (&open.agent).into(),
             Text::styled(Role::Name, text!("{}{}", session(open), wanted_by(open))),
             asked(&open.question),
-        ]);
-    }
-    table.render(width)
+        ]
+    };
+    let titles = ["ID", "AGE", "AGENT", "SESSION", "QUESTION"];
+    Table::new(titles, open.iter().map(row)).render(width)
 }
 
 pub(crate) fn described(open: &InteractionInfo) -> Text {

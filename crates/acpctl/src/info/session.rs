@@ -74,19 +74,11 @@ pub(crate) fn nested<'a>(
     // A name may be cut, but not a short id.
     let unnamed = sessions.iter().filter(|session| session.name.is_none());
     let longest = unnamed.map(|session| Text::from(name(session)).width()).max();
-    let mut table = Table::new(titles)
-        .cut("SESSION", Cut::End(longest.unwrap_or_default().max(12)))
-        .cut("TURN", Cut::End(12))
-        .cut("NOW", Cut::End(16))
-        .hide_if_empty("NOW")
-        .cut("DIRECTORY", Cut::Middle(12))
-        .cut("TITLE", Cut::End(12))
-        .drop(&DROPPED);
     let home = acpd_sys::paths::home().filter(|_| width.is_some());
-    for (depth, session) in depths.iter().zip(&sessions) {
+    let row = |(depth, session): (&usize, &&SessionInfo)| {
         let (turn, style) = turn(session, now);
         let branch = BRANCHES[(*depth).min(BRANCHES.len() - 1)];
-        table.row([
+        [
             Text::styled(BOLD, text!("{}{}", branch, name(session))),
             (&session.agent).into(),
             state(session),
@@ -96,9 +88,17 @@ pub(crate) fn nested<'a>(
             human::ago(session.updated, now),
             human::directory(&session.cwd, home.as_deref()),
             about(session),
-        ]);
-    }
-    table.render(width)
+        ]
+    };
+    Table::new(titles, depths.iter().zip(&sessions).map(row))
+        .cut("SESSION", Cut::End(longest.unwrap_or_default().max(12)))
+        .cut("TURN", Cut::End(12))
+        .cut("NOW", Cut::End(16))
+        .hide_if_empty("NOW")
+        .cut("DIRECTORY", Cut::Middle(12))
+        .cut("TITLE", Cut::End(12))
+        .drop(&DROPPED)
+        .render(width)
 }
 
 /// Returns the shortest unique beginning of an id.

@@ -34,14 +34,20 @@ pub enum Cut {
 
 impl Table {
     /// Only the last column may be cut.
-    pub fn new<const N: usize>(titles: [&'static str; N]) -> Table {
+    pub fn new<const N: usize>(
+        titles: [&'static str; N],
+        rows: impl IntoIterator<Item = [Text; N]>,
+    ) -> Table {
         let mut columns: Vec<Column> =
             titles.into_iter().map(|title| Column { title, cut: None, hides: false }).collect();
         if let Some(last) = columns.last_mut() {
             last.cut = Some(Cut::End(MIN_LAST_WIDTH));
         }
-        let header = titles.map(|title| Text::styled(Role::Dim, title)).into();
-        Table { columns, rows: vec![header], dropped: &[] }
+        let header = titles.map(|title| Text::styled(Role::Dim, title));
+        let shown = |cell: Text| if cell.is_empty() { EMPTY.into() } else { cell };
+        let rows = rows.into_iter().map(|cells| cells.map(shown));
+        let rows = std::iter::once(header).chain(rows).map(Vec::from).collect();
+        Table { columns, rows, dropped: &[] }
     }
 
     #[must_use]
@@ -64,11 +70,6 @@ impl Table {
     pub fn drop(mut self, titles: &'static [&'static str]) -> Table {
         self.dropped = titles;
         self
-    }
-
-    pub fn row<const N: usize>(&mut self, cells: [Text; N]) {
-        let cells = cells.map(|cell| if cell.is_empty() { EMPTY.into() } else { cell });
-        self.rows.push(cells.into());
     }
 
     pub fn render(&self, width: Option<usize>) -> Text {
@@ -166,10 +167,10 @@ mod tests {
 
     #[test]
     fn columns_are_cut_then_left_out_and_no_row_is_too_wide() {
-        let mut table = Table::new(["NAME", "PID", "DIRECTORY", "WHY"])
+        let row = ["fix".into(), "12345".into(), "~/src/long/way/api".into(), "because".into()];
+        let table = Table::new(["NAME", "PID", "DIRECTORY", "WHY"], [row])
             .cut("DIRECTORY", Cut::Middle(8))
             .drop(&["PID", "DIRECTORY"]);
-        table.row(["fix".into(), "12345".into(), "~/src/long/way/api".into(), "because".into()]);
         let shown = |width| table.render(Some(width)).to_string();
         insta::assert_snapshot!(shown(40), @"
         NAME  PID    DIRECTORY           WHY

@@ -3,7 +3,7 @@
 
 use acp_wire::{locate, lossy_at, read_legible};
 use acpd_api::{Role as ClientRole, SessionInfo, Untrusted};
-use acpd_view::{ConfigOption, Settings};
+use acpd_view::{ConfigOption, Mode, Settings};
 use clap::Args;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -98,14 +98,12 @@ pub(super) fn mode(args: &ModeArgs, ui: &mut Ui) -> Result {
         ui.say(text!("{} is now in mode `{}`", open.info.handle(), current));
         return Ok(());
     }
-    let mut table = Table::new(["  MODE", "NAME", "DESCRIPTION"]);
-    for mode in &modes.available_modes {
-        table.row([
-            marked(&mode.id, mode.id == current),
-            text!("{}", mode.name),
-            text!("{}", mode.description),
-        ]);
-    }
+    let row = |mode: &Mode| {
+        let id = marked(&mode.id, mode.id == current);
+        [id, text!("{}", mode.name), text!("{}", mode.description)]
+    };
+    let titles = ["  MODE", "NAME", "DESCRIPTION"];
+    let table = Table::new(titles, modes.available_modes.iter().map(row));
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
@@ -123,15 +121,13 @@ pub(super) fn set(args: &SetArgs, ui: &mut Ui) -> Result {
             ui.say(none());
             return Ok(());
         }
-        let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
-        for option in options {
-            table.row([
-                Text::styled(BOLD, &option.id),
-                Text::styled(Role::Name, option.value()),
-                text!("{}", option.name),
-                text!("{}", option.description),
-            ]);
-        }
+        let row = |option: &ConfigOption| {
+            let (id, value) = (&option.id, option.value());
+            let (id, value) = (Text::styled(BOLD, id), Text::styled(Role::Name, value));
+            [id, value, text!("{}", option.name), text!("{}", option.description)]
+        };
+        let titles = ["OPTION", "VALUE", "NAME", "DESCRIPTION"];
+        let table = Table::new(titles, options.iter().map(row));
         return Ok(ui.print(table.render(ui.out_width()))?);
     };
     if options.is_empty() {
@@ -161,16 +157,14 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
         return Ok(ui.json(&raw)?);
     }
     let current = option.value();
-    let mut table = Table::new(["  VALUE", "NAME"]);
-    if option.current_value.is_boolean() {
-        for (value, name) in [("true", "on"), ("false", "off")] {
-            table.row([marked(value, current == value), name.into()]);
-        }
-    }
-    for choice in option.choices() {
-        let name = text!("{}", choice.name);
-        table.row([marked(&choice.value, choice.value == current), name]);
-    }
+    let switch = [("true", "on"), ("false", "off")]
+        .into_iter()
+        .filter(|_| option.current_value.is_boolean())
+        .map(|(value, name)| [marked(value, current == value), name.into()]);
+    let choices = option
+        .choices()
+        .map(|choice| [marked(&choice.value, choice.value == current), text!("{}", choice.name)]);
+    let table = Table::new(["  VALUE", "NAME"], switch.chain(choices));
     Ok(ui.print(table.render(ui.out_width()))?)
 }
 
@@ -194,15 +188,12 @@ pub(super) fn commands(args: &CommandsArgs, ui: &mut Ui) -> Result {
         Ok::<(), CommandError>(())
     })?;
     let nothing = commands.is_empty().then_some("the agent has not listed any commands yet");
-    let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);
-    for command in &commands {
-        let said = |value: &Value| Untrusted::from(value.as_str().unwrap_or_default());
-        table.row([
-            Text::styled(BOLD, text!("/{}", said(&command["name"]))),
-            said(&command["input"]["hint"]).into(),
-            said(&command["description"]).into(),
-        ]);
-    }
+    let said = |value: &Value| Untrusted::from(value.as_str().unwrap_or_default());
+    let row = |command: &Value| {
+        let name = Text::styled(BOLD, text!("/{}", said(&command["name"])));
+        [name, said(&command["input"]["hint"]).into(), said(&command["description"]).into()]
+    };
+    let table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"], commands.iter().map(row));
     ui.show_list(args.json.json, &commands, nothing, table.render(ui.out_width()))
 }
 

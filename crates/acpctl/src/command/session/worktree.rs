@@ -90,17 +90,17 @@ fn list(args: &WorktreeArgs, ui: &mut Ui) -> Result {
     }
     let nothing = "no session has a worktree; start one: `acpctl run --worktree=NAME PROMPT`";
     let nothing = found.is_empty().then_some(nothing);
-    let mut table = Table::new(["SESSION", "BRANCH", "NOT COMMITTED", "NOT MERGED", "DIRECTORY"])
-        .cut("DIRECTORY", Cut::Middle(12));
-    for Listed { session_id, name, worktree } in &found {
-        table.row([
+    let row = |Listed { session_id, name, worktree }: &Listed| {
+        [
             Text::styled(BOLD, name.as_ref().unwrap_or(session_id)),
             Text::from(&Untrusted::from(&worktree.branch)),
             text!("{}", worktree.changed),
             text!("{}", worktree.unmerged),
             Text::from(&Untrusted::from(&worktree.path)),
-        ]);
-    }
+        ]
+    };
+    let titles = ["SESSION", "BRANCH", "NOT COMMITTED", "NOT MERGED", "DIRECTORY"];
+    let table = Table::new(titles, found.iter().map(row)).cut("DIRECTORY", Cut::Middle(12));
     ui.show_list(args.json.json, &found, nothing, table.render(ui.out_width()))
 }
 
