@@ -14,7 +14,7 @@ use crate::error::{CommandError, Result};
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Arguments of verbs that print a log.
+// Arguments of verbs that print a log.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Tail {
     /// Keep printing new lines.

@@ -24,7 +24,6 @@ use crate::info::session::SHORT_ID;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
-/// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// Name, id, unique prefix of either, words of the title, or `-` for the last used session.

@@ -101,7 +101,7 @@ pub(crate) fn contents(copy: &CopyReport) -> Text {
     text!("{}, {}{}", human::counted(copy.sessions, "session"), human::bytes(copy.bytes), used)
 }
 
-/// Arguments of `acpctl mcp` and `acpctl web`, which are programs of their own. These read them.
+// Arguments of `acpctl mcp` and `acpctl web`, which are programs of their own. These read them.
 #[cfg(any(feature = "mcp", feature = "web"))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProgramArgs {

@@ -19,6 +19,7 @@ use crate::ui::Ui;
 use crate::{human, info, install, log_file};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Agent {
     /// List installed agents and agents with sessions.
     #[command(alias = "list")]

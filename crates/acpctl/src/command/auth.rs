@@ -27,6 +27,7 @@ use crate::ui::Ui;
 use crate::{form, human, info, programs};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Auth {
     /// Show which agents are logged in, and how acpd knows.
     #[command(after_long_help = examples!(

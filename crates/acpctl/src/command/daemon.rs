@@ -18,6 +18,7 @@ use crate::ui::Ui;
 use crate::{human, log_file};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Daemon {
     /// Start the daemon if it is not running.
     #[command(after_long_help = examples!(

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use acpd_api::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::args::{Global, LazyArgs};
+use crate::args::Global;
 use crate::error::Result;
 #[cfg(feature = "tui")]
 use crate::full_screen;
@@ -69,7 +69,10 @@ const EXAMPLES: &str = examples!(
     "acpctl doctor" => "Find problems, and how to fix them",
 );
 
+// The arguments of a verb are declared when it is typed, to start faster. So a doc comment on them
+// would replace the description of the verb.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Show all sessions on one screen; answer, prompt and cancel there.
     ///
@@ -81,87 +84,87 @@ enum Command {
     Top,
     /// Open a conversation on the whole screen: read it, write prompts, answer questions.
     #[cfg(feature = "tui")]
-    Chat(LazyArgs<chat::Chat>),
+    Chat(chat::Chat),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
-    Run(LazyArgs<run::Run>),
+    Run(run::Run),
     /// Follow a session: show its history, then live output.
-    Attach(LazyArgs<attach::Attach>),
+    Attach(attach::Attach),
     /// Wait until sessions are idle.
-    Wait(LazyArgs<wait::Wait>),
+    Wait(wait::Wait),
     /// Cancel a session's turn and its queued prompts.
-    Cancel(LazyArgs<cancel::Cancel>),
+    Cancel(cancel::Cancel),
     /// Serve an editor: speak ACP on stdin and stdout.
-    Acp(LazyArgs<acp::Acp>),
+    Acp(acp::Acp),
     /// Run acpd's MCP server (other agents, history, files).
     #[cfg(feature = "mcp")]
     #[command(disable_help_flag = true)]
-    Mcp(LazyArgs<programs::ProgramArgs>),
+    Mcp(programs::ProgramArgs),
     /// Serve a web page to watch and answer agents, and ACP over WebSocket.
     #[cfg(feature = "web")]
     #[command(disable_help_flag = true)]
-    Web(LazyArgs<programs::ProgramArgs>),
+    Web(programs::ProgramArgs),
     /// Show the daemon, its agents, and the active and last used sessions.
     #[command(visible_alias = "status")]
-    Ps(LazyArgs<ps::Ps>),
+    Ps(ps::Ps),
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
-    Session(LazyArgs<Session>),
+    Session(Session),
     /// Show, edit, move and remove a session's queued prompts.
-    Queue(LazyArgs<queue::Queue>),
+    Queue(queue::Queue),
     /// Show the tokens and the cost that agents reported.
-    Usage(LazyArgs<usage::Usage>),
+    Usage(usage::Usage),
     /// List, start and stop agents.
     #[command(subcommand)]
-    Agent(LazyArgs<agent::Agent>),
+    Agent(agent::Agent),
     /// Show logins of agents, log in and log out.
     #[command(subcommand)]
-    Auth(LazyArgs<auth::Auth>),
+    Auth(auth::Auth),
     /// List open questions of agents.
-    Pending(LazyArgs<pending::Pending>),
+    Pending(pending::Pending),
     /// Allow what an agent asks for.
     #[command(after_long_help = examples!(
         "acpctl allow" => "Say yes to the only open question",
         "acpctl allow main --always" =>
             "Say yes to `main`, and remember it for this agent and directory",
     ))]
-    Allow(LazyArgs<pending::Decide>),
+    Allow(pending::Decide),
     /// Refuse what an agent asks for.
     #[command(after_long_help = examples!(
         "acpctl deny" => "Say no to the only open question",
         "acpctl deny main --always" =>
             "Say no to `main`, and remember it for this agent and directory",
     ))]
-    Deny(LazyArgs<pending::Decide>),
+    Deny(pending::Decide),
     /// Answer a question: choose an option, fill in a form, or agree to open a page.
-    Answer(LazyArgs<pending::Answer>),
+    Answer(pending::Answer),
     /// Show and test which calls are allowed or refused without asking you.
     #[command(subcommand)]
-    Policy(LazyArgs<policy::Policy>),
+    Policy(policy::Policy),
     /// Start, stop, restart and inspect the daemon.
     #[command(subcommand)]
-    Daemon(LazyArgs<daemon::Daemon>),
+    Daemon(daemon::Daemon),
     /// Find problems with acpd and its agents, and how to fix them; exits with 1 if there is one.
-    Doctor(LazyArgs<doctor::Doctor>),
+    Doctor(doctor::Doctor),
     /// Print metrics of the daemon for Prometheus.
-    Metrics(LazyArgs<metrics::Metrics>),
+    Metrics(metrics::Metrics),
     /// Show the messages between acpd and an agent as they pass.
-    Trace(LazyArgs<trace::Trace>),
+    Trace(trace::Trace),
     /// Write a bug report without secrets or conversations.
-    Report(LazyArgs<report::Report>),
+    Report(report::Report),
     /// Check, show and edit the configuration.
     #[command(subcommand)]
-    Config(LazyArgs<config::Config>),
+    Config(config::Config),
     /// Install acpd as a user service, which starts at login and restarts after a failure.
     #[command(subcommand)]
-    Service(LazyArgs<service::ServiceCommand>),
+    Service(service::ServiceCommand),
     /// Write all conversations to a file, while agents work.
-    Backup(LazyArgs<backup::Backup>),
+    Backup(backup::Backup),
     /// Restore a backup; the current journal is kept.
-    Restore(LazyArgs<restore::Restore>),
+    Restore(restore::Restore),
     /// Delete sessions over the configured limits (lists them first).
-    Gc(LazyArgs<gc::Gc>),
+    Gc(gc::Gc),
     /// Print a shell completion script.
-    Completions(LazyArgs<completions::Completions>),
+    Completions(completions::Completions),
     /// Write a manual page of each command into a folder.
     #[command(hide = true)]
     Man {
@@ -172,6 +175,7 @@ enum Command {
 
 /// `acpctl session …`: what is done with a session itself, and `handoff`, which prompts as `run` does.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Session {
     #[command(flatten)]
     Command(session::SessionCommand),
@@ -187,45 +191,45 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
             full_screen::run(start, ui)?;
         }
         #[cfg(feature = "tui")]
-        Command::Chat(LazyArgs(args)) => return chat::chat(&args, ui),
-        Command::Run(LazyArgs(args)) => return run::run(args, ui),
-        Command::Attach(LazyArgs(args)) => return attach::attach(&args, ui),
-        Command::Wait(LazyArgs(args)) => return wait::wait(&args, ui),
-        Command::Cancel(LazyArgs(args)) => cancel::cancel(&args, ui)?,
-        Command::Acp(LazyArgs(args)) => acp::acp(&args, ui.door())?,
+        Command::Chat(args) => return chat::chat(&args, ui),
+        Command::Run(args) => return run::run(args, ui),
+        Command::Attach(args) => return attach::attach(&args, ui),
+        Command::Wait(args) => return wait::wait(&args, ui),
+        Command::Cancel(args) => cancel::cancel(&args, ui)?,
+        Command::Acp(args) => acp::acp(&args, ui.door())?,
         #[cfg(feature = "mcp")]
-        Command::Mcp(LazyArgs(args)) => {
+        Command::Mcp(args) => {
             return Err(programs::become_companion("acpctl-mcp", &args, ui.may_start));
         }
         #[cfg(feature = "web")]
-        Command::Web(LazyArgs(args)) => {
+        Command::Web(args) => {
             return Err(programs::become_companion("acpctl-web", &args, ui.may_start));
         }
-        Command::Ps(LazyArgs(args)) => ps::ps(args, ui)?,
-        Command::Queue(LazyArgs(args)) => queue::queue(args, ui)?,
-        Command::Usage(LazyArgs(args)) => usage::usage(&args, ui)?,
-        Command::Session(LazyArgs(Session::Command(command))) => {
+        Command::Ps(args) => ps::ps(args, ui)?,
+        Command::Queue(args) => queue::queue(args, ui)?,
+        Command::Usage(args) => usage::usage(&args, ui)?,
+        Command::Session(Session::Command(command)) => {
             session::session(command, ui)?;
         }
-        Command::Session(LazyArgs(Session::Handoff(args))) => return run::handoff(&args, ui),
-        Command::Agent(LazyArgs(command)) => agent::agent(command, ui)?,
-        Command::Auth(LazyArgs(command)) => auth::auth(command, ui)?,
-        Command::Pending(LazyArgs(args)) => pending::pending(&args, ui)?,
-        Command::Allow(LazyArgs(args)) => pending::decide(&args, Decision::Allow, ui)?,
-        Command::Deny(LazyArgs(args)) => pending::decide(&args, Decision::Deny, ui)?,
-        Command::Answer(LazyArgs(args)) => pending::answer(&args, ui)?,
-        Command::Policy(LazyArgs(command)) => policy::policy(command, ui)?,
-        Command::Daemon(LazyArgs(command)) => daemon::daemon(command, ui)?,
-        Command::Doctor(LazyArgs(args)) => doctor::doctor(args, ui)?,
-        Command::Metrics(LazyArgs(args)) => metrics::metrics(args, ui)?,
-        Command::Trace(LazyArgs(args)) => return trace::trace(&args, ui),
-        Command::Report(LazyArgs(args)) => report::report(&args, ui)?,
-        Command::Config(LazyArgs(command)) => config::config(&command, ui)?,
-        Command::Service(LazyArgs(command)) => service::service(command, ui)?,
-        Command::Backup(LazyArgs(args)) => backup::backup(&args, ui)?,
-        Command::Restore(LazyArgs(args)) => restore::restore(&args, ui)?,
-        Command::Gc(LazyArgs(args)) => gc::gc(args, ui)?,
-        Command::Completions(LazyArgs(args)) => completions::completions(args, ui)?,
+        Command::Session(Session::Handoff(args)) => return run::handoff(&args, ui),
+        Command::Agent(command) => agent::agent(command, ui)?,
+        Command::Auth(command) => auth::auth(command, ui)?,
+        Command::Pending(args) => pending::pending(&args, ui)?,
+        Command::Allow(args) => pending::decide(&args, Decision::Allow, ui)?,
+        Command::Deny(args) => pending::decide(&args, Decision::Deny, ui)?,
+        Command::Answer(args) => pending::answer(&args, ui)?,
+        Command::Policy(command) => policy::policy(command, ui)?,
+        Command::Daemon(command) => daemon::daemon(command, ui)?,
+        Command::Doctor(args) => doctor::doctor(args, ui)?,
+        Command::Metrics(args) => metrics::metrics(args, ui)?,
+        Command::Trace(args) => return trace::trace(&args, ui),
+        Command::Report(args) => report::report(&args, ui)?,
+        Command::Config(command) => config::config(&command, ui)?,
+        Command::Service(command) => service::service(command, ui)?,
+        Command::Backup(args) => backup::backup(&args, ui)?,
+        Command::Restore(args) => restore::restore(&args, ui)?,
+        Command::Gc(args) => gc::gc(args, ui)?,
+        Command::Completions(args) => completions::completions(args, ui)?,
         Command::Man { dir } => manual::write(Cli::command(), &dir)?,
     }
     Ok(ExitCode::Ok)

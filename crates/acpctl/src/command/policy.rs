@@ -16,6 +16,7 @@ use crate::text::{BOLD, Role, Table, Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Policy {
     /// List remembered decisions.
     #[command(alias = "list")]
@@ -40,7 +41,7 @@ pub(super) enum Policy {
     Test(PolicyTest),
 }
 
-/// A tool call that an agent may ask about.
+// A tool call that an agent may ask about.
 #[derive(Debug, Args)]
 pub(super) struct PolicyTest {
     /// The agent [default: the configured one].

@@ -28,6 +28,7 @@ use crate::ui::Ui;
 use traces::{Traces, mentions};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum ServiceCommand {
     /// Install acpd as a user service (systemd; launchd on macOS). A running daemon, its agents and turns continue.
     #[command(after_long_help = examples!(

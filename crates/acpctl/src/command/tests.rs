@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 
-use super::{Cli, Command, LazyArgs, definition};
+use super::{Cli, Command, definition};
 use crate::manual;
 
 /// Programs with examples of their own.
@@ -91,7 +91,7 @@ fn prompt_may_be_words_or_a_dash() {
     let prompt = |args: &[&str]| {
         let args = ["acpctl", "run"].iter().chain(args);
         match Cli::try_parse_from(args).unwrap().command {
-            Command::Run(LazyArgs(run)) => run.prompt,
+            Command::Run(run) => run.prompt,
             other => panic!("{other:?}"),
         }
     };

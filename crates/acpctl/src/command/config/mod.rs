@@ -21,6 +21,7 @@ use crate::ui::Ui;
 use crate::user_programs;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum Config {
     /// List all mistakes; exits with 1 if there is one.
     #[command(after_long_help = examples!(

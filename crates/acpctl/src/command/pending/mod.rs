@@ -39,7 +39,7 @@ pub(super) struct Pending {
     json: Json,
 }
 
-/// Arguments of `allow` and `deny`.
+// Arguments of `allow` and `deny`.
 #[derive(Debug, Args)]
 pub(super) struct Decide {
     /// Id of the question, or its session [default: the only open question].

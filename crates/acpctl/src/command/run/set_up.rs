@@ -11,7 +11,6 @@ use crate::error::{CommandError, Result};
 use crate::settings::{self, sentence};
 use crate::text::{Text, shell_word, text};
 
-/// Settings of a session, made before the prompt is sent.
 #[derive(Debug, Args)]
 pub(super) struct SetUp {
     /// Use this model: id or name.

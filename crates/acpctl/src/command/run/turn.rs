@@ -24,7 +24,6 @@ use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
 
-/// Options of a turn.
 #[derive(Debug, Args)]
 pub(super) struct TurnArgs {
     /// Return when the prompt is saved, and print the session's id; the turn runs in the background.

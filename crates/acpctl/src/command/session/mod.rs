@@ -16,7 +16,7 @@ use acpd_api::{
     ReseedParams, Role, SessionInfo, SessionList, SessionListParams, SessionRef, SessionState,
     TitleParams, method,
 };
-use clap::{Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -32,6 +32,7 @@ use crate::text::{Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(super) enum SessionCommand {
     /// List sessions, the last used first.
     #[command(alias = "list")]
@@ -61,13 +62,7 @@ pub(super) enum SessionCommand {
         "acpctl session show" => "Show the last used session",
         "acpctl session show main --json" => "Print it as JSON",
     ))]
-    #[command(mut_arg("session", or_last))]
-    Show {
-        #[command(flatten)]
-        which: Which,
-        #[command(flatten)]
-        json: Json,
-    },
+    Show(Show),
     /// Print the conversation.
     Log(log::Log),
     /// Search conversations, best match first.
@@ -153,31 +148,31 @@ pub(super) enum SessionCommand {
     #[command(after_long_help = examples!(
         "acpctl session close main" => "Free the resources of `main`",
     ))]
-    Close {
-        #[command(flatten)]
-        which: Which,
-    },
+    Close(Which),
     /// Close a session and hide it from lists; the next prompt takes it out of the archive. Interrupts a running
     /// turn.
     #[command(after_long_help = examples!(
         "acpctl session archive main" => "Hide it; `session ls --archived` shows it",
     ))]
-    Archive {
-        #[command(flatten)]
-        which: Which,
-    },
+    Archive(Which),
     /// Take a session out of the archive.
     #[command(after_long_help = examples!(
         "acpctl session unarchive main" => "Show it in lists again",
     ))]
-    Unarchive {
-        #[command(flatten)]
-        which: Which,
-    },
+    Unarchive(Which),
     /// Delete sessions with their history; `session undo` restores them for a day.
     Rm(rm::Rm),
     /// Restore deleted sessions.
     Undo(undo::Undo),
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("session", or_last))]
+pub(super) struct Show {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
@@ -191,8 +186,8 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
             };
             list(&SessionListParams { agent, cwd, archived }, json, ui)
         }
-        SessionCommand::Show { which: session, json } => {
-            let info = find(&mut ui.door().connect()?, &session, Care::Guess, ui)?;
+        SessionCommand::Show(Show { which, json }) => {
+            let info = find(&mut ui.door().connect()?, &which, Care::Guess, ui)?;
             ui.show(json.json, &info, card(&info, human::now()))
         }
         SessionCommand::Log(args) => log::log(&args, ui),
@@ -217,12 +212,12 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
             };
             change(&which, Care::Guess, method::SESSION_TITLE, params, said, ui)
         }
-        SessionCommand::Archive { which } => {
+        SessionCommand::Archive(which) => {
             let said =
                 |info: &SessionInfo| text!("{} is archived until its next prompt", info.handle());
             change(&which, Care::Exact, method::SESSION_ARCHIVE, |it| it, said, ui)
         }
-        SessionCommand::Unarchive { which } => {
+        SessionCommand::Unarchive(which) => {
             let said = |info: &SessionInfo| text!("{} is no longer archived", info.handle());
             change(&which, Care::Guess, method::SESSION_UNARCHIVE, |it| it, said, ui)
         }
@@ -238,7 +233,7 @@ pub(super) fn session(command: SessionCommand, ui: &mut Ui) -> Result {
             let params = |session| ReseedParams { session, discard };
             change(&which, Care::Exact, method::SESSION_RESEED, params, reseeded, ui)
         }
-        SessionCommand::Close { which } => {
+        SessionCommand::Close(which) => {
             let said = |info: &SessionInfo| {
                 text!("{} is closed; the next prompt restores it", info.handle())
             };
