@@ -173,35 +173,23 @@ fn agents(page: &mut Page, agents: &[AgentMetrics]) {
         .split(' ')
         .map(|state| (state, agents.iter().filter(|agent| word(&agent.state) == state).count()));
     page.labelled(("acpd_agents", "gauge", "Agents by state."), "state", in_state);
-    let of = |value: ValueOf| {
-        agents.iter().filter_map(move |agent| Some((agent.name.raw(), value(agent)?)))
+    let mut per_agent = |family: Family<'_>, value: ValueOf| {
+        let values = agents.iter().filter_map(|agent| Some((agent.name.raw(), value(agent)?)));
+        page.labelled(family, "agent", values);
     };
-    let families: [(Family<'_>, ValueOf); 5] = [
-        (("acpd_agent_up", "gauge", "1 if the agent can be used, 0 if not."), |agent| {
-            Some((agent.state == AgentState::Ready).into())
-        }),
-        (
-            (
-                "acpd_agent_restarts_total",
-                "counter",
-                "Restarts after unexpected exits of the agent.",
-            ),
-            |agent| Some(agent.restarts),
-        ),
-        (("acpd_agent_sessions", "gauge", "Sessions of the agent."), |agent| {
-            Some(agent.sessions.into())
-        }),
-        (("acpd_agent_processes", "gauge", "Processes of the agent."), |agent| {
-            agent.processes.map(u64::from)
-        }),
-        (
-            ("acpd_agent_resident_memory_bytes", "gauge", "Resident memory of those processes."),
-            |agent| agent.rss,
-        ),
-    ];
-    for (family, value) in families {
-        page.labelled(family, "agent", of(value));
-    }
+    per_agent(("acpd_agent_up", "gauge", "1 if the agent can be used, 0 if not."), |agent| {
+        Some((agent.state == AgentState::Ready).into())
+    });
+    let restarts = "Restarts after unexpected exits of the agent.";
+    per_agent(("acpd_agent_restarts_total", "counter", restarts), |agent| Some(agent.restarts));
+    per_agent(("acpd_agent_sessions", "gauge", "Sessions of the agent."), |agent| {
+        Some(agent.sessions.into())
+    });
+    per_agent(("acpd_agent_processes", "gauge", "Processes of the agent."), |agent| {
+        agent.processes.map(u64::from)
+    });
+    let memory = "Resident memory of those processes.";
+    per_agent(("acpd_agent_resident_memory_bytes", "gauge", memory), |agent| agent.rss);
 }
 
 #[cfg(test)]

@@ -70,11 +70,6 @@ fn value(option: &ConfigOption, wanted: &str) -> Result<Value> {
     Ok(json!(choice.value))
 }
 
-/// Returns name and value: `Model: Opus`.
-pub(crate) fn sentence(option: &ConfigOption) -> Text {
-    text!("{}: {}", option.name.as_ref().unwrap_or(&option.id), option.value_name())
-}
-
 /// Finds an item by id, or else by name; the error lists all items.
 fn chosen<'a, T>(
     all: Vec<&'a T>,

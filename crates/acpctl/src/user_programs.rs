@@ -48,13 +48,9 @@ impl Pager {
     }
 }
 
-pub(crate) fn pager() -> Option<String> {
-    wanted_pager(|name| env::var(name).ok())
-}
-
 /// Returns none for an empty command and for `cat`.
-fn wanted_pager(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
+pub(crate) fn pager() -> Option<String> {
+    let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(|name| env::var(name).ok());
     let line = named.unwrap_or_else(|| programs::PAGER.to_owned());
     (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
 }

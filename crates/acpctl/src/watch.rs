@@ -122,14 +122,13 @@ impl Watch {
 
     fn end(&self) -> End {
         let session = &self.session;
-        let end = |code, word: &str, error: Option<Text>| End {
-            code,
-            word: word.into(),
-            error: error.map(|error| text!("{}: {}", session.handle(), error)),
-            hint: None,
+        let end = |code, word: &str, error: Option<Text>, hint: Option<Text>| {
+            let error = error.map(|error| text!("{}: {}", session.handle(), error));
+            End { code, word: word.into(), error, hint }
         };
         if self.is_removed {
-            return end(ExitCode::NotFound, "removed", Some("the session was deleted".into()));
+            let error = Some("the session was deleted".into());
+            return end(ExitCode::NotFound, "removed", error, None);
         }
         // A prompt that could not begin leaves no turn.
         let stuck = match session.state {
@@ -140,70 +139,53 @@ impl Watch {
         if let Some((code, word)) = stuck.filter(|_| self.ended.is_none()) {
             let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
             let error = text!("the session is {}{}", word, reason);
-            return End {
-                hint: session.hint.as_ref().map(Text::from),
-                ..end(code, word, Some(error))
-            };
+            return end(code, word, Some(error), session.hint.as_ref().map(Text::from));
         }
         let outcome = self.ended.as_ref().map(|ended| &ended.outcome);
         let last = session.turn.last.as_ref().map(Untrusted::raw);
         let Some(last) = outcome.map(Outcome::word).or(last) else {
-            return end(ExitCode::Ok, "unused", None);
+            return end(ExitCode::Ok, "unused", None, None);
         };
-        let error = outcome.and_then(error_of);
-        let (code, error): (ExitCode, Option<Text>) = match last {
-            "cancelled" => {
-                let error = match self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref()) {
-                    Some(cut) => text!("the turn was cut short: {}", cut_short(cut)),
-                    None => "the turn was cancelled".into(),
-                };
-                (ExitCode::Cancelled, Some(error))
+        let why = outcome.and_then(|outcome| match outcome {
+            Outcome::Error { message, .. } => Some(message.raw()),
+            outcome => outcome.reason(),
+        });
+        let why = why.map(|why| text!(": {}", Untrusted::from(why)));
+        let cut = self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
+        let (code, error): (ExitCode, Text) = match (last, self.restored) {
+            ("cancelled", _) => {
+                let cut = cut.map(|cut| text!("the turn was cut short: {}", cut_short(cut)));
+                (ExitCode::Cancelled, cut.unwrap_or_else(|| "the turn was cancelled".into()))
             }
-            "unwedged" => {
+            ("unwedged", _) => {
                 let error = "the turn was cancelled; the agent did not react and was stopped";
-                (ExitCode::Cancelled, Some(error.into()))
+                (ExitCode::Cancelled, error.into())
             }
-            "refusal" => (ExitCode::Refused, Some("the agent refused".into())),
-            "interrupted" => {
-                (ExitCode::Interrupted, Some(text!("the turn was interrupted{}", error)))
+            ("refusal", _) => (ExitCode::Refused, "the agent refused".into()),
+            ("interrupted", _) => (ExitCode::Interrupted, text!("the turn was interrupted{}", why)),
+            ("outcome_unknown", _) => {
+                let error = text!("unknown whether the agent got the prompt{}", why);
+                (ExitCode::OutcomeUnknown, error)
             }
-            "outcome_unknown" => {
-                let error = text!("unknown whether the agent got the prompt{}", error);
-                (ExitCode::OutcomeUnknown, Some(error))
+            ("error", _) => {
+                let is_login =
+                    matches!(outcome, Some(Outcome::Error { code: code::AUTH_REQUIRED, .. }));
+                let code = if is_login { ExitCode::NeedsLogin } else { ExitCode::Error };
+                (code, text!("the agent failed{}", why))
             }
-            "error" => {
-                let code = match outcome {
-                    Some(Outcome::Error { code: code::AUTH_REQUIRED, .. }) => ExitCode::NeedsLogin,
-                    _ => ExitCode::Error,
-                };
-                (code, Some(text!("the agent failed{}", error)))
+            (_, Some(RestoreLevel::Partial)) => {
+                let error = "the agent may have only part of the conversation";
+                (ExitCode::ContextLost, error.into())
             }
-            _ if self.restored.is_some_and(RestoreLevel::is_less) => {
-                let error = if self.restored == Some(RestoreLevel::Partial) {
-                    "the agent may have only part of the conversation"
-                } else {
-                    "the agent lost the conversation and continued in a new session"
-                };
-                (ExitCode::ContextLost, Some(error.into()))
+            (_, Some(RestoreLevel::Reseeded)) => {
+                let error = "the agent lost the conversation and continued in a new session";
+                (ExitCode::ContextLost, error.into())
             }
-            _ => (ExitCode::Ok, None),
+            _ => return end(ExitCode::Ok, last, None, None),
         };
-        let look = text!(
-            "see its last turn: `acpctl session log {} --last`",
-            shell_word(session.handle())
-        );
-        End { hint: error.is_some().then_some(look), ..end(code, last, error) }
-    }
-}
-
-/// Returns the outcome's error, with a colon before it.
-fn error_of(outcome: &Outcome) -> Option<Text> {
-    match outcome {
-        Outcome::Error { message, .. } => Some(text!(": {}", message)),
-        Outcome::Interrupted { reason }
-        | Outcome::Unwedged { reason }
-        | Outcome::OutcomeUnknown { reason } => Some(text!(": {}", reason)),
-        Outcome::Stopped { .. } => None,
+        let word = shell_word(session.handle());
+        let hint = text!("see its last turn: `acpctl session log {} --last`", word);
+        end(code, last, Some(error), Some(hint))
     }
 }
 

@@ -132,18 +132,10 @@ pub(super) fn agent(command: Agent, ui: &mut Ui) -> Result {
             let info = show(agent, ui)?;
             install::install(&info, yes, ui)
         }
-        Agent::Start { agent } => {
-            let doing = text!("starting {}", escape::one_line(&agent));
-            change(method::AGENT_START, doing, &AgentRef { agent }, ui)
-        }
-        Agent::Stop { agent } => {
-            let doing = text!("stopping {}", escape::one_line(&agent));
-            change(method::AGENT_STOP, doing, &AgentRef { agent }, ui)
-        }
+        Agent::Start { agent } => change("starting", method::AGENT_START, agent, false, ui),
+        Agent::Stop { agent } => change("stopping", method::AGENT_STOP, agent, false, ui),
         Agent::Restart { agent, force } => {
-            let doing = text!("restarting {}", escape::one_line(&agent));
-            let params = RestartParams { agent, force };
-            change(method::AGENT_RESTART, doing, &params, ui)
+            change("restarting", method::AGENT_RESTART, agent, force, ui)
         }
         Agent::Logs { agent, tail } => {
             let info = show(agent, ui)?;
@@ -214,10 +206,11 @@ fn show(agent: String, ui: &Ui) -> Result<AgentInfo> {
     Ok(ui.door().connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?)
 }
 
-fn change(method: &str, doing: Text, params: &impl Serialize, ui: &mut Ui) -> Result {
-    ui.spin(doing);
+/// Without `force`, the parameters of all three methods are the same.
+fn change(doing: &'static str, method: &str, agent: String, force: bool, ui: &mut Ui) -> Result {
+    ui.spin(text!("{} {}", doing, escape::one_line(&agent)));
     let mut live = Live::new(ui.door().connect()?)?;
-    let info: AgentInfo = live.call(ui, method, params)?;
+    let info: AgentInfo = live.call(ui, method, &RestartParams { agent, force })?;
     ui.stop_spinning();
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));
     let line = match info.state {

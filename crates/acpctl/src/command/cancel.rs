@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::confirm::yes;
 use crate::error::{CommandError, Result};
+use crate::human::counted;
 use crate::info::session::queued_prompt;
 use crate::live::{Event, Live};
 use crate::lookup::{Care, Which, find};
@@ -34,23 +35,17 @@ pub(super) struct Cancel {
 pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect_lasting()?;
     let found = find(&mut connection, &args.which, Care::Guess, ui)?;
-    let idle = |waiting: u32| {
-        let name = found.handle();
-        let error =
-            CommandError::new(ExitCode::Error, text!("no turn is running in session `{}`", name));
-        match waiting {
-            0 => error
-                .hint(text!("see its last turn: `acpctl session log {} --last`", shell_word(name))),
-            _ => {
-                error.hint(text!("remove its queued prompts: `acpctl cancel {}`", shell_word(name)))
-            }
-        }
-    };
     let waiting = if args.turn { 0 } else { found.queued };
-    if found.turn.state == TurnState::Idle && waiting == 0 {
-        return Err(idle(found.queued));
-    }
     let is_running = found.turn.state != TurnState::Idle;
+    if !is_running && waiting == 0 {
+        let (name, word) = (found.handle(), shell_word(found.handle()));
+        let hint = match found.queued {
+            0 => text!("see its last turn: `acpctl session log {} --last`", word),
+            _ => text!("remove its queued prompts: `acpctl cancel {}`", word),
+        };
+        let text = text!("no turn is running in session `{}`", name);
+        return Err(CommandError::new(ExitCode::Error, text).hint(hint));
+    }
     let is_asked = is_running && waiting > 0 && !args.queued && ui.can_ask();
     let turn_only = args.turn || is_asked && !yes(ui, also(waiting))?;
     let mut live = Live::new(connection)?;
@@ -60,11 +55,6 @@ pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
     let params = CancelParams { session: found.exactly(), turn_only, by: None };
     let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
     let name = done.session.handle();
-    let taken_back = match done.taken_back {
-        0 => None,
-        1 => Some(text!("removed 1 queued prompt of {}", name)),
-        several => Some(text!("removed {} queued prompts of {}", several, name)),
-    };
     if done.running {
         ui.spin("cancelling, Ctrl-C exits now");
         let end = wait(&mut live, &mut watch, ui)?;
@@ -79,8 +69,9 @@ pub(super) fn cancel(args: &Cancel, ui: &mut Ui) -> Result {
             _ => text!("the turn of {} ended before the cancel ({})", name, end.word),
         });
     }
-    if let Some(taken_back) = taken_back {
-        ui.say(taken_back);
+    if done.taken_back > 0 {
+        let removed = counted(done.taken_back, "queued prompt");
+        ui.say(text!("removed {} of {}", removed, name));
     }
     for prompt in &done.prompts {
         ui.say(text!("  {}  {}", prompt.place, queued_prompt(prompt)));

@@ -1,6 +1,6 @@
 //! `acpctl gc`: deletes the sessions over the configured limits, after listing them.
 
-use acpd_api::{GcLimit, GcParams, GcResult, GcSession, method};
+use acpd_api::{GcParams, GcResult, GcSession, Untrusted, method};
 use acpd_client::Connection;
 use clap::Args;
 
@@ -113,14 +113,6 @@ fn table(found: &GcResult) -> Table {
 }
 
 fn limit(session: &GcSession) -> Text {
-    let key = match session.limit {
-        GcLimit::MaxAge => "max_age",
-        GcLimit::MaxSessions => "max_sessions",
-        GcLimit::MaxSize => "max_size",
-        GcLimit::Other => "other",
-    };
-    match &session.workspace {
-        Some(workspace) => text!("{} of {}", key, workspace),
-        None => key.into(),
-    }
+    let workspace = session.workspace.as_ref().map(|workspace| text!(" of {}", workspace));
+    text!("{}{}", Untrusted::from(human::word(&session.limit)), workspace)
 }

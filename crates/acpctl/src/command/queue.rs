@@ -87,19 +87,16 @@ const BY: &str = "acpctl queue";
 
 pub(super) fn queue(args: Queue, ui: &mut Ui) -> Result {
     match args.command {
-        Some(QueueCommand::Rm { which, numbers }) => {
-            remove(&which, &numbers, &mut ui.door().connect()?, ui)
-        }
+        Some(QueueCommand::Rm { which, numbers }) => remove(&which, &numbers, ui),
         Some(QueueCommand::Edit { which, number, prompt }) => edit(&which, number, &prompt, ui),
-        Some(QueueCommand::Move { which, number, to }) => {
-            put(&which, number, to, &mut ui.door().connect()?, ui)
-        }
-        None => show(&args.which, args.json.json, &mut ui.door().connect()?, ui),
+        Some(QueueCommand::Move { which, number, to }) => put(&which, number, to, ui),
+        None => show(&args.which, args.json.json, ui),
     }
 }
 
-fn show(which: &Which, json: bool, connection: &mut Connection, ui: &mut Ui) -> Result {
-    let session = find(connection, which, Care::Guess, ui)?;
+fn show(which: &Which, json: bool, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
+    let session = find(&mut connection, which, Care::Guess, ui)?;
     let info: QueueInfo = connection.call(method::SESSION_QUEUE, &session.exactly())?;
     let nothing = || text!("{} has no queued prompts", session.handle());
     let nothing = info.prompts.is_empty().then(nothing);
@@ -138,8 +135,9 @@ impl Waiting {
     }
 }
 
-fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut Ui) -> Result {
-    let queue = Waiting::of(which, connection, ui)?;
+fn remove(which: &Which, numbers: &[u32], ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
+    let queue = Waiting::of(which, &mut connection, ui)?;
     // Look up all prompts first: removing one renumbers the others.
     let prompts: Vec<_> = numbers.iter().map(|at| queue.prompt(*at)).collect::<Result<_>>()?;
     for prompt in prompts {
@@ -151,14 +149,9 @@ fn remove(which: &Which, numbers: &[u32], connection: &mut Connection, ui: &mut 
     Ok(())
 }
 
-fn put(
-    which: &Which,
-    number: u32,
-    to: QueueStep,
-    connection: &mut Connection,
-    ui: &mut Ui,
-) -> Result {
-    let queue = Waiting::of(which, connection, ui)?;
+fn put(which: &Which, number: u32, to: QueueStep, ui: &mut Ui) -> Result {
+    let mut connection = ui.door().connect()?;
+    let queue = Waiting::of(which, &mut connection, ui)?;
     let ticket = queue.prompt(number)?.ticket;
     let (session, by) = (queue.session.exactly(), Some(BY.to_owned()));
     let params = QueueMoveParams { session, ticket, to, by };

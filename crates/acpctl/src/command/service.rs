@@ -21,6 +21,7 @@ use crate::args::Json;
 use crate::confirm::{ADD_YES_OR_DRY_RUN, confirm};
 use crate::daemon::{detach, info, running, serving, stop};
 use crate::error::{CommandError, Result};
+use crate::human::word;
 use crate::log_file::Tail;
 use crate::service::{FileState, Manager, Order, Service, State, UnitFile};
 use crate::text::{Text, key_values, text};
@@ -104,7 +105,7 @@ fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     let before = service.state()?;
     let stale: Vec<_> = service.stale().collect();
     // launchd listens only if the socket's directory is permanent.
-    let listens = before.listens || service.manager() == Manager::Launchd;
+    let listens = before.listens || service.manager == Manager::Launchd;
     // A manager neither starts to listen for a running daemon nor gives it new files.
     let works = stale.is_empty() && listens && !before.failed;
     let held = hold_starts(paths)?;
@@ -117,9 +118,9 @@ fn install(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     }
     let continues = serving.is_some() && !(is_ours && works);
     for file in stale {
-        let word = if file.state() == FileState::Other { "replaced" } else { "wrote" };
+        let did = if file.state() == FileState::Other { "replaced" } else { "wrote" };
         file.write()?;
-        ui.say(text!("{} {}", word, file.path));
+        ui.say(text!("{} {}", did, file.path));
     }
     service.order(Order::Enable)?;
     if !works {
@@ -191,7 +192,7 @@ fn status(service: &Service, paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         .iter()
         .map(|file| File { path: Untrusted::of(file.path.display()), state: file.state() });
     let found = ServiceInfo {
-        manager: service.manager(),
+        manager: service.manager,
         program: Untrusted::of(service.program.display()),
         files: files.collect(),
         state,
@@ -211,10 +212,7 @@ fn not_installed() -> CommandError {
 }
 
 fn card(found: &ServiceInfo) -> Text {
-    let manager = match found.manager {
-        Manager::Systemd => "systemd",
-        Manager::Launchd => "launchd",
-    };
+    let manager = Untrusted::from(word(&found.manager));
     let State { enabled, listens, pid, failed } = found.state;
     let starts = match (enabled, listens) {
         (true, true) => "at login, or with its first client",

@@ -14,10 +14,7 @@ pub(crate) fn line(daemon: &DaemonInfo, now: u64) -> Text {
         text!("up {}", human::duration(now.saturating_sub(daemon.since))),
     ];
     parts.extend(daemon.rss.map(human::bytes));
-    parts.push(match daemon.clients {
-        1 => "1 client".into(),
-        clients => text!("{} clients", clients),
-    });
+    parts.push(human::counted(daemon.clients, "client"));
     let mut text = Text::join(parts, "  ") + "\n";
     if let Some(budget) = &daemon.budget {
         let line = text!("budget: {} of {} spent today", budget.spent, costs([&budget.per_day]));

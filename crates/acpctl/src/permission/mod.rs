@@ -10,7 +10,7 @@ mod question;
 
 use std::collections::{HashSet, VecDeque};
 
-use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest, cancelled_request};
+use acp_wire::acp::{PermissionAnswer, PermissionRequest, cancelled_request};
 use acp_wire::{Id, Message, Outcome, locate, read_legible};
 use acpd_api::{
     Empty, InteractionList, NAMESPACE, PermissionMeta, Question as Kind, QuestionAnswered,
@@ -119,7 +119,7 @@ impl Questions {
         };
         if let Some(option) = typed.cloned() {
             ui.note(text!("  {}", label(&option)));
-            if is_lasting(&option) {
+            if matches!(&*option.kind, "allow_always" | "reject_always") {
                 ui.say(own_option(&option.name.as_str().into()));
             }
             if let Some(question) = self.open.pop_front() {
@@ -141,7 +141,10 @@ impl Questions {
                 ui.talk(&Text::lines(&question.keys(0, width)));
             }
             '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
-            key if question.takes_words() && is_of_word(key) && self.typed.len() < MAX_WORD => {
+            key if question.takes_words()
+                && key.is_ascii_alphanumeric()
+                && self.typed.len() < MAX_WORD =>
+            {
                 self.typed.push(key);
                 ui.mutter(text!("{}", key));
             }
@@ -208,14 +211,6 @@ impl Questions {
 pub(crate) fn needs_action(name: &str, params: &RawValue) -> bool {
     let changed = || serde_json::from_str::<StateChanged>(params.get());
     name == method::SESSION_STATE && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
-}
-
-fn is_lasting(option: &PermissionOption) -> bool {
-    matches!(&*option.kind, "allow_always" | "reject_always")
-}
-
-fn is_of_word(key: char) -> bool {
-    key.is_ascii_alphanumeric()
 }
 
 fn meta(params: &RawValue) -> Option<PermissionMeta> {

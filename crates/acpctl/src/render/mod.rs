@@ -14,8 +14,8 @@ use acpd_view::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::human;
 use crate::text::{BOLD, Role, Text, text};
-use crate::{human, settings};
 
 pub(crate) use call::{name, output};
 
@@ -109,7 +109,8 @@ impl Transcript {
     pub(crate) fn notification(&mut self, name: &str, params: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if let Some(sentence) = sentence(name, params) {
-            let line = Text::styled(notice_style(name), sentence) + "\n";
+            let role = if name == method::UNANSWERED { Role::Warning } else { Role::Dim };
+            let line = Text::styled(role, sentence) + "\n";
             self.lines_of(line, &mut pieces);
             return pieces;
         }
@@ -168,7 +169,9 @@ impl Transcript {
             },
             Kind::Gap(_) | Kind::Question(_) => block.summary(),
             // The subagent began before this verb was attached.
-            Kind::Subagent(subagent) if subagent.title.is_none() && is_around(block.id) => return,
+            Kind::Subagent(Subagent { title: None, .. }) if matches!(block.id, Id::Around(_)) => {
+                return;
+            }
             Kind::Subagent(subagent) => Text::styled(Role::Dim, subagent_line(subagent)),
             Kind::Turn(end) if whole => end.sentence().unwrap_or_default(),
             Kind::Turn(_) => return,
@@ -185,7 +188,7 @@ impl Transcript {
         for option in options {
             let now = (option.id.clone(), option.current_value.clone());
             if !self.printed_options.contains(&now) {
-                lines += Text::styled(Role::Dim, settings::sentence(option)) + "\n";
+                lines += Text::styled(Role::Dim, option.sentence()) + "\n";
                 self.printed_options.retain(|(id, _)| *id != option.id);
                 self.printed_options.push(now);
             }
@@ -310,10 +313,6 @@ impl Transcript {
     }
 }
 
-fn is_around(id: Id) -> bool {
-    matches!(id, Id::Around(_))
-}
-
 fn subagent_line(subagent: &Subagent) -> Text {
     let state = subagent.state.as_ref().map(|state| Untrusted::from(state.raw().replace('_', " ")));
     let title = subagent.title.as_ref().unwrap_or(&subagent.session);
@@ -343,8 +342,4 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
         }
         _ => return None,
     })
-}
-
-fn notice_style(name: &str) -> Role {
-    if name == method::UNANSWERED { Role::Warning } else { Role::Dim }
 }

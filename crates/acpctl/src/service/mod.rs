@@ -25,7 +25,7 @@ use crate::ui::Ui;
 
 #[derive(Debug)]
 pub(crate) struct Service {
-    manager: Manager,
+    pub(crate) manager: Manager,
     pub(crate) program: PathBuf,
     pub(crate) files: Vec<UnitFile>,
     /// The socket is at the usual place, which a package's service also uses.
@@ -115,10 +115,6 @@ impl Service {
             Manager::Launchd => launchd::files(&place),
         };
         Ok(Service { manager, program, files, is_usual })
-    }
-
-    pub(crate) fn manager(&self) -> Manager {
-        self.manager
     }
 
     pub(crate) fn is_installed(&self) -> bool {

@@ -124,8 +124,7 @@ fn said(message: &Message) -> Vec<Part> {
 }
 
 fn tool_call(call: &ToolCall) -> Vec<Part> {
-    let kind = call.kind().map_or_else(|| "other".into(), |kind| Untrusted::from(kind).into());
-    let kind: Text = kind;
+    let kind = Untrusted::from(call.kind().unwrap_or("other"));
     let status = match call.status() {
         Some("completed") => "done",
         Some("failed") => "failed",

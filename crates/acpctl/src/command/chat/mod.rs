@@ -35,30 +35,22 @@ pub(super) struct Chat {
 }
 
 pub(super) fn chat(args: &Chat, ui: &mut Ui) -> Result<ExitCode> {
-    if args.plain {
-        let mut connection = ui.door().connect()?;
-        let found = find(args, &mut connection, ui)?;
-        let agent = match &found {
-            Some(session) => session.agent.raw().to_owned(),
-            None => agent(args, &mut connection, ui)?,
-        };
-        drop(connection);
-        return plain::plain(found, agent, ui);
-    }
-    let mut start = full_screen::start(
-        ui,
-        "without one: `acpctl chat --plain`, `acpctl run`, `acpctl attach`",
-    )?;
+    let instead = "without one: `acpctl chat --plain`, `acpctl run`, `acpctl attach`";
+    let screen = (!args.plain).then(|| full_screen::start(ui, instead)).transpose()?;
     let mut connection = ui.door().connect()?;
-    start.opens = match find(args, &mut connection, ui)? {
-        Some(session) => Opens::Session {
-            agent: session.agent.into_raw(),
-            session_id: session.session_id.into_raw(),
-            seq: session.seq,
-        },
-        None => Opens::New { agent: agent(args, &mut connection, ui)? },
+    let found = find(args, &mut connection, ui)?;
+    let agent = match &found {
+        Some(session) => session.agent.raw().to_owned(),
+        None => agent(args, &mut connection, ui)?,
     };
     drop(connection);
+    let Some(mut start) = screen else { return plain::plain(found, agent, ui) };
+    start.opens = match found {
+        Some(SessionInfo { session_id, seq, .. }) => {
+            Opens::Session { agent, session_id: session_id.into_raw(), seq }
+        }
+        None => Opens::New { agent },
+    };
     full_screen::run(start, ui)?;
     Ok(ExitCode::Ok)
 }

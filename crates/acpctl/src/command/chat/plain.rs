@@ -60,13 +60,19 @@ pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> R
             SessionRef::to(&agent, &NewSessionResult::from_raw(&new)?.session_id)
         }
     };
-    let info = live.attach(session.clone(), None, Role::Controller, ui)?;
+    let info = live.attach(session, None, Role::Controller, ui)?;
     let mut screen = Screen::plain();
     let settings = Settings::default();
     screen.transcript.open(&info.session_id, &info.cwd, Some(&hello), settings);
+    let now = current_activity(&info, human::now());
+    ui.say(text!("{} with {} in {}; now: {}", info.handle(), info.agent, info.cwd, now));
+    ui.say(
+        "each line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
+         cancels the turn, Ctrl-D exits",
+    );
+    let turn = info.turn.state;
     let mut chat = Chat {
         live,
-        session,
         info,
         can: can.unwrap_or_default(),
         typed: Vec::new(),
@@ -77,10 +83,13 @@ pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> R
         answers: HashMap::new(),
         code: ExitCode::Ok,
         is_left_open: false,
-        is_running: false,
+        is_running: turn != TurnState::Idle,
         is_at_end: false,
     };
-    chat.begin(ui)?;
+    if turn == TurnState::NeedsAction {
+        chat.look()?;
+    }
+    chat.live.listen_to_keys()?;
     let left = chat.follow(&mut screen, ui);
     // Print the received part of an unfinished answer.
     screen.finish(ui)?;
@@ -89,7 +98,6 @@ pub(super) fn plain(found: Option<SessionInfo>, agent: String, ui: &mut Ui) -> R
 
 struct Chat {
     live: Live,
-    session: SessionRef,
     info: SessionInfo,
     can: AgentCapabilities,
     typed: Vec<u8>,
@@ -109,22 +117,6 @@ struct Chat {
 }
 
 impl Chat {
-    fn begin(&mut self, ui: &mut Ui) -> Result {
-        let Chat { info, .. } = self;
-        self.is_running = info.turn.state != TurnState::Idle;
-        let now = current_activity(info, human::now());
-        ui.say(text!("{} with {} in {}; now: {}", info.handle(), info.agent, info.cwd, now));
-        ui.say(
-            "each line is a prompt; a number answers a question, an empty line leaves it open; Ctrl-C \
-             cancels the turn, Ctrl-D exits",
-        );
-        if info.turn.state == TurnState::NeedsAction {
-            self.look()?;
-        }
-        self.live.listen_to_keys()?;
-        Ok(())
-    }
-
     fn follow(&mut self, screen: &mut Screen, ui: &mut Ui) -> Result<ExitCode> {
         loop {
             match self.live.next(ui)? {
@@ -190,7 +182,7 @@ impl Chat {
             }
             (line, None) => match self.blocks(line) {
                 Ok(blocks) => {
-                    let prompt = json!({"sessionId": self.session.session, "prompt": blocks});
+                    let prompt = json!({"sessionId": self.info.session_id, "prompt": blocks});
                     self.prompts.insert(self.live.writer.request("session/prompt", &prompt)?);
                 }
                 Err(error) => {
@@ -282,8 +274,8 @@ impl Chat {
             ui.say("no turn is running; Ctrl-D exits");
             return Ok(());
         }
-        let params =
-            CancelParams { session: self.session.clone(), turn_only: false, by: Some(me()) };
+        let session = self.info.exactly();
+        let params = CancelParams { session, turn_only: false, by: Some(me()) };
         self.live.writer.request(method::SESSION_CANCEL, &params)?;
         ui.say("cancelling the turn and its queued prompts; Ctrl-C exits now");
         Ok(())

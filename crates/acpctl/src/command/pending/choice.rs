@@ -16,7 +16,7 @@ pub(super) fn of_all(
     ui: &mut Ui,
 ) -> Result<GivenAnswer> {
     let all: Vec<&OptionInfo> = options.iter().collect();
-    let option = chosen(found, &all, "the question needs an option".into(), "answer", ui)?;
+    let option = chosen(found, &all, "the question needs an option".into(), &"answer".into(), ui)?;
     Ok(GivenAnswer::Option { option })
 }
 
@@ -32,14 +32,10 @@ pub(super) fn of_several(
     if several.len() < 2 {
         return Ok(None);
     }
-    let command = match (decision, always) {
-        (Decision::Allow, false) => "allow",
-        (Decision::Allow, true) => "allow --always",
-        (Decision::Deny, false) => "deny",
-        (Decision::Deny, true) => "deny --always",
-    };
+    let verb = if decision == Decision::Allow { "allow" } else { "deny" };
+    let command = text!("{}{}", verb, if always { " --always" } else { "" });
     let why = text!("{} options of the question mean `{}`", several.len(), command);
-    chosen(found, &several, why, command, ui).map(Some)
+    chosen(found, &several, why, &command, ui).map(Some)
 }
 
 /// Returns the options that yes or no can mean: those of the matching kind, or else of the next
@@ -59,7 +55,7 @@ fn chosen(
     found: &InteractionInfo,
     options: &[&OptionInfo],
     why: Text,
-    command: &'static str,
+    command: &Text,
     ui: &mut Ui,
 ) -> Result<String> {
     if !ui.can_ask() {

@@ -6,7 +6,7 @@ mod follow;
 
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
-    Question, SessionInfo, SessionList, escape, method,
+    Question, SessionInfo, escape, method,
 };
 use clap::Args;
 
@@ -227,34 +227,32 @@ fn find(
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     let mut open = list.interactions;
     open.retain(|question| agent.is_none_or(|agent| question.agent == agent));
-    if let Some(wanted) = wanted {
-        if open.iter().any(|question| question.id == wanted) {
-            open.retain(|question| question.id == wanted);
-        } else {
-            let asks = |session: &SessionInfo, question: &InteractionInfo| {
-                question.agent == session.agent
-                    && question.session_id.as_ref() == Some(&session.session_id)
-            };
-            let list = lookup::all(&mut connection)?;
-            let asking = list.sessions.iter();
-            let asking = asking.filter(|session| open.iter().any(|open| asks(session, open)));
-            let asking = SessionList { sessions: asking.cloned().collect() };
-            let here = Wanted::here(wanted, agent);
-            // Sessions without questions are considered only if no session with one matches.
-            let found = match here.choose(asking, care) {
-                Err(error) if error.code() == ExitCode::NotFound => here.choose(list, care),
-                found => found,
-            };
-            let session = match found {
-                Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
-                found => found?.print_note(ui),
-            };
-            open.retain(|question| asks(&session, question));
-            if open.is_empty() {
-                let text = text!("{} has no open question", session.handle());
-                return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
-            }
+    let by_session = wanted.filter(|wanted| open.iter().all(|question| question.id != **wanted));
+    if let Some(wanted) = by_session {
+        let asks = |session: &SessionInfo, question: &InteractionInfo| {
+            question.agent == session.agent
+                && question.session_id.as_ref() == Some(&session.session_id)
+        };
+        let list = lookup::all(&mut connection)?;
+        let mut asking = list.clone();
+        asking.sessions.retain(|session| open.iter().any(|open| asks(session, open)));
+        let here = Wanted::here(wanted, agent);
+        // Sessions without questions are considered only if no session with one matches.
+        let found = here.choose(asking, care).or_else(|error| match error.code() {
+            ExitCode::NotFound => here.choose(list, care),
+            _ => Err(error),
+        });
+        let session = match found {
+            Err(error) if error.code() == ExitCode::NotFound => return Err(none(wanted)),
+            found => found?.print_note(ui),
+        };
+        open.retain(|question| asks(&session, question));
+        if open.is_empty() {
+            let text = text!("{} has no open question", session.handle());
+            return Err(CommandError::new(ExitCode::NotFound, text).hint(PENDING));
         }
+    } else if let Some(wanted) = wanted {
+        open.retain(|question| question.id == wanted);
     }
     only(open, wanted)
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::turn::Turn;
 use crate::error::{CommandError, Result};
-use crate::settings::{self, sentence};
+use crate::settings;
 use crate::text::{Text, shell_word, text};
 
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ fn set(
     let mut call = |method, params| turn.call(method, &params);
     let (_, changed) = settings::set(settings, session, option, value, &mut call)?;
     for option in changed {
-        turn.ui.note(sentence(&option));
+        turn.ui.note(option.sentence());
     }
     Ok(())
 }

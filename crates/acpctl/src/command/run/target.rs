@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use acp_wire::acp::{AgentCapabilities, InitializeResult, stop_reason};
 use acp_wire::str_at;
 use acpd_api::{
-    AgentInfo, AgentRef, ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, RestoreLevel,
-    SessionRef, TurnEnded, TurnUsage, Untrusted, escape, method,
+    AgentInfo, AgentRef, ClientMeta, ExitCode, NAMESPACE, PromptMeta, Reason, SessionRef,
+    TurnEnded, TurnUsage, Untrusted, escape, method,
 };
 use acpd_client::attachment::Attachment;
 use acpd_view::cut_short;
@@ -147,35 +147,32 @@ impl Turn<'_> {
 
     fn end(&mut self, result: &RawValue) -> ExitCode {
         let stop = stop_reason(result).unwrap_or_default();
-        let note: Option<Text> = match &*stop {
-            "refusal" => Some("the agent refused".into()),
-            "max_tokens" => {
-                Some("stopped: the answer reached the length limit of the agent".into())
-            }
-            "max_turn_requests" => {
-                Some("stopped: the turn reached the request limit of the agent".into())
-            }
-            "cancelled" => Some("cancelled".into()),
-            "end_turn" if self.is_cancelled => Some("the turn ended before the cancel".into()),
-            "end_turn" => None,
-            "" => Some("stopped: the agent gave no reason".into()),
-            other => Some(text!("stopped: {}", Untrusted::from(other))),
-        };
-        let cut = self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
-        let others = cut.filter(|_| stop == "cancelled" && !self.is_cancelled);
-        match (others.map(cut_short), note) {
-            (Some(others), _) => self.ui.say(others),
-            (None, Some(note)) => self.ui.say(note),
-            (None, None) => {}
-        }
-        match &*stop {
-            "refusal" => ExitCode::Refused,
-            "cancelled" => ExitCode::Cancelled,
+        let usual = match self.restored {
             // After a cancel, `&&` must not continue, even if the turn was faster.
             _ if self.is_cancelled => ExitCode::Cancelled,
-            _ if self.restored.is_some_and(RestoreLevel::is_less) => ExitCode::ContextLost,
+            Some(level) if level.is_less() => ExitCode::ContextLost,
             _ => ExitCode::Ok,
-        }
+        };
+        let (code, note): (ExitCode, Text) = match &*stop {
+            "refusal" => (ExitCode::Refused, "the agent refused".into()),
+            "max_tokens" => {
+                (usual, "stopped: the answer reached the length limit of the agent".into())
+            }
+            "max_turn_requests" => {
+                (usual, "stopped: the turn reached the request limit of the agent".into())
+            }
+            "cancelled" => {
+                let cut = self.ended.as_ref().and_then(|ended| ended.cut_short.as_ref());
+                let others = cut.filter(|_| !self.is_cancelled).map(cut_short);
+                (ExitCode::Cancelled, others.unwrap_or_else(|| "cancelled".into()))
+            }
+            "end_turn" if self.is_cancelled => (usual, "the turn ended before the cancel".into()),
+            "end_turn" => return usual,
+            "" => (usual, "stopped: the agent gave no reason".into()),
+            other => (usual, text!("stopped: {}", Untrusted::from(other))),
+        };
+        self.ui.say(note);
+        code
     }
 }
 

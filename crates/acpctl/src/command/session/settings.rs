@@ -12,7 +12,7 @@ use crate::args::Json;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::lookup::{Care, Which, find, or_last};
-use crate::settings::{self, sentence};
+use crate::settings;
 use crate::text::{BOLD, Role, Table, Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -145,7 +145,7 @@ pub(super) fn set(args: &SetArgs, ui: &mut Ui) -> Result {
         return Ok(ui.json(&now)?);
     }
     for option in changed {
-        ui.say(sentence(&option));
+        ui.say(option.sentence());
     }
     Ok(())
 }

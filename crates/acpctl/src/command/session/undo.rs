@@ -29,16 +29,32 @@ pub(in crate::command) struct Undo {
     since: Option<u64>,
 }
 
+/// With `--all`, restores all matching sessions, the last deleted first.
 pub(super) fn undo(args: Undo, ui: &mut Ui) -> Result {
     let Undo { session, agent, all, since } = args;
     let params = UndoParams { session, agent, since };
-    if all { undo_all(&params, ui) } else { undo_one(&params, ui) }
-}
-
-fn undo_one(params: &UndoParams, ui: &mut Ui) -> Result {
-    let result: UndoResult = ui.door().connect()?.call(method::SESSION_UNDO, params)?;
-    report(&result, ui);
-    match result.kept {
+    let mut connection = ui.door().connect()?;
+    let mut count = 0_u64;
+    let left = loop {
+        let UndoResult { session, kept, name_taken } =
+            connection.call(method::SESSION_UNDO, &params)?;
+        let id = &session.session_id;
+        ui.say(match &name_taken {
+            Some(name) => {
+                text!("restored {} without its name: another session is named `{}`", id, name)
+            }
+            None => text!("restored {}", session.handle()),
+        });
+        count += 1;
+        if kept == 0 || !all {
+            break kept;
+        }
+    };
+    match left {
+        _ if all => {
+            ui.say(text!("restored {}", human::counted(count, "session")));
+            expiry::announce(&mut connection, ui);
+        }
         0 => {}
         1 => ui.say("1 more deleted session can be restored: `acpctl session undo`"),
         more => ui.say(text!(
@@ -47,33 +63,4 @@ fn undo_one(params: &UndoParams, ui: &mut Ui) -> Result {
         )),
     }
     Ok(())
-}
-
-/// Restores all matching sessions, the last deleted first.
-fn undo_all(params: &UndoParams, ui: &mut Ui) -> Result {
-    let mut connection = ui.door().connect()?;
-    let mut count = 0_u64;
-    loop {
-        let result: UndoResult = connection.call(method::SESSION_UNDO, params)?;
-        report(&result, ui);
-        count += 1;
-        if result.kept == 0 {
-            break;
-        }
-    }
-    ui.say(text!("restored {}", human::counted(count, "session")));
-    expiry::announce(&mut connection, ui);
-    Ok(())
-}
-
-fn report(result: &UndoResult, ui: &mut Ui) {
-    let session = &result.session;
-    match &result.name_taken {
-        Some(name) => ui.say(text!(
-            "restored {} without its name: another session is named `{}`",
-            session.session_id,
-            name
-        )),
-        None => ui.say(text!("restored {}", session.handle())),
-    }
 }
