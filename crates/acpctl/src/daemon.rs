@@ -35,9 +35,7 @@ pub(crate) fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Resu
             }
             Stopped::NotRunning => "acpd is not running".into(),
         };
-        ui.stop_spinning();
-        ui.say(done);
-        return Ok(());
+        return ui.done(done);
     }
     let text = "acpd died while stopping; its agents may still run";
     Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
@@ -154,15 +152,13 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     })?;
     let status: Status = connection.call(method::STATUS, &Empty {})?;
     let Some(changed) = &status.daemon.config_changed else {
-        ui.say("the configuration has not changed");
-        return Ok(());
+        return ui.done("the configuration has not changed");
     };
     if !changed.mistakes.is_empty() {
         let text = text!("acpd keeps the old configuration:{}", mistakes(&changed.mistakes));
         return Err(CommandError::new(ExitCode::Error, text).hint("fix it: `acpctl config edit`"));
     }
     take_place(connection, paths, Environment::default(), ui)?;
-    ui.stop_spinning();
     ui.say("configuration reloaded");
     let runs = |agent: &&AgentInfo| agent.pid.is_some() && changed.agents.contains(&agent.name);
     for AgentInfo { name, .. } in status.agents.iter().filter(runs) {
@@ -199,7 +195,6 @@ pub(crate) fn restart(
     ui: &mut Ui,
 ) -> Result {
     let (before, DaemonInfo { pid, version, .. }) = take_place(connection, paths, environment, ui)?;
-    ui.stop_spinning();
     ui.say(match before.filter(|before| before.version != version) {
         Some(before) => {
             text!("acpd restarted (pid {}): version {}, was {}", pid, version, before.version)

@@ -222,24 +222,22 @@ fn detail(error: &ErrorObject) -> Option<Untrusted> {
 const NEEDS_LOGIN: &str = "log in with `acpctl auth login`, then try again";
 
 fn way_out(reason: Reason) -> Option<&'static str> {
-    match reason {
-        Reason::AgentUnknown => Some("list the agents with `acpctl agent ls`"),
+    Some(match reason {
+        Reason::AgentUnknown => "list the agents with `acpctl agent ls`",
         Reason::SessionNotFound | Reason::SessionRemoved => {
-            Some("list the sessions with `acpctl session ls`")
+            "list the sessions with `acpctl session ls`"
         }
-        Reason::SessionAmbiguous => {
-            Some("choose with `-a AGENT`, or give the id, or more of the name")
-        }
-        Reason::NeedsLogin => Some(NEEDS_LOGIN),
+        Reason::SessionAmbiguous => "choose with `-a AGENT`, or give the id, or more of the name",
+        Reason::NeedsLogin => NEEDS_LOGIN,
         Reason::AgentExited | Reason::Interrupted => {
-            Some("Send another prompt to continue. The interrupted turn is not repeated.")
+            "Send another prompt to continue. The interrupted turn is not repeated."
         }
-        Reason::AgentStopped => Some("start it with `acpctl agent start`"),
-        Reason::AgentCrashLoop => Some("see `acpctl agent logs`, then `acpctl agent start`"),
-        Reason::SessionLost => Some("its history can still be read: `acpctl session log`"),
-        Reason::OutcomeUnknown => Some("see `acpctl session log` before you send it again"),
-        _ => None,
-    }
+        Reason::AgentStopped => "start it with `acpctl agent start`",
+        Reason::AgentCrashLoop => "see `acpctl agent logs`, then `acpctl agent start`",
+        Reason::SessionLost => "its history can still be read: `acpctl session log`",
+        Reason::OutcomeUnknown => "see `acpctl session log` before you send it again",
+        _ => return None,
+    })
 }
 
 impl From<CallError> for CommandError {

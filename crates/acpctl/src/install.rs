@@ -13,8 +13,7 @@ use crate::ui::Ui;
 
 pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
     if info.installed == Some(true) {
-        ui.say(text!("{} is installed", info.name));
-        return Ok(());
+        return ui.done(text!("{} is installed", info.name));
     }
     let Some(command) = &info.install else {
         let error = text!("acpd does not know how to install `{}`", info.name);
@@ -40,8 +39,7 @@ pub(crate) fn install(info: &AgentInfo, is_sure: bool, ui: &mut Ui) -> Result {
         let error = text!("`{}` failed: {}", command, Untrusted::of(status));
         return Err(CommandError::new(ExitCode::Error, error));
     }
-    ui.say(text!("{} is installed", info.name));
-    Ok(())
+    ui.done(text!("{} is installed", info.name))
 }
 
 pub(crate) fn can_install(info: &AgentInfo) -> bool {

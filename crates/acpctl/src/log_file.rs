@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -34,14 +34,13 @@ pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let (older, mut file) = match open_tail(path, tail.lines) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
-            ui.say(text!("`{}` does not exist yet", path));
-            return Ok(());
+            return ui.done(text!("`{}` does not exist yet", path));
         }
         Err(error) => return Err(failed(error)),
     };
     let mut unshown = Vec::new();
     if let Some(mut older) = older {
-        copy(&mut older, &rotated_path(path), &mut unshown, ui)?;
+        copy(&mut older, &path.with_added_extension("1"), &mut unshown, ui)?;
     }
     copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
@@ -73,7 +72,7 @@ pub(crate) fn last(path: &Path, lines: usize) -> String {
 fn open_tail(path: &Path, lines: usize) -> io::Result<(Option<File>, File)> {
     let mut file = open_file(path)?;
     let mut missing = begin(&mut file, lines)?;
-    let older = if missing > 0 { open_file(&rotated_path(path)).ok() } else { None };
+    let older = if missing > 0 { open_file(&path.with_added_extension("1")).ok() } else { None };
     let Some(mut older) = older else { return Ok((None, file)) };
     // If the log was rotated just now, the opened file is the rotated one.
     if is_same(&older, &file)? {
@@ -109,12 +108,6 @@ fn begin(file: &mut File, lines: usize) -> io::Result<usize> {
     }
     file.seek(SeekFrom::Start(0))?;
     Ok(missing.saturating_sub(1))
-}
-
-fn rotated_path(path: &Path) -> PathBuf {
-    let mut rotated = path.as_os_str().to_owned();
-    rotated.push(".1");
-    rotated.into()
 }
 
 /// Prints everything from the current position; `unshown` has bytes that need the following ones.

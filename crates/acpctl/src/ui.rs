@@ -303,6 +303,12 @@ impl Ui {
         self.talk(&(line.into() + "\n"));
     }
 
+    /// Prints the result of a command.
+    pub(crate) fn done(&mut self, line: impl Into<Text>) -> Result {
+        self.say(line);
+        Ok(())
+    }
+
     pub(crate) fn note(&mut self, line: impl Into<Text>) {
         self.say(Text::styled(Role::Dim, line));
     }

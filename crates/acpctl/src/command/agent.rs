@@ -6,7 +6,7 @@ use acpd_api::{
     AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, RestartParams,
     Untrusted, VariableInfo, escape, method,
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::args::Json;
@@ -38,22 +38,12 @@ pub(super) enum Agent {
     #[command(after_long_help = examples!(
         "acpctl agent show claude" => "Show its command and its state",
     ))]
-    Show {
-        /// Name of the agent.
-        agent: String,
-        #[command(flatten)]
-        json: Json,
-    },
+    Show(OneAgent),
     /// Show the environment of an agent and where each variable comes from, without secrets.
     #[command(after_long_help = examples!(
         "acpctl agent env claude" => "Show its variables and their sources",
     ))]
-    Env {
-        /// Name of the agent.
-        agent: String,
-        #[command(flatten)]
-        json: Json,
-    },
+    Env(OneAgent),
     /// Find installed agents, ask what each can do, and suggest a configuration.
     #[command(after_long_help = examples!(
         "acpctl agent discover" => "Find installed agents and a configuration for them",
@@ -112,6 +102,14 @@ pub(super) enum Agent {
     },
 }
 
+#[derive(Debug, Args)]
+pub(super) struct OneAgent {
+    /// Name of the agent.
+    agent: String,
+    #[command(flatten)]
+    json: Json,
+}
+
 pub(super) fn agent(command: Agent, ui: &mut Ui) -> Result {
     match command {
         Agent::Ls { all, json } => {
@@ -119,11 +117,11 @@ pub(super) fn agent(command: Agent, ui: &mut Ui) -> Result {
             let overview = overview(&list, all, human::now(), ui.out_width());
             ui.show(json.json, &list, overview)
         }
-        Agent::Show { agent, json } => {
+        Agent::Show(OneAgent { agent, json }) => {
             let info = show(agent, ui)?;
             ui.show(json.json, &info, info::agent::card(&info))
         }
-        Agent::Env { agent, json } => {
+        Agent::Env(OneAgent { agent, json }) => {
             let info = show(agent, ui)?;
             environment(&info, json, ui)
         }
@@ -211,7 +209,6 @@ fn change(doing: &'static str, method: &str, agent: String, force: bool, ui: &mu
     ui.spin(text!("{} {}", doing, escape::one_line(&agent)));
     let mut live = Live::new(ui.door().connect()?)?;
     let info: AgentInfo = live.call(ui, method, &RestartParams { agent, force })?;
-    ui.stop_spinning();
     let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));
     let line = match info.state {
         AgentState::Stopping => text!("stopping {}", info.name),
@@ -225,9 +222,6 @@ fn change(doing: &'static str, method: &str, agent: String, force: bool, ui: &mu
         }
         AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)
             .hint(text!("`acpctl auth login {}`", info.name))),
-        _ => {
-            ui.say(line);
-            Ok(())
-        }
+        _ => ui.done(line),
     }
 }

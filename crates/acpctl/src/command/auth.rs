@@ -109,9 +109,7 @@ fn login(agent: &str, wanted: Option<&str>, ui: &mut Ui) -> Result {
             let AgentInfo { .. } = live.call(ui, method::AUTH_DONE, &of(agent))?;
         }
     }
-    ui.stop_spinning();
-    ui.say(text!("logged in to {}", shown));
-    Ok(())
+    ui.done(text!("logged in to {}", shown))
 }
 
 fn of(agent: &str) -> AgentRef {
@@ -277,6 +275,5 @@ fn logout(agent: &str, sure: bool, ui: &mut Ui) -> Result {
         confirm(ui, doing, ADD_YES, &Text::new(), prompt)?;
     }
     let _: Value = live.call(ui, "logout", &json!({}))?;
-    ui.say(text!("logged out of {}", shown));
-    Ok(())
+    ui.done(text!("logged out of {}", shown))
 }

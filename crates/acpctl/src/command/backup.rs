@@ -32,6 +32,5 @@ pub(super) fn backup(args: &Backup, ui: &mut Ui) -> Result {
     if args.json.json {
         return Ok(ui.json(&report)?);
     }
-    ui.say(text!("`{}` holds {}", report.file, contents(&report)));
-    Ok(())
+    ui.done(text!("`{}` holds {}", report.file, contents(&report)))
 }

@@ -92,8 +92,7 @@ pub(super) fn daemon(command: Daemon, ui: &mut Ui) -> Result {
 fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if let Some(mut connection) = running(paths)? {
         let pid = info(&mut connection)?.pid;
-        ui.say(text!("acpd is already running (pid {})", pid));
-        return Ok(());
+        return ui.done(text!("acpd is already running (pid {})", pid));
     }
     let mut connection = door.connect()?;
     let status: Status = connection.call(method::STATUS, &Empty {})?;

@@ -53,14 +53,13 @@ pub(super) fn gc(args: Gc, ui: &mut Ui) -> Result {
         return Ok(ui.json(&gone)?);
     }
     let what = text!("deleted {}", amount(&gone));
-    ui.say(match gone.until {
+    ui.done(match gone.until {
         Some(until) => {
             let until = human::clock(until);
             text!("{}; until {}, `acpctl session undo --all` restores them", what, until)
         }
         None => what,
-    });
-    Ok(())
+    })
 }
 
 /// Deletes those listed sessions that are still over the limits; each call deletes a part.
@@ -86,12 +85,10 @@ fn show(found: &GcResult, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(found)?);
     }
     if found.sessions.is_empty() {
-        ui.say("no session is over a limit");
-        return Ok(());
+        return ui.done("no session is over a limit");
     }
     ui.print(table(found).render(ui.out_width()))?;
-    ui.say(text!("{} would be deleted", amount(found)));
-    Ok(())
+    ui.done(text!("{} would be deleted", amount(found)))
 }
 
 fn table(found: &GcResult) -> Table {

@@ -118,8 +118,7 @@ fn forget(id: i64, ui: &mut Ui) -> Result {
         let RememberedInfo { verdict, subject, agent, workspace, .. } = known;
         text!(": {} {} ({}, {})", verdict, subject, agent, workspace)
     });
-    ui.say(text!("forgot decision {}{}", id, what));
-    Ok(())
+    ui.done(text!("forgot decision {}{}", id, what))
 }
 
 fn test(args: PolicyTest, ui: &mut Ui) -> Result {

@@ -178,8 +178,7 @@ fn edit(which: &Which, number: u32, words: &[String], ui: &mut Ui) -> Result {
         )));
     }
     if new.trim_end() == old.trim_end() {
-        ui.say(text!("prompt {} is unchanged", number));
-        return Ok(());
+        return ui.done(text!("prompt {} is unchanged", number));
     }
     let text = [json!({"type": "text", "text": new.trim_end()})].into_iter();
     let prompt: Vec<Value> = text.chain(kept).collect();

@@ -281,8 +281,7 @@ pub(super) struct Uninstall {
 fn uninstall(args: Uninstall, service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     let traces = if args.purge { Traces::find(paths)? } else { Traces::default() };
     if !service.is_installed() && traces.is_empty() {
-        ui.say("acpd is not installed as a service");
-        return Ok(());
+        return ui.done("acpd is not installed as a service");
     }
     let units = service.present().map(|file| text!("{}\n", file.path)).collect::<Text>();
     let all = text!("{}{}", units, traces.list());
@@ -315,8 +314,7 @@ fn take_out(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let pid = info(&mut ui.door().connect()?)?.pid;
-    ui.say(text!("acpd keeps running without the service (pid {})", pid));
-    Ok(())
+    ui.done(text!("acpd keeps running without the service (pid {})", pid))
 }
 
 fn purge(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
@@ -350,8 +348,7 @@ fn purge(service: &Service, paths: &Paths, ui: &mut Ui) -> Result {
     for file in mentions() {
         ui.say(text!("kept a line with `acpctl completions` in {}", file));
     }
-    ui.say("everything but the programs of acpd is deleted");
-    Ok(())
+    ui.done("everything but the programs of acpd is deleted")
 }
 
 fn remove(service: &Service, ui: &mut Ui) -> Result {

@@ -38,8 +38,7 @@ pub(super) fn usage(args: &Usage, ui: &mut Ui) -> Result {
         return Ok(ui.json(&report)?);
     }
     if report.totals.is_empty() {
-        ui.say("no turn ended in this time");
-        return Ok(());
+        return ui.done("no turn ended in this time");
     }
     let known = match by {
         UsageBy::Session => all(&mut connection)?.sessions,

@@ -271,14 +271,12 @@ impl Chat {
 
     fn interrupt(&mut self, ui: &mut Ui) -> Result {
         if !self.is_running {
-            ui.say("no turn is running; Ctrl-D exits");
-            return Ok(());
+            return ui.done("no turn is running; Ctrl-D exits");
         }
         let session = self.info.exactly();
         let params = CancelParams { session, turn_only: false, by: Some(me()) };
         self.live.writer.request(method::SESSION_CANCEL, &params)?;
-        ui.say("cancelling the turn and its queued prompts; Ctrl-C exits now");
-        Ok(())
+        ui.done("cancelling the turn and its queued prompts; Ctrl-C exits now")
     }
 
     fn line(&mut self, line: &[u8], screen: &mut Screen, ui: &mut Ui) -> Result {

@@ -78,8 +78,7 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
             match open_file(&file) {
                 Ok(open) => open.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    ui.say(text!("`{}` does not exist: all values are defaults", file));
-                    return Ok(());
+                    return ui.done(text!("`{}` does not exist: all values are defaults", file));
                 }
                 Err(error) => return Err(failed(error)),
             };
@@ -124,12 +123,11 @@ pub(super) fn config(command: &Config, ui: &mut Ui) -> Result {
 
 fn report_mistakes(report: &ConfigReport, ui: &mut Ui) -> Result {
     fail_on_mistakes(report)?;
-    ui.say(if report.exists {
+    ui.done(if report.exists {
         text!("`{}` has no mistakes", report.file)
     } else {
         text!("`{}` does not exist: all values are defaults", report.file)
-    });
-    Ok(())
+    })
 }
 
 fn fail_on_mistakes(report: &ConfigReport) -> Result {

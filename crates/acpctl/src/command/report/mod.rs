@@ -66,8 +66,7 @@ pub(super) fn report(args: &Report, ui: &mut Ui) -> Result {
         confirm(ui, DOING, HINT, &Text::new(), prompt)?;
     }
     write(&file, &text)?;
-    ui.say(text!("written to `{}`: read it again before you send it", file));
-    Ok(())
+    ui.done(text!("written to `{}`: read it again before you send it", file))
 }
 
 fn file_name() -> PathBuf {

@@ -79,8 +79,7 @@ pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
         None => Some(0),
     };
     let Some(after) = first else {
-        ui.say("no turn started in that time");
-        return Ok(());
+        return ui.done("no turn started in that time");
     };
     if !args.json {
         ui.page();

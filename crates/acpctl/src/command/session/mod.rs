@@ -285,8 +285,7 @@ fn change<P: Serialize>(
     let mut connection = ui.door().connect()?;
     let session = find(&mut connection, which, care, ui)?.exactly();
     let info: SessionInfo = connection.call(method, &params(session))?;
-    ui.say(said(&info));
-    Ok(())
+    ui.done(said(&info))
 }
 
 fn reseeded(session: &SessionInfo) -> Text {

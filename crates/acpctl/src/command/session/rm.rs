@@ -137,13 +137,11 @@ fn offer_worktree(session: &SessionInfo, is_sure: bool, ui: &mut Ui) -> Result {
     let prompt = text!("also remove its worktree {} and the branch {}? y/n > ", path, branch);
     if is_clean && !is_sure && ui.can_ask() && yes(ui, prompt).unwrap_or(false) {
         worktree.remove()?;
-        ui.say(text!("removed {} and the branch {}", path, branch));
-        return Ok(());
+        return ui.done(text!("removed {} and the branch {}", path, branch));
     }
     let work = if is_clean { "" } else { " with unmerged work" };
     let word = shell_word(&path);
-    ui.say(text!("kept its worktree{}; to remove it: git worktree remove {}", work, word));
-    Ok(())
+    ui.done(text!("kept its worktree{}; to remove it: git worktree remove {}", work, word))
 }
 
 /// Returns the time until which the session can be restored.

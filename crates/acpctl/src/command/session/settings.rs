@@ -95,8 +95,7 @@ pub(super) fn mode(args: &ModeArgs, ui: &mut Ui) -> Result {
         return Ok(ui.json(&modes)?);
     }
     if args.mode.is_some() {
-        ui.say(text!("{} is now in mode `{}`", open.info.handle(), current));
-        return Ok(());
+        return ui.done(text!("{} is now in mode `{}`", open.info.handle(), current));
     }
     let row = |mode: &Mode| {
         let id = marked(&mode.id, mode.id == current);
@@ -118,8 +117,7 @@ pub(super) fn set(args: &SetArgs, ui: &mut Ui) -> Result {
             return Ok(ui.json(&options)?);
         }
         if options.is_empty() {
-            ui.say(none());
-            return Ok(());
+            return ui.done(none());
         }
         let row = |option: &ConfigOption| {
             let (id, value) = (&option.id, option.value());

@@ -139,8 +139,7 @@ fn merge(session: &SessionInfo, worktree: &Worktree, ui: &mut Ui) -> Result {
         .hint(text!("let the agent do it: `acpctl run --resume {} 'commit your work'`", word)));
     }
     let into = Untrusted::from(worktree.merge()?);
-    ui.say(text!("{} is merged into {}", Untrusted::from(&worktree.branch), into));
-    Ok(())
+    ui.done(text!("{} is merged into {}", Untrusted::from(&worktree.branch), into))
 }
 
 fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
@@ -158,11 +157,10 @@ fn remove(session: &SessionInfo, force: bool, ui: &mut Ui) -> Result {
     }
     worktree.remove()?;
     let word = shell_word(session.handle());
-    ui.say(text!(
+    ui.done(text!(
         "removed {} and the branch {}; the session has no directory now, delete it with: acpctl session rm {}",
         Untrusted::from(&worktree.path),
         Untrusted::from(&worktree.branch),
         word
-    ));
-    Ok(())
+    ))
 }
