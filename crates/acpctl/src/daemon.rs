@@ -113,6 +113,14 @@ pub(crate) fn info(connection: &mut Connection) -> Result<DaemonInfo> {
     Ok(status.daemon)
 }
 
+/// Asks about one agent, with all that is known of it.
+pub(crate) fn agent(
+    connection: &mut Connection,
+    name: &str,
+) -> std::result::Result<AgentInfo, CallError> {
+    connection.call(method::AGENT_SHOW, &AgentRef { agent: name.to_owned() })
+}
+
 pub(crate) fn info_if(found: Option<Connection>) -> Result<Option<DaemonInfo>> {
     found.map(|mut connection| info(&mut connection)).transpose()
 }
@@ -172,10 +180,7 @@ pub(crate) fn reload(paths: &Paths, ui: &mut Ui) -> Result {
     let mut connection = to_running(paths)?;
     for AgentInfo { name, sessions, .. } in status.agents.iter().filter(|agent| agent.sessions > 0)
     {
-        let agent = AgentRef { agent: name.raw().to_owned() };
-        let shown: std::result::Result<AgentInfo, CallError> =
-            connection.call(method::AGENT_SHOW, &agent);
-        let Err(CallError::Rpc(error)) = shown else { continue };
+        let Err(CallError::Rpc(error)) = agent(&mut connection, name.raw()) else { continue };
         let error = CommandError::rpc(&error);
         let sessions = human::counted(*sessions, "session");
         let rest = text!("{}; its {} can only be read", error.message(), sessions);

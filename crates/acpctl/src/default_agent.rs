@@ -4,14 +4,12 @@
 use std::fs;
 use std::io;
 
-use acpd_api::{
-    AgentInfo, AgentList, AgentRef, DaemonInfo, Empty, Status, StatusParams, Untrusted, method,
-};
+use acpd_api::{AgentInfo, AgentList, DaemonInfo, Empty, Status, StatusParams, Untrusted, method};
 use acpd_client::{Connection, Paths};
 
 use crate::configured::{BEGIN, SCHEMA, offer_schema};
 use crate::confirm::{pick_or_name, yes};
-use crate::daemon::reload;
+use crate::daemon::{agent, reload};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -25,8 +23,7 @@ pub(crate) fn daemon_for(cwd: &str, connection: &mut Connection) -> Result<Daemo
     if status.daemon.default_is_found {
         // This is answered once the environment of agents is known; before that, installed agents
         // may be missing.
-        let demo = AgentRef { agent: DEMO.to_owned() };
-        connection.call::<_, AgentInfo>(method::AGENT_SHOW, &demo).ok();
+        agent(connection, DEMO).ok();
         status = connection.call(method::STATUS, &params)?;
     }
     Ok(status.daemon)

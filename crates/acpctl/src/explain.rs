@@ -1,9 +1,9 @@
 //! Hints for an error of the daemon: a configuration that is not reloaded, a variable that the
 //! daemon lacks, or a method of another version.
 
-use acpd_api::{AgentInfo, AgentRef, AgentState, DaemonInfo, Empty, Reason, Status, method};
+use acpd_api::{AgentInfo, AgentState, DaemonInfo, Empty, Reason, Status, method};
 
-use crate::daemon::info;
+use crate::daemon::{agent as agent_info, info};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
@@ -55,8 +55,7 @@ fn hints() -> Result<Vec<Text>> {
         changed.map(|changed| about::config_changed(changed, now)).into_iter().collect();
     let age = Some(now.saturating_sub(status.daemon.since));
     for agent in status.agents.iter().filter(|agent| is_in_trouble(agent)) {
-        let agent = AgentRef { agent: agent.name.raw().to_owned() };
-        let agent: AgentInfo = connection.call(method::AGENT_SHOW, &agent)?;
+        let agent = agent_info(&mut connection, agent.name.raw())?;
         let lacking = environment::only_here(&agent, age);
         let here = environment::found_here(&agent);
         hints.extend(here.or_else(|| environment::asked_in_vain(&agent)));

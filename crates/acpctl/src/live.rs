@@ -11,6 +11,7 @@ use acpd_api::{
     method,
 };
 use acpd_client::{Connection, LinkError, LinkEvent, LinkWriter, NotAnswering, read_answer};
+use acpd_sys::signals::Signal;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ use serde_json::value::RawValue;
 use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::render::sentence;
-use crate::terminal::{self, TerminalKey};
+use crate::terminal;
 use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 
@@ -86,11 +87,8 @@ impl Live {
         };
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
         let interrupts = sender.clone();
-        let take = move |key| {
-            let event = match key {
-                TerminalKey::Interrupt => Event::Interrupt,
-                TerminalKey::Detach => Event::Detach,
-            };
+        let take = move |signal| {
+            let event = if signal == Signal::Quit { Event::Detach } else { Event::Interrupt };
             drop(interrupts.send(event));
         };
         let leaver = writer.clone();

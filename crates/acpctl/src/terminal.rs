@@ -72,35 +72,29 @@ pub(crate) fn say_at_end(line: Option<Text>) {
     *AT_END.lock().unwrap_or_else(PoisonError::into_inner) = line;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TerminalKey {
-    Interrupt,
-    Detach,
-}
-
-/// Calls `take` at the first Ctrl-C and at each Ctrl-\, from a thread. A second Ctrl-C, SIGHUP or
-/// SIGTERM calls `last_words`, restores the terminal, and ends the process with the usual code.
+/// Calls `take` at the first Ctrl-C ([`Signal::Interrupt`]) and at each Ctrl-\ ([`Signal::Quit`]),
+/// from a thread. A second Ctrl-C, SIGHUP or SIGTERM calls `last_words`, restores the terminal, and
+/// ends the process with the usual code.
 pub(crate) fn on_keys(
-    take: impl Fn(TerminalKey) + Send + Sync + 'static,
+    take: impl Fn(Signal) + Send + Sync + 'static,
     last_words: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     let received = watch(&Signal::ENDING)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let take = Arc::new(take);
         let mut is_first = true;
-        for received in received {
-            let key = match received.signal {
-                Signal::Interrupt if is_first => TerminalKey::Interrupt,
-                Signal::Quit => TerminalKey::Detach,
+        for signal in received.map(|received| received.signal) {
+            match signal {
+                Signal::Interrupt if is_first => is_first = false,
+                Signal::Quit => {}
                 signal => {
                     last_words();
                     leave(signal);
                 }
-            };
-            is_first &= key != TerminalKey::Interrupt;
+            }
             // The call may block on a full queue, and the second Ctrl-C must work.
             let take = Arc::clone(&take);
-            thread::spawn(move || take(key));
+            thread::spawn(move || take(signal));
         }
     })?;
     Ok(())

@@ -5,7 +5,7 @@
 #[path = "../manual.rs"]
 mod manual;
 
-use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,10 +63,7 @@ fn main() -> ExitCode {
     let Args { tools, session, answer, folder, diagnostics, no_spawn, man } =
         typed.unwrap_or_else(|error| error.exit());
     if let Some(dir) = man {
-        return match manual::write(Args::command().name("acpctl-mcp"), &dir) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error),
-        };
+        return ended(manual::write(Args::command().name("acpctl-mcp"), &dir));
     }
     let all = Tools::ALL.map(|(_, tools)| tools).to_vec();
     let tools = if tools.is_empty() { all } else { tools };
@@ -80,17 +77,15 @@ fn main() -> ExitCode {
         // Without a keeper, detached processes of a command may outlive it.
         keeper: std::env::current_exe().ok(),
     };
-    match serve(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
-    }
+    ended(serve(&options))
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "stdout is the protocol's, and stderr takes one line"
 )]
-fn failed(error: &dyn fmt::Display) -> ExitCode {
+fn ended(done: io::Result<()>) -> ExitCode {
+    let Err(error) = done else { return ExitCode::SUCCESS };
     anstream::eprintln!("error: {}", acpd_api::escape::one_line(&error.to_string()));
     ExitCode::FAILURE
 }

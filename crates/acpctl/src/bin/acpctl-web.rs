@@ -163,38 +163,29 @@ fn run(Web { command, serve, no_spawn }: Web) -> Result<(), Failure> {
         None => acpd_web::serve(options(serve, paths, !no_spawn), |event| match event {
             Event::Listening(invitation) => invite(&invitation, "Ctrl-C ends the server."),
             Event::SignedIn { name } => talk(&format!("signed in: {name}")),
-        }),
-        Some(Command::Man { dir }) => Ok(manual::write(Web::command().name("acpctl-web"), &dir)?),
+        })?,
+        Some(Command::Man { dir }) => manual::write(Web::command().name("acpctl-web"), &dir)?,
         Some(Command::Pair { name, scopes }) => {
             invite(&acpd_web::pair(&paths, scopes.into(), name)?, "");
-            Ok(())
         }
-        Some(Command::Token(Token::List { json })) => {
-            let tokens = acpd_web::tokens(&paths)?;
-            if json {
-                print_json(&json!({"tokens": tokens}));
-            } else {
-                list(&tokens);
-            }
-            Ok(())
+        Some(Command::Token(Token::List { json: true })) => {
+            print_json(&json!({"tokens": acpd_web::tokens(&paths)?}));
         }
+        Some(Command::Token(Token::List { json: false })) => list(&acpd_web::tokens(&paths)?),
         Some(Command::Token(Token::New { name, scopes })) => {
             print(acpd_web::new_token(&paths, &name, scopes.into())?.reveal());
             talk("It is shown this once: send it as `Authorization: Bearer TOKEN`.");
-            Ok(())
         }
         Some(Command::Token(Token::Revoke { token, json })) => {
             let gone = acpd_web::revoke(&paths, &token)?;
             if json {
                 print_json(&json!({"revoked": gone}));
             } else {
-                for token in &gone {
-                    talk(&format!("revoked: {}", token.name));
-                }
+                gone.iter().for_each(|token| talk(&format!("revoked: {}", token.name)));
             }
-            Ok(())
         }
     }
+    Ok(())
 }
 
 fn options(serve: Serve, paths: Paths, spawn: bool) -> Options {
@@ -210,7 +201,7 @@ fn invite(invitation: &Invitation, more: &str) {
     } else if std::io::stderr().is_terminal()
         && let Some(picture) = invitation.picture()
     {
-        talk_raw(&picture);
+        anstream::eprintln!("{picture}");
     }
     talk(&format!(
         "The code lets one browser in, within 2 minutes; `acpctl web pair` makes another. {more}"
@@ -243,10 +234,6 @@ fn print_json(value: &serde_json::Value) {
 
 fn talk(text: &str) {
     anstream::eprintln!("{}", escape::one_line(text));
-}
-
-fn talk_raw(text: &str) {
-    anstream::eprintln!("{text}");
 }
 
 #[cfg(test)]

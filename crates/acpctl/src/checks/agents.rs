@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use acpd_api::{AgentInfo, AgentRef, AgentState, ShimInfo, Untrusted, method};
-use acpd_client::{CallError, Connection};
+use acpd_api::{AgentInfo, AgentState, ShimInfo, Untrusted};
+use acpd_client::Connection;
 
 use super::Finding;
+use crate::daemon::agent as agent_info;
 use crate::human;
 use crate::info::environment::found_here;
 use crate::text::{shell_word, text};
@@ -66,9 +67,7 @@ pub(super) fn asks_nobody(agent: &AgentInfo) -> Option<Finding> {
 /// Finds problems in the environment of agents. The daemon answers after its login shell, because
 /// before that it does not know which agents are installed.
 pub(super) fn surroundings(daemon: &mut Connection, default: &Untrusted) -> Vec<Finding> {
-    let agent = AgentRef { agent: default.raw().to_owned() };
-    let shown: std::result::Result<AgentInfo, CallError> = daemon.call(method::AGENT_SHOW, &agent);
-    let Ok(agent) = shown else { return Vec::new() };
+    let Ok(agent) = agent_info(daemon, default.raw()) else { return Vec::new() };
     let login_shell = agent.login_shell.as_ref().and_then(|shell| shell.problem.as_ref());
     let login_shell = login_shell.map(|why| {
         let text = format!("did not report its environment: {}", why.raw());
@@ -146,9 +145,8 @@ fn has_died(agent: &AgentInfo) -> bool {
 /// Finds a configured agent whose program is missing or cannot be run, even if the agent was never
 /// started.
 pub(super) fn lost(daemon: &mut Connection, agent: &AgentInfo) -> Option<Finding> {
-    let name = agent.name.raw().to_owned();
-    let agent: AgentInfo =
-        daemon.call(method::AGENT_SHOW, &AgentRef { agent: name.clone() }).ok()?;
+    let name = agent.name.raw();
+    let agent = agent_info(daemon, name).ok()?;
     let text = format!("{name}: {}", agent.not_found.as_ref()?.raw());
     let found = match &agent.install {
         // The configuration of a known agent may be meant for another machine.

@@ -56,14 +56,6 @@ const BLOCK: usize = 64 * 1024;
 /// Maximum wait for answers after the editor closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Why a direction ended without a failure.
-enum EditorEnd {
-    /// The editor closed stdin.
-    Asking,
-    /// The editor closed stdout, or has its last answer.
-    Done,
-}
-
 pub(super) fn acp(args: &Acp, door: Door) -> Result {
     let first = match &args.attach {
         Some(wanted) => {
@@ -97,7 +89,7 @@ pub(super) fn acp(args: &Acp, door: Door) -> Result {
         .name("down".to_owned())
         .spawn(move || drop(ended.send(to_editor(reader, &wanted, &resumed))))?;
     let why = end.recv().unwrap_or_else(|_| Err(LinkError::Closed.into()));
-    if matches!(why, Ok(EditorEnd::Asking)) {
+    if matches!(why, Ok(true)) {
         // The result does not matter: the editor has left.
         drop(end.recv_timeout(LAST_ANSWERS));
     }
@@ -124,26 +116,19 @@ impl Wanted {
         }
     }
 
-    /// Returns whether the editor needs nothing more after it closed stdin.
-    fn ended(&self) -> bool {
+    /// Counts an answer, or the end of stdin. Returns whether the editor needs nothing more.
+    fn is_served(&self) -> bool {
         self.0.fetch_sub(1, Ordering::Relaxed) <= 1
-    }
-
-    /// Returns whether the editor needs nothing more after this line.
-    fn given(&self, line: &[u8]) -> bool {
-        // Nearly all lines have a method, which is found without reading the rest.
-        let is_answer = locate(line, &["method"]).is_none()
-            && matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
-        is_answer && self.0.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 }
 
+/// Returns after the editor closed stdin: whether it still waits for answers.
 fn to_daemon(
     mut stdin: impl Read,
     daemon: &LinkWriter,
     mut rewriter: Rewriter,
     wanted: &Wanted,
-) -> Result<EditorEnd> {
+) -> Result<bool> {
     let mut framer = Framer::new(usize::MAX);
     let mut block = vec![0; BLOCK];
     loop {
@@ -161,12 +146,13 @@ fn to_daemon(
         }
         if at_end {
             daemon.flush(LAST_ANSWERS);
-            return Ok(if wanted.ended() { EditorEnd::Done } else { EditorEnd::Asking });
+            return Ok(!wanted.is_served());
         }
     }
 }
 
-fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Result<EditorEnd> {
+/// Returns `false` after the editor closed stdout, or has its last answer.
+fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Result<bool> {
     #[expect(clippy::disallowed_methods, reason = "an editor gets every byte")]
     let mut stdout = io::stdout();
     let is_terminal = stdout.is_terminal();
@@ -174,7 +160,10 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Resu
     let mut had_last = false;
     loop {
         if let LinkEvent::Line(line) = daemon.recv()? {
-            had_last |= wanted.given(&line);
+            // Nearly all lines have a method, which is found without reading the rest.
+            let is_answer = locate(&line, &["method"]).is_none()
+                && matches!(parse(&line), Ok(Message::Response { id, .. }) if !id.is_null());
+            had_last |= is_answer && wanted.is_served();
             let mut line = resumed.answer(line);
             if is_terminal {
                 line = shown(&line);
@@ -186,9 +175,9 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> Resu
             continue;
         }
         match stdout.write_all(&lines).and_then(|()| stdout.flush()) {
-            Ok(()) if had_last => return Ok(EditorEnd::Done),
+            Ok(()) if had_last => return Ok(false),
             Ok(()) => lines.clear(),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(EditorEnd::Done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
             Err(error) => return Err(broken(&error)),
         }
         // A long line is seldom followed by another one.

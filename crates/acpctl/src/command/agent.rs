@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, LoginShellInfo, RestartParams,
-    Untrusted, VariableInfo, escape, method,
+    AgentInfo, AgentList, AgentState, Empty, ExitCode, LoginShellInfo, RestartParams, Untrusted,
+    VariableInfo, escape, method,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::log_file::Tail;
 use crate::programs::{self, become_program};
 use crate::text::{BOLD, Role, Table, Text, text};
 use crate::ui::Ui;
-use crate::{human, info, install, log_file};
+use crate::{daemon, human, info, install, log_file};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -201,7 +201,7 @@ fn discover(json: Json) -> Result {
 }
 
 fn show(agent: String, ui: &Ui) -> Result<AgentInfo> {
-    Ok(ui.door().connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?)
+    Ok(daemon::agent(&mut ui.door().connect()?, &agent)?)
 }
 
 /// Without `force`, the parameters of all three methods are the same.

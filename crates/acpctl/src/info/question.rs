@@ -90,7 +90,6 @@ pub(crate) fn asked(question: &Question) -> Text {
         Question::Permission { title, subject, .. } => {
             subject.as_ref().or(title.as_ref()).map_or_else(|| "a tool call".into(), Text::from)
         }
-        Question::Form { message, .. } => message.into(),
-        Question::Url { .. } => about::asked(question),
+        Question::Form { .. } | Question::Url { .. } => about::asked(question),
     }
 }

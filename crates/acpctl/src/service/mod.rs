@@ -155,8 +155,9 @@ impl Service {
     pub(crate) fn steps(&self) -> Vec<String> {
         match self.manager {
             Manager::Systemd => {
-                let steps = [Order::Enable, Order::Listen].map(systemd::commands);
-                steps.concat().iter().map(|words| words.join(" ")).collect()
+                let steps = [Order::Enable, Order::Listen].map(systemd::commands).concat();
+                let steps = steps.iter().map(|words| words.join(" "));
+                steps.map(|words| format!("systemctl --user {words}")).collect()
             }
             Manager::Launchd => vec![launchd::start(&self.files[0].path).join(" ")],
         }

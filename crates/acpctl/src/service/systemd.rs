@@ -17,21 +17,17 @@ const SOCKET: &str = include_str!("../../../../systemd/acpd.socket");
 const START_LINE: &str = "ExecStart=/usr/bin/acpd run\n";
 const LISTEN_LINE: &str = "ListenStream=%t/acpd/acpd.sock\n";
 
+/// The words after `systemctl --user`.
 pub(super) fn commands(order: Order) -> &'static [&'static [&'static str]] {
     match order {
-        Order::Enable => &[
-            &["systemctl", "--user", "daemon-reload"],
-            &["systemctl", "--user", "enable", "acpd.service"],
-        ],
-        Order::Listen => &[&["systemctl", "--user", "start", "acpd.socket"]],
-        Order::Start => &[&["systemctl", "--user", "start", "acpd.socket", "acpd.service"]],
-        Order::Forgive => {
-            &[&["systemctl", "--user", "reset-failed", "acpd.service", "acpd.socket"]]
-        }
-        Order::IgnoreClients => &[&["systemctl", "--user", "stop", "acpd.socket"]],
-        Order::Stop => &[&["systemctl", "--user", "stop", "acpd.socket", "acpd.service"]],
-        Order::Disable => &[&["systemctl", "--user", "disable", "acpd.service"]],
-        Order::Forget => &[&["systemctl", "--user", "daemon-reload"]],
+        Order::Enable => &[&["daemon-reload"], &["enable", "acpd.service"]],
+        Order::Listen => &[&["start", "acpd.socket"]],
+        Order::Start => &[&["start", "acpd.socket", "acpd.service"]],
+        Order::Forgive => &[&["reset-failed", "acpd.service", "acpd.socket"]],
+        Order::IgnoreClients => &[&["stop", "acpd.socket"]],
+        Order::Stop => &[&["stop", "acpd.socket", "acpd.service"]],
+        Order::Disable => &[&["disable", "acpd.service"]],
+        Order::Forget => &[&["daemon-reload"]],
     }
 }
 
@@ -68,7 +64,7 @@ pub(super) fn run(order: Order) -> Result {
 }
 
 fn systemctl(words: &[&str]) -> Result<String> {
-    run_to_end(Path::new(words[0]), &words[1..]).map_err(explained)
+    run_to_end(Path::new("systemctl"), &[&["--user"][..], words].concat()).map_err(explained)
 }
 
 fn explained(error: CommandError) -> CommandError {
@@ -89,8 +85,7 @@ fn explained(error: CommandError) -> CommandError {
 
 pub(super) fn state() -> Result<State> {
     let names = "--property=Id,UnitFileState,ActiveState,SubState,MainPID";
-    let words = ["systemctl", "--user", "show", names, "acpd.service", "acpd.socket"];
-    Ok(read_state(&systemctl(&words)?))
+    Ok(read_state(&systemctl(&["show", names, "acpd.service", "acpd.socket"])?))
 }
 
 /// Reads `systemctl show`: one block of lines per unit.

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use acpd_api::{
-    AgentInfo, AgentRef, ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted, method,
-};
+use acpd_api::{ExitCode, PromptMeta, SessionInfo, TurnState, Untrusted};
 use acpd_client::attachment::{Attachment, LIMIT};
 use clap::Args;
 use serde_json::json;
@@ -15,6 +13,7 @@ use super::opening::make;
 use super::prompt::prompt;
 use super::set_up::SetUp;
 use super::turn::{Turn, TurnArgs};
+use crate::daemon::agent;
 use crate::dirs::{directory, utf8};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
@@ -65,8 +64,7 @@ pub(in crate::command) fn handoff(args: &Handoff, ui: &mut Ui) -> Result<ExitCod
     let old = find(&mut connection, &args.which, Care::Guess, ui)?;
     let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
     // The announcement is printed only for an agent that exists.
-    let to = AgentRef { agent: args.to.clone() };
-    let _: AgentInfo = connection.call(method::AGENT_SHOW, &to)?;
+    agent(&mut connection, &args.to)?;
     let room = if args.all { usize::MAX } else { DEFAULT_TRANSCRIPT_BYTES };
     let transcript = Transcript::read(&old, room, &mut connection)?;
     drop(connection);

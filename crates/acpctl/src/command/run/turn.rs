@@ -21,7 +21,7 @@ use crate::info::session::current_activity;
 use crate::live::{Event, Live};
 use crate::permission::Questions;
 use crate::screen::Screen;
-use crate::text::text;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 #[derive(Debug, Args)]
@@ -86,8 +86,6 @@ impl<'a> Turn<'a> {
         if how.json {
             screen.keep_answers();
         }
-        let questions = Questions::default();
-        let place = Place::Own;
         Turn {
             ui,
             restored: None,
@@ -102,8 +100,8 @@ impl<'a> Turn<'a> {
             live,
             screen,
             is_stream: how.json_stream,
-            questions,
-            place,
+            questions: Questions::default(),
+            place: Place::Own,
             is_running: false,
         }
     }
@@ -207,7 +205,7 @@ impl<'a> Turn<'a> {
                 Event::Late | Event::Link(_) => {}
                 Event::Key(key) => {
                     self.questions.key(key, &mut self.live, self.ui)?;
-                    self.go_on();
+                    self.spin("thinking");
                 }
                 Event::Ended(LinkError::Closed) if self.is_running => {
                     return Err(CommandError::new(
@@ -236,14 +234,16 @@ impl<'a> Turn<'a> {
                 if self.is_stream && shown {
                     self.ui.json_relayed(line)?;
                 } else if shown {
-                    self.watch(method, params.get());
+                    if let Some(label) = label(method, params.get()) {
+                        self.spin(label);
+                    }
                     if !is_printed_later {
                         self.screen.show(self.ui, method, params.get())?;
                     }
                 }
                 self.ask(&message)?;
                 if is_withdrawn {
-                    self.go_on();
+                    self.spin("thinking");
                 }
                 if method == method::PROMPT_REPEATED {
                     self.repeated = read::<PromptRepeated>(params.get()).map(|it| it.turn);
@@ -309,45 +309,43 @@ impl<'a> Turn<'a> {
         if !self.is_running {
             return Err(before_the_prompt());
         }
-        self.live
-            .writer
-            .notify("session/cancel", &CancelParams { session_id: &self.session_id })?;
+        let params = CancelParams { session_id: &self.session_id };
+        self.live.writer.notify("session/cancel", &params)?;
         self.is_cancelled = true;
         self.questions.cancel(&mut self.live)?;
         self.ui.spin("cancelling, Ctrl-C exits now");
         Ok(())
     }
 
-    fn go_on(&mut self) {
-        if !self.questions.any() {
-            self.ui.spin("thinking");
-        }
-    }
-
-    fn watch(&mut self, name: &str, params: &str) {
-        let label = match name {
-            method::AGENT_STATE => match read::<AgentNotice>(params) {
-                Some(AgentNotice { agent, state, .. }) => match state {
-                    AgentState::Starting | AgentState::Initializing => text!("starting {}", agent),
-                    AgentState::Backoff => text!("{} failed, restarting it", agent),
-                    _ => return,
-                },
-                None => return,
-            },
-            method::SESSION_STATE => {
-                match read::<StateChanged>(params).map(|changed| changed.state) {
-                    Some(SessionState::Restoring) => "restoring the session".into(),
-                    _ => return,
-                }
-            }
-            method::PROMPT_QUEUED => "queued".into(),
-            method::TURN_STARTED => "thinking".into(),
-            _ => return,
-        };
+    fn spin(&mut self, label: impl Into<Text>) {
         if !self.questions.any() {
             self.ui.spin(label);
         }
     }
+}
+
+/// Describes what the turn waits for after a notice.
+fn label(name: &str, params: &str) -> Option<Text> {
+    Some(match name {
+        method::AGENT_STATE => match read::<AgentNotice>(params)? {
+            AgentNotice { agent, state: AgentState::Backoff, .. } => {
+                text!("{} failed, restarting it", agent)
+            }
+            AgentNotice {
+                agent, state: AgentState::Starting | AgentState::Initializing, ..
+            } => {
+                text!("starting {}", agent)
+            }
+            AgentNotice { .. } => return None,
+        },
+        method::SESSION_STATE => match read::<StateChanged>(params)? {
+            StateChanged { state: SessionState::Restoring, .. } => "restoring the session".into(),
+            StateChanged { .. } => return None,
+        },
+        method::PROMPT_QUEUED => "queued".into(),
+        method::TURN_STARTED => "thinking".into(),
+        _ => return None,
+    })
 }
 
 fn before_the_prompt() -> CommandError {

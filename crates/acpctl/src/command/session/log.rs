@@ -49,34 +49,12 @@ pub(in crate::command) struct Log {
 /// Entries to read first when searching backwards.
 const WINDOW: u64 = 512;
 
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Last(u32),
-    Since(u64),
-}
-
-impl Part {
-    /// Returns whether to show the turn with this `count` from the end.
-    fn has(self, count: u32, began: u64) -> bool {
-        match self {
-            Part::Last(number) => count <= number,
-            Part::Since(time) => began >= time,
-        }
-    }
-}
-
 pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect()?;
     let session = find(&mut connection, &args.which, Care::Guess, ui)?;
-    let part = match (args.last, args.turns, args.since) {
-        (true, ..) => Some(Part::Last(1)),
-        (_, Some(turns), _) => Some(Part::Last(turns)),
-        (.., Some(since)) => Some(Part::Since(since)),
-        _ => None,
-    };
-    let first = match part {
-        Some(part) => first_of(part, &session, &mut connection)?,
-        None => Some(0),
+    let first = match (if args.last { Some(1) } else { args.turns }, args.since) {
+        (None, None) => Some(0),
+        (last, since) => first_of(last, since, &session, &mut connection)?,
     };
     let Some(after) = first else {
         return ui.done("no turn started in that time");
@@ -106,9 +84,17 @@ pub(super) fn log(args: &Log, ui: &mut Ui) -> Result {
     if in_turn { print_questions(&mut connection, &session.session_id, ui) } else { Ok(()) }
 }
 
-/// Returns the entry before the part; none if it has no turns. Reads more and more of the end,
-/// because a journal may be long.
-fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> Result<Option<u64>> {
+/// Returns the entry before the last turns, or the turns since a time; none if there are no such
+/// turns. Reads more and more of the end, because a journal may be long.
+fn first_of(
+    last: Option<u32>,
+    since: Option<u64>,
+    session: &SessionInfo,
+    connection: &mut Connection,
+) -> Result<Option<u64>> {
+    let is_wanted = |count: u32, began: u64| {
+        last.is_none_or(|last| count <= last) && since.is_none_or(|since| began >= since)
+    };
     let mut window = WINDOW;
     loop {
         let after = session.seq.saturating_sub(window);
@@ -119,15 +105,15 @@ fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> R
             Ok::<(), CommandError>(())
         })?;
         let wanted = (1..).zip(turns.iter().rev());
-        let wanted = wanted.take_while(|(count, (_, began))| part.has(*count, *began)).count();
-        let first = wanted.checked_sub(1).map(|last| turns[turns.len() - 1 - last].0 - 1);
-        match part {
-            _ if wanted < turns.len() => return Ok(first),
-            // Lines before the first turn belong to a selection of all turns.
-            Part::Last(_) if after == 0 => return Ok(Some(0)),
-            Part::Since(_) if after == 0 => return Ok(first),
-            _ => window *= 4,
+        let wanted = wanted.take_while(|(count, (_, began))| is_wanted(*count, *began)).count();
+        if wanted < turns.len() || after == 0 && since.is_some() {
+            return Ok(wanted.checked_sub(1).map(|last| turns[turns.len() - 1 - last].0 - 1));
         }
+        // Lines before the first turn belong to a selection of all turns.
+        if after == 0 {
+            return Ok(Some(0));
+        }
+        window *= 4;
     }
 }
 

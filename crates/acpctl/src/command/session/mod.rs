@@ -12,9 +12,8 @@ use std::path::PathBuf;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
-    AgentInfo, AgentRef, ArchiveFilter, MoveParams, NAMESPACE, NewSessionMeta, RenameParams,
-    ReseedParams, Role, SessionInfo, SessionList, SessionListParams, SessionRef, SessionState,
-    TitleParams, method,
+    ArchiveFilter, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, ReseedParams, Role,
+    SessionInfo, SessionList, SessionListParams, SessionRef, SessionState, TitleParams, method,
 };
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
@@ -22,6 +21,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::args::Json;
+use crate::daemon::agent;
 use crate::dirs::{directory, utf8};
 use crate::error::Result;
 use crate::human;
@@ -248,8 +248,8 @@ fn list(params: &SessionListParams, json: Json, ui: &mut Ui) -> Result {
     let mut connection = ui.door().connect()?;
     let list: SessionList = connection.call(method::SESSION_LIST, params)?;
     // An empty list for an agent that does not exist is an error.
-    if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
-        let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
+    if let (true, Some(name)) = (list.sessions.is_empty(), &params.agent) {
+        agent(&mut connection, name)?;
     }
     let nothing = if *params == SessionListParams::default() {
         "no sessions; start one with `acpctl run -s NAME PROMPT`"
