@@ -199,7 +199,7 @@ mod tests {
     use crate::host::Reaper;
 
     fn helpers() -> Helpers {
-        Helpers::new(Reaper::start(mpsc::channel(1).0).unwrap())
+        Helpers::new(Reaper::new(mpsc::channel(1).0))
     }
 
     #[tokio::test]

@@ -253,7 +253,7 @@ mod tests {
     use crate::host::Reaper;
 
     fn helpers() -> Helpers {
-        Helpers::new(Reaper::start(tokio::sync::mpsc::channel(1).0).unwrap())
+        Helpers::new(Reaper::new(tokio::sync::mpsc::channel(1).0))
     }
 
     #[test]
