@@ -21,15 +21,14 @@ use acpd_sys::files::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
-use tokio::task::JoinSet;
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
-use crate::helper_process::{End, Helper, Helpers, read};
+use crate::helper_process::{End, Helper, read};
 use crate::installed_agents::find_default;
 
 /// Longest time for a program to report whether it can start.
-const LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 /// Longest output that is read, in bytes.
 const OUTPUT: u64 = 64 << 10;
 /// Last words of a program that can start; other programs do not print them.
@@ -99,35 +98,12 @@ pub struct Tried {
     pub result: Result<(), Failure>,
 }
 
-#[derive(Debug)]
-pub struct Trials {
-    exe: PathBuf,
-    helpers: Helpers,
+/// Checks whether the next daemon can start from this program.
+pub(crate) async fn try_program(
+    exe: &Path,
+    helper: &Helper,
     limit: Duration,
-    tasks: JoinSet<Tried>,
-}
-
-impl Trials {
-    /// `exe` is the program of the next daemon.
-    pub fn new(exe: PathBuf, helpers: Helpers) -> Trials {
-        Trials { exe, helpers, limit: LIMIT, tasks: JoinSet::new() }
-    }
-
-    /// Begins a check, whose result [`Trials::next`] returns. Call it on the runtime.
-    pub fn begin(&mut self, asker: Option<(ClientId, Id)>, brought: Environment) {
-        let (exe, helper, limit) = (self.exe.clone(), self.helpers.helper(), self.limit);
-        self.tasks.spawn(async move {
-            let result = try_program(&exe, &helper, limit).await;
-            Tried { asker, brought, result }
-        });
-    }
-
-    pub async fn next(&mut self) -> Option<Tried> {
-        self.tasks.join_next().await?.ok()
-    }
-}
-
-async fn try_program(exe: &Path, helper: &Helper, limit: Duration) -> Result<(), Failure> {
+) -> Result<(), Failure> {
     let path = exe.display();
     let failed = |what: String| Failure::new(what, Some(format!("install acpd again as `{path}`")));
     let mut command = Command::new(exe);
@@ -165,6 +141,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::helper_process::Helpers;
     use crate::host::Reaper;
 
     /// Returns the result of a trial with this shell script as the program. All trials of a process have one reaper:
@@ -177,11 +154,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let helpers = Helpers::new(reaper.clone());
-            let mut trials = Trials { limit, ..Trials::new(exe, helpers) };
-            trials.begin(Some((ClientId(1), Id::from(7))), Environment::default());
-            let tried = trials.next().await.expect("it tells");
-            assert_eq!(tried.asker, Some((ClientId(1), Id::from(7))));
-            tried.result.map_err(|failure| failure.to_string())
+            let tried = try_program(&exe, &helpers.helper(), limit).await;
+            tried.map_err(|failure| failure.to_string())
         })
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::machine::since_boot;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use crate::config::{CredentialSource, Profile};
 use crate::failure::Failure;
@@ -50,22 +50,16 @@ pub struct Credentials {
     login_shell: Option<LoginShell>,
     limit: Duration,
     known: Arc<Mutex<KnownValues>>,
-    /// A task that asks the login shell returns `None`.
-    tasks: JoinSet<Option<Ready>>,
 }
 
 impl Credentials {
     /// Asks the shell at once. Call it on the runtime.
     pub fn new(helpers: Helpers, login_shell: Option<LoginShell>) -> Credentials {
-        let mut tasks = JoinSet::new();
         if let Some(shell) = login_shell.clone() {
             let helper = helpers.helper();
-            tasks.spawn(async move {
-                shell.ask(&helper).await;
-                None
-            });
+            tokio::spawn(async move { shell.ask(&helper).await });
         }
-        Credentials { helpers, login_shell, limit: LIMIT, known: Arc::default(), tasks }
+        Credentials { helpers, login_shell, limit: LIMIT, known: Arc::default() }
     }
 
     pub fn are_needed(&self, profile: &Profile) -> bool {
@@ -78,12 +72,12 @@ impl Credentials {
         self.known = Arc::new(Mutex::new(known.filter(|((of, _), _)| of != agent).collect()));
     }
 
-    /// Begins a lookup, whose result [`Credentials::next`] returns.
-    pub fn look_up(&mut self, host: HostId, profile: &Profile) {
+    /// Looks up the credentials of an agent.
+    pub fn look_up(&self, host: HostId, profile: &Profile) -> impl Future<Output = Ready> + use<> {
         let (agent, wanted) = (profile.name.clone(), profile.credentials.clone());
         let (shell, helper, limit) = (self.login_shell.clone(), self.helpers.helper(), self.limit);
         let known = Arc::clone(&self.known);
-        self.tasks.spawn(async move {
+        async move {
             if let Some(shell) = shell {
                 shell.ask(&helper).await;
             }
@@ -99,7 +93,7 @@ impl Credentials {
                             Ok(text) => text,
                             Err(why) => {
                                 let found = Err(refused(&name, &why));
-                                return Some(Ready { host, agent, found, left: None });
+                                return Ready { host, agent, found, left: None };
                             }
                         };
                         if let Some(until) = until {
@@ -114,15 +108,7 @@ impl Credentials {
                 found.push((name, text));
             }
             let left = stale.map(|stale| stale.saturating_sub(since_boot()));
-            Some(Ready { host, agent, found: Ok(found), left })
-        });
-    }
-
-    pub async fn next(&mut self) -> Option<Ready> {
-        loop {
-            if let Ok(Some(ready)) = self.tasks.join_next().await? {
-                return Some(ready);
-            }
+            Ready { host, agent, found: Ok(found), left }
         }
     }
 }
@@ -217,8 +203,7 @@ mod tests {
             if forget {
                 credentials.forget("a");
             }
-            credentials.look_up(HostId(1), config.agent("a").unwrap());
-            let ready = credentials.next().await.unwrap();
+            let ready = credentials.look_up(HostId(1), config.agent("a").unwrap()).await;
             assert_eq!(ready.found.unwrap(), [("TOKEN".to_owned(), found.to_owned())]);
             assert!(ready.left.is_some());
         }
@@ -231,8 +216,8 @@ mod tests {
         let config = config::parse(Path::new("config.toml"), text).unwrap();
         let mut credentials = Credentials::new(helpers(), None);
         credentials.limit = Duration::from_millis(1);
-        credentials.look_up(HostId(1), config.agent("a").unwrap());
-        let error = credentials.next().await.unwrap().found.unwrap_err();
+        let ready = credentials.look_up(HostId(1), config.agent("a").unwrap()).await;
+        let error = ready.found.unwrap_err();
         assert!(error.message.contains("`TOKEN`"), "{}", error.message);
         assert!(error.message.contains("`sleep` took longer than"), "{}", error.message);
         credentials.helpers.end().await;

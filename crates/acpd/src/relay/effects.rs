@@ -8,7 +8,7 @@ use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut, StatusPart, ToClient, 
 use bytes::Bytes;
 
 use super::trace::Peer;
-use super::{End, Relay};
+use super::{End, Relay, TaskResult};
 use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::Ready;
@@ -31,7 +31,8 @@ impl Relay {
             Effect::Index(session) => self.readers.index.update(session),
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
                 Ok(profile) if self.credentials.are_needed(profile) => {
-                    self.credentials.look_up(host, profile);
+                    let found = self.credentials.look_up(host, profile);
+                    self.tasks.spawn(async { TaskResult::Ready(found.await) });
                 }
                 _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),
             },
@@ -98,7 +99,7 @@ impl Relay {
                  `acpctl session undo --all --since TIME` brings them back while they are kept"
             ),
             Effect::Leave { client, id, restart: Some(brought) } => {
-                self.trials.begin(Some((client, id)), brought);
+                self.try_program(Some((client, id)), brought);
             }
             Effect::Leave { client, id, restart: None } => self.leave_for(Some((client, id)), out),
             Effect::Abort => self.end = Some(End::Aborted),

@@ -9,10 +9,10 @@ use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
 use bytes::Bytes;
 
-use super::Relay;
 use super::commits::WriterDied;
 use super::trace::{Peer, Way, known_part};
-use crate::check::Tried;
+use super::{Relay, TaskResult};
+use crate::check::{self, Tried};
 use crate::clients::FromClient;
 use crate::service::Pulse;
 
@@ -131,6 +131,15 @@ impl Relay {
         out.effects = last;
     }
 
+    /// Begins the check of the program for a restart.
+    pub(super) fn try_program(&mut self, asker: Option<(ClientId, Id)>, brought: Environment) {
+        let (exe, helper) = (self.agents.exe.clone(), self.helpers.helper());
+        self.tasks.spawn(async move {
+            let result = check::try_program(&exe, &helper, check::LIMIT).await;
+            TaskResult::Tried(Tried { asker, brought, result })
+        });
+    }
+
     /// Continues a restart if the next program can start. Otherwise nothing has changed.
     pub(super) fn tried(&mut self, tried: Tried, out: &mut Batch) {
         let Tried { asker, brought, result } = tried;
@@ -160,11 +169,6 @@ impl Relay {
             fault = fault.hint(hint);
         }
         self.refuse(asker, &fault.object(), out);
-    }
-
-    /// Restarts in place, with the configuration as it is now.
-    pub(super) fn reload(&mut self) {
-        self.trials.begin(None, Environment::default());
     }
 
     /// Logs the agents that the new configuration would start in another way.

@@ -30,6 +30,7 @@ use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Tidied, Writer};
 use acpd_sys::limits;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::commits::{Commits, WriterDied};
@@ -37,10 +38,10 @@ use self::opening::Opening;
 use self::sinks::Sinks;
 use self::trace::Traces;
 use crate::awake::Awake;
-use crate::check::Trials;
+use crate::check::Tried;
 use crate::clients::FromClient;
 use crate::clock::{Clock, until};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Ready};
 use crate::helper_process::Helpers;
 use crate::hooks::Hooks;
 use crate::host::{Agents, Hosts};
@@ -115,7 +116,7 @@ pub struct Relay {
     hooks: Hooks,
     /// `None` unless configured.
     awake: Option<Awake>,
-    trials: Trials,
+    tasks: JoinSet<TaskResult>,
     sinks: Sinks,
     traces: Traces,
     hosts: Hosts,
@@ -125,6 +126,14 @@ pub struct Relay {
     end: Option<End>,
     /// A restart follows the end, with the variables of the request.
     restart: Option<Environment>,
+}
+
+/// Results that the relay awaits.
+enum TaskResult {
+    /// The credentials of an agent that is to be started.
+    Ready(Ready),
+    /// The check of the program for a restart.
+    Tried(Tried),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +179,7 @@ impl Relay {
             credentials: Credentials::new(helpers.clone(), login_shell),
             hooks: Hooks::new(&agents.config.hooks, helpers.clone()),
             awake: daemon.keep_awake.then(|| Awake::new(reaper.clone())),
-            trials: Trials::new(exe.clone(), helpers.clone()),
+            tasks: JoinSet::new(),
             helpers,
             sinks: Sinks::new(daemon),
             hub,
@@ -208,7 +217,7 @@ impl Relay {
                 },
                 Some(call) = from.calls.recv() => match call {
                     Call::Stop => self.leave(),
-                    Call::Reload => self.reload(),
+                    Call::Reload => self.try_program(None, Environment::default()),
                 },
                 () = from.pulse.due() => self.pulse(&mut from.pulse),
                 Some((client, event)) = from.clients.recv() => {
@@ -217,9 +226,11 @@ impl Relay {
                 Some((host, event)) = from.hosts.recv(), if hosts_may => {
                     self.host_event(host, event, &mut out);
                 }
-                Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
+                Some(Ok(result)) = self.tasks.join_next() => match result {
+                    TaskResult::Ready(ready) => self.spawn(ready, &mut out),
+                    TaskResult::Tried(tried) => self.tried(tried, &mut out),
+                },
                 Some(input) = self.served.recv() => self.input(input, &mut out),
-                Some(tried) = self.trials.next() => self.tried(tried, &mut out),
                 () = until(at) => self.input(Input::Tick, &mut out),
                 () = until(opening) => {}
                 () = until(idle) => {
