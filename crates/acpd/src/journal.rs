@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::summary::{summarize, transcript};
+use crate::summary::summarize;
 use crate::worker::Worker;
 
 /// Bytes of lines per piece of the journal.
@@ -72,10 +72,7 @@ impl Journal {
     /// Returns a summary or a transcript of a session up to a position; empty if it cannot be read.
     pub async fn summary(&self, session: SessionKey, upto: Seq, what: Reseed) -> String {
         let text = self.0.ask(move |reader| {
-            let text = match what {
-                Reseed::Summary => summarize(reader, session, upto),
-                Reseed::Transcript => transcript(reader, session, upto),
-            };
+            let text = summarize(reader, session, upto, what);
             text.inspect_err(|error| tracing::error!(%error, "the journal could not be summed up"))
         });
         text.await.and_then(Result::ok).unwrap_or_default()

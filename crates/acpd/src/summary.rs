@@ -6,6 +6,7 @@ use acp_wire::{locate, lossy_at, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
 use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::profile::Reseed;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_store::{Reader, StoreError};
 
@@ -22,144 +23,123 @@ const TITLE: &[&str] = &["params", "update", "title"];
 const LINES: u64 = 256;
 const BYTES: usize = 16 << 20;
 
-/// Returns a summary up to a position; empty if there are no messages.
+/// Returns a summary or a transcript up to a position; empty if there are no messages.
 pub(crate) fn summarize(
     reader: &mut Reader,
     session: SessionKey,
     upto: Seq,
+    what: Reseed,
 ) -> Result<String, StoreError> {
-    let mut summary = Summary::default();
-    read_back(reader, session, upto, |row| summary.take(row))?;
-    Ok(summary.text())
-}
-
-/// Returns the last [`TRANSCRIPT`] bytes of a conversation up to a position, with the titles of
-/// tool calls.
-pub(crate) fn transcript(
-    reader: &mut Reader,
-    session: SessionKey,
-    upto: Seq,
-) -> Result<String, StoreError> {
-    let mut transcript = Transcript::default();
-    read_back(reader, session, upto, |row| transcript.take(row))?;
-    Ok(transcript.text())
-}
-
-fn read_back(
-    reader: &mut Reader,
-    session: SessionKey,
-    upto: Seq,
-    mut is_enough: impl FnMut(&EventRow) -> bool,
-) -> Result<(), StoreError> {
+    let mut past = Past::new(what);
     let mut end = upto;
     while end > 0 {
         let after = end.saturating_sub(LINES);
         let rows = reader.events(session, after, end, BYTES)?;
-        if rows.iter().rev().any(&mut is_enough) {
+        if rows.iter().rev().any(|row| past.take(row)) {
             break;
         }
         end = after;
     }
-    Ok(())
+    Ok(past.text())
 }
 
-/// Messages and their pieces, from the last to the first.
-#[derive(Debug, Default)]
-struct Transcript {
-    messages: Vec<(&'static str, Vec<String>)>,
-    /// The last message may continue with the next line.
-    is_open: bool,
+/// Parts of a conversation with their texts, from the last to the first.
+struct Past {
+    what: Reseed,
+    parts: Vec<(Part, String)>,
+    has_request: bool,
+    /// Bytes of answers; in a transcript, of all texts.
     bytes: usize,
 }
 
-impl Transcript {
+impl Past {
+    fn new(what: Reseed) -> Past {
+        Past { what, parts: Vec::new(), has_request: false, bytes: 0 }
+    }
+
     /// Adds the line before the known ones. Returns whether that is enough.
     fn take(&mut self, row: &EventRow) -> bool {
         let Some((part, said)) = part_of(row) else { return false };
+        let is_transcript = self.what == Reseed::Transcript;
+        match part {
+            _ if is_transcript => self.bytes += said.len(),
+            Part::TurnStart | Part::Answer if self.has_request => return true,
+            // A prompt of acpd itself is no request.
+            Part::Request if said == GO_ON => return false,
+            Part::Request => self.has_request = true,
+            Part::Answer if self.bytes < ANSWER => self.bytes += said.len(),
+            Part::Added => {}
+            Part::TurnStart | Part::Answer | Part::Call => return false,
+        }
+        self.parts.push((part, said));
+        is_transcript && self.bytes >= TRANSCRIPT
+    }
+
+    fn text(mut self) -> String {
+        self.parts.reverse();
+        match self.what {
+            Reseed::Summary => summary(&self.parts),
+            Reseed::Transcript => transcript(self.parts),
+        }
+    }
+}
+
+fn summary(parts: &[(Part, String)]) -> String {
+    let joined = |part, gap| {
+        let texts = parts.iter().filter(|(is, _)| *is == part).map(|(_, said)| said.as_str());
+        texts.collect::<Vec<_>>().join(gap).trim().to_owned()
+    };
+    let mut shown = Vec::new();
+    for (head, said) in [
+        ("My last request was:", joined(Part::Request, "")),
+        ("While you worked on it, I added:", joined(Part::Added, "\n")),
+    ] {
+        let kept = &said[..said.floor_char_boundary(REQUEST)];
+        let more = if kept.len() < said.len() { " …" } else { "" };
+        shown.extend((!said.is_empty()).then(|| format!("{head}\n{kept}{more}")));
+    }
+    let answer = joined(Part::Answer, "");
+    if !answer.is_empty() {
+        shown.push(format!("Your answer to it ended with:\n{}", last(&answer, ANSWER)));
+    }
+    shown.join("\n\n")
+}
+
+/// Returns the messages of a conversation, with the titles of tool calls.
+fn transcript(parts: Vec<(Part, String)>) -> String {
+    let mut messages: Vec<(&str, String)> = Vec::new();
+    let mut is_open = false;
+    for (part, said) in parts {
         let (who, said) = match part {
             Part::TurnStart => {
-                self.is_open = false;
-                return false;
+                is_open = false;
+                continue;
             }
             Part::Request | Part::Added => ("I said:", said),
             Part::Answer => ("You answered:", said),
             Part::Call => ("You answered:", format!("\n[{said}]\n")),
         };
-        self.bytes += said.len();
-        match self.messages.last_mut().filter(|(by, _)| self.is_open && *by == who) {
-            Some((_, pieces)) => pieces.push(said),
-            None => self.messages.push((who, vec![said])),
+        match messages.last_mut().filter(|(by, _)| is_open && *by == who) {
+            Some((_, text)) => text.push_str(&said),
+            None => messages.push((who, said)),
         }
-        self.is_open = true;
-        self.bytes >= TRANSCRIPT
+        is_open = true;
     }
-
-    fn text(self) -> String {
-        let message = |(who, pieces): (&str, Vec<String>)| {
-            let said: String = pieces.into_iter().rev().collect();
-            // Quoted, so that no message can look like one of the other side.
-            let lines: Vec<_> = said.trim().lines().map(|line| format!("> {line}")).collect();
-            format!("{who}\n{}", lines.join("\n"))
-        };
-        let messages: Vec<_> = self.messages.into_iter().rev().map(message).collect();
-        let all = messages.join("\n\n");
-        let from = all.ceil_char_boundary(all.len().saturating_sub(TRANSCRIPT));
-        format!("{}{}", if from > 0 { "… " } else { "" }, &all[from..])
-    }
+    let message = |(who, said): &(&str, String)| {
+        // Quoted, so that no message can look like one of the other side.
+        let lines: Vec<_> = said.trim().lines().map(|line| format!("> {line}")).collect();
+        format!("{who}\n{}", lines.join("\n"))
+    };
+    last(&messages.iter().map(message).collect::<Vec<_>>().join("\n\n"), TRANSCRIPT)
 }
 
-/// Texts from the last to the first.
-#[derive(Debug, Default)]
-struct Summary {
-    request: Vec<String>,
-    /// Messages during the turn.
-    added: Vec<String>,
-    answer: Vec<String>,
-    answer_bytes: usize,
+/// Returns the last bytes of a text, with a mark if there are more.
+fn last(text: &str, bytes: usize) -> String {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    format!("{}{}", if from > 0 { "… " } else { "" }, &text[from..])
 }
 
-impl Summary {
-    /// Adds the line before the known ones. Returns whether that is enough.
-    fn take(&mut self, row: &EventRow) -> bool {
-        let Some((part, said)) = part_of(row) else { return false };
-        match part {
-            Part::TurnStart | Part::Answer if !self.request.is_empty() => return true,
-            // A prompt of acpd itself is no request.
-            Part::Request if said != GO_ON => self.request.push(said),
-            Part::Added => self.added.push(said),
-            Part::Answer if self.answer_bytes < ANSWER => {
-                self.answer_bytes += said.len();
-                self.answer.push(said);
-            }
-            _ => {}
-        }
-        false
-    }
-
-    fn text(self) -> String {
-        let joined = |texts: &[String], gap| {
-            let texts: Vec<_> = texts.iter().rev().map(String::as_str).collect();
-            texts.join(gap).trim().to_owned()
-        };
-        let mut parts = Vec::new();
-        for (head, said) in [
-            ("My last request was:", joined(&self.request, "")),
-            ("While you worked on it, I added:", joined(&self.added, "\n")),
-        ] {
-            let kept = &said[..said.floor_char_boundary(REQUEST)];
-            let more = if kept.len() < said.len() { " …" } else { "" };
-            parts.extend((!said.is_empty()).then(|| format!("{head}\n{kept}{more}")));
-        }
-        let answer = joined(&self.answer, "");
-        if !answer.is_empty() {
-            let from = answer.ceil_char_boundary(answer.len().saturating_sub(ANSWER));
-            let more = if from > 0 { "… " } else { "" };
-            parts.push(format!("Your answer to it ended with:\n{more}{}", &answer[from..]));
-        }
-        parts.join("\n\n")
-    }
-}
-
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     TurnStart,
     Request,
@@ -222,10 +202,14 @@ mod tests {
         row(EventKind::Notice, &json!({"method":method::TURN_STARTED,"params":{}}))
     }
 
+    fn told(what: Reseed, rows: &[EventRow]) -> String {
+        let mut past = Past::new(what);
+        let _ = rows.iter().rev().any(|row| past.take(row));
+        past.text()
+    }
+
     fn sum(rows: &[EventRow]) -> String {
-        let mut summary = Summary::default();
-        let _ = rows.iter().rev().any(|row| summary.take(row));
-        summary.text()
+        told(Reseed::Summary, rows)
     }
 
     #[test]
@@ -311,11 +295,7 @@ mod tests {
             started(),
             said("user_message_chunk", "three"),
         ];
-        let text = |rows: &[EventRow]| {
-            let mut transcript = Transcript::default();
-            let _ = rows.iter().rev().any(|row| transcript.take(row));
-            transcript.text()
-        };
+        let text = |rows: &[EventRow]| told(Reseed::Transcript, rows);
         let expected = "I said:\n> one\n\nYou answered:\n> [ls]\n> the answer\n> I said:\n> nothing\n\n\
                         I said:\n> two\n\nI said:\n> three";
         assert_eq!(text(&rows), expected);
