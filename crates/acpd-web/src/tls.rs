@@ -1,6 +1,5 @@
 //! The configured certificate and its names.
 
-use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,13 +62,8 @@ pub(crate) fn load(chain: &Path, key: &Path) -> Result<(TlsAcceptor, Certificate
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: &dyn std::error::Error| {
-        Failure::about(format!("cannot read `{}`", path.display()), error)
-    };
-    let file = acpd_client::open_file(path).map_err(|error| failed(&error))?;
-    let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
-    Ok(bytes)
+    acpd_sys::files::read(path, LONGEST)
+        .map_err(|error| Failure::about(format!("cannot read `{}`", path.display()), &error))
 }
 
 fn unusable(path: &Path, error: &dyn std::error::Error) -> Failure {
