@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use acpd_policy::{PolicyConfig, RuleConfig};
 use toml::Spanned;
@@ -21,9 +20,6 @@ pub(super) const AGENT_NAME: &str = "^[a-z][a-z0-9-]*$";
 /// Agents make names of tools out of a server's name.
 pub(super) const SERVER_NAME: &str = "^[A-Za-z0-9_-]+$";
 
-/// Agents of the catalogue, merged with the defaults.
-static KNOWN: OnceLock<BTreeMap<String, Profile>> = OnceLock::new();
-
 /// Reads the user's file over the agents of the catalogue, with the layers of all tables. Reports
 /// all mistakes, except those that may follow from another one: a table with mistakes is not
 /// checked further.
@@ -36,22 +32,12 @@ pub(super) fn read<'t>(
     let (mut allowed, mut flawed) = (document.clone(), BTreeSet::new());
     take_misplaced(&text, &mut allowed, &mut flawed);
     let layers = Layers::new(document::sift::<Config>(&text, allowed, &mut flawed));
-    let has_defaults = layers.table("defaults").is_some();
-    let mut config: Config = document::read(layers.merged(has_defaults)).unwrap_or_else(|_| {
+    let mut config: Config = document::read(layers.merged()).unwrap_or_else(|_| {
         // Each part was readable alone.
         let message = "the parts of the configuration do not fit together";
         text.mistake(&(0..0), message.to_owned(), None);
         Config::default()
     });
-    if !has_defaults {
-        let known = KNOWN.get_or_init(|| {
-            let config: Config = document::read(layers.built_in().merged(true))
-                .expect("the built-in catalogue is tested");
-            config.agents
-        });
-        let own = std::mem::replace(&mut config.agents, known.clone());
-        config.agents.extend(own);
-    }
     // The agents include them.
     config.defaults = Profile::default();
     let check = Check { text: &text, document: &document, layers: &layers, flawed: &flawed };

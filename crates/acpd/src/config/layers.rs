@@ -8,7 +8,6 @@
 //! The innermost value of a key counts, except for keys whose tables add up.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use acpd_api::ConfigPlace;
 use serde::Deserialize;
@@ -22,8 +21,8 @@ use crate::config::error::position;
 use crate::config::profile::ADDED_KEYS;
 
 pub(super) struct Layers<'i> {
-    pub(super) defaults: Rc<DeTable<'i>>,
-    pub(super) catalogue: Rc<DeTable<'i>>,
+    pub(super) defaults: DeTable<'i>,
+    pub(super) catalogue: DeTable<'i>,
     pub(super) file: DeTable<'i>,
 }
 
@@ -35,17 +34,12 @@ pub(super) struct Layer<'a, 'i> {
 
 impl<'i> Layers<'i> {
     pub(super) fn new(file: DeTable<'i>) -> Self {
-        let built_in = |text| Rc::new(DeTable::parse_recoverable(text).0.into_inner());
+        let built_in = |text| DeTable::parse_recoverable(text).0.into_inner();
         Self {
             defaults: built_in(include_str!("../../defaults.toml")),
             catalogue: built_in(include_str!("../../catalogue.toml")),
             file,
         }
-    }
-
-    pub(super) fn built_in(&self) -> Self {
-        let (defaults, catalogue) = (Rc::clone(&self.defaults), Rc::clone(&self.catalogue));
-        Self { defaults, catalogue, file: DeTable::new() }
     }
 
     pub(super) fn table(&self, header: &str) -> Option<&DeTable<'i>> {
@@ -75,16 +69,15 @@ impl<'i> Layers<'i> {
         tables.collect()
     }
 
-    /// Returns the whole document, with all tables merged. Agents of the catalogue alone are left
-    /// out unless `with_known`.
-    pub(super) fn merged(&self, with_known: bool) -> DeTable<'i> {
+    /// Returns the whole document, with all tables merged.
+    pub(super) fn merged(&self) -> DeTable<'i> {
         let merged = |header: &str| table(merged(&self.of(header)));
         let mut document = self.file.clone();
         for name in ["daemon", "budget", "tui", "policy"] {
             set(&mut document, name, merged(name));
         }
         for kind in ["agents", "mcp"] {
-            let known = self.catalogue.keys().filter(|_| with_known && kind == "agents");
+            let known = self.catalogue.keys().filter(|_| kind == "agents");
             let own = self.table(kind).into_iter().flat_map(DeTable::keys);
             let names: BTreeSet<&str> = known.chain(own).map(|name| &**name.get_ref()).collect();
             let mut tables = DeTable::new();
