@@ -7,18 +7,19 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Mutex;
 
 use acpd_api::LoginShellInfo;
 use tokio::sync::SetOnce;
 
 use crate::config::{self, Profile};
+use crate::locked;
 
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// The answer of the login shell: one per process, like its environment.
-static SHELL_STATE: RwLock<ShellState> =
-    RwLock::new(ShellState { shell: None, variables: None, is_whole: false, problem: None });
+static SHELL_STATE: Mutex<ShellState> =
+    Mutex::new(ShellState { shell: None, variables: None, is_whole: false, problem: None });
 
 /// Set when the shell was asked once, with or without success.
 static ANSWERED: SetOnce<()> = SetOnce::const_new();
@@ -41,16 +42,8 @@ pub(crate) enum Answer {
     None(String),
 }
 
-fn shell_state() -> RwLockReadGuard<'static, ShellState> {
-    SHELL_STATE.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn shell_state_mut() -> RwLockWriteGuard<'static, ShellState> {
-    SHELL_STATE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
-    let said = shell_state().variables.clone();
+    let said = locked(&SHELL_STATE).variables.clone();
     let own = said.is_none().then(std::env::vars_os);
     said.into_iter().flatten().chain(own.into_iter().flatten())
 }
@@ -60,7 +53,7 @@ pub(crate) fn environment_of(profile: &Profile) -> Vec<(OsString, OsString)> {
 }
 
 pub fn variable(name: &str) -> Option<OsString> {
-    match &shell_state().variables {
+    match &locked(&SHELL_STATE).variables {
         Some(variables) => variables.get(OsStr::new(name)).cloned(),
         None => std::env::var_os(name),
     }
@@ -68,13 +61,13 @@ pub fn variable(name: &str) -> Option<OsString> {
 
 /// Returns the shell that is asked, and its problem; `None` if no shell is asked.
 pub fn told() -> Option<LoginShellInfo> {
-    let said = shell_state();
+    let said = locked(&SHELL_STATE);
     let program = said.shell.as_ref()?.display().to_string().into();
     Some(LoginShellInfo { program, problem: said.problem.clone().map(Into::into) })
 }
 
 pub(crate) fn will_ask(shell: &Path) {
-    shell_state_mut().shell = Some(shell.to_owned());
+    locked(&SHELL_STATE).shell = Some(shell.to_owned());
 }
 
 /// Waits until the shell was asked once; returns at once if no shell is asked.
@@ -87,7 +80,7 @@ pub(crate) async fn first_answer() {
 /// Records an answer. Known variables stay until better ones are known. Returns the problem if it
 /// is a new one.
 pub(crate) fn answered(answer: Answer) -> Option<String> {
-    let mut said = shell_state_mut();
+    let mut said = locked(&SHELL_STATE);
     let (variables, problem) = match answer {
         Answer::Whole(variables) => (Some((variables, true)), None),
         Answer::Part(_, why) if said.is_whole => {

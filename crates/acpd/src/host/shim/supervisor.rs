@@ -611,14 +611,8 @@ fn remove(shim_dir: &ShimDir) {
 }
 
 pub(in crate::host) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let reason = error.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        source = error.source();
-    }
-    text
+    let sources = std::iter::successors(error.source(), |source| source.source());
+    sources.map(ToString::to_string).fold(error.to_string(), |text, reason| {
+        if text.contains(&reason) { text } else { format!("{text}: {reason}") }
+    })
 }
